@@ -1,9 +1,8 @@
-"""The generated pairs beside autograd and torch's own functions, in one run, in turn: ratios of
-medians.
+"""Compare the generated functions with autograd and torch's own functions: ratios of medians.
 
     python benchmarks/closed_forms.py [--rows N] [--columns C] [--threads T]
 
-Forward and backward together. A ratio above 1 says how many times as long the other one takes.
+Forward and backward together, interleaved. Above 1, the other function takes longer.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from gradform.generated.softmax_nll import softmax_nll
 
 
 def norm_by_autograd(x, gain, bias):
-    """The statements of the mathematics in plain torch, differentiated by autograd."""
+    """The same statements in plain torch, differentiated by autograd."""
     diff = x - x.mean(0, keepdim=True)
     var = (diff**2).sum(0, keepdim=True) / (x.shape[0] - 1)
     return gain * (diff * (var + 1e-5) ** -0.5) + bias

@@ -1,5 +1,5 @@
-"""The collectives that a rank calls, counted where torch's dispatcher meets them: those of
-torch.distributed and the functional ones of distributed tensors alike, forward and backward.
+"""Count the collectives of a rank in torch's dispatcher, forward and backward: those of
+torch.distributed and the functional ones of DTensor.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Collectives(TorchDispatchMode):
-    """What this rank calls, and the bytes that it sends if the ranks pass them on in a ring: a sum
-    or largest goes round twice, a part at a time, and what is gathered once.
+    """The calls of this rank, and the bytes it sends in a ring algorithm: all-reduce goes round
+    twice, a part at a time, all-gather once.
     """
 
     GIVEN = {"allreduce_": 0, "all_reduce": 0, "allgather_": 1, "all_gather_into_tensor": 0}

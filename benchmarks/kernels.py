@@ -1,10 +1,10 @@
-"""The generated functions on kernels beside torch's own, forward and backward through autograd, in
-one run, in turn: ratios of medians.
+"""Compare the generated kernels with torch's own functions, forward and backward: ratios of
+medians.
 
     python benchmarks/kernels.py [--rows N] [--columns C] [--threads T] [--compiled] [NAME ...]
 
-A ratio below 1 says which part of torch's time ours takes. THP_MEM_ALLOC_ENABLE=1 in the
-environment lets torch take its memory in large pages, which makes fresh results cheaper for both.
+Below 1, the kernels are faster. THP_MEM_ALLOC_ENABLE=1 in the environment makes torch allocate
+large pages, which speeds up both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GROUPS = 8
 
 
 def cases(rows: int, columns: int) -> dict[str, tuple[Callable, tuple[Tensor, ...]]]:
-    """By the name of ours: torch's function, and the arguments of both."""
+    """By name: torch's function, and the arguments of both."""
     generator = torch.Generator().manual_seed(0)
     x, other, target = (torch.randn(rows, columns, generator=generator) for _ in range(3))
     gain, bias = torch.randn(2, columns, generator=generator)
@@ -56,7 +56,7 @@ def cases(rows: int, columns: int) -> dict[str, tuple[Callable, tuple[Tensor, ..
 
 
 def focal_by_torch(logits: Tensor, target: Tensor) -> Tensor:
-    """As the paper writes it, of torch's functions: torch itself has none."""
+    """The focal loss, which torch lacks, from torch's functions."""
     loss = F.binary_cross_entropy_with_logits(logits, target, reduction="none")
     p = logits.sigmoid()
     right = p * target + (1 - p) * (1 - target)

@@ -1,10 +1,10 @@
-"""Activations and losses beside torch's own functions, and beside autograd on the statements that
-they came from: in one run, in turn, ratios of medians.
+"""Compare activations and losses with torch's own functions, and with autograd on the same
+statements: ratios of medians.
 
     python benchmarks/pointwise.py [NAME ...] [--size N] [--threads T] [--rounds R]
 
-Forward and backward together, of N x N entries in float32. A ratio says how many times as long the
-generated function takes. Autograd's own time is that of `<name>_atoms`.
+Forward and backward together, N x N entries in float32. Below 1, the generated function is faster.
+Autograd differentiates `<name>_atoms`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ WARM_UP = 3  # rounds that are not counted
 
 @dataclass(frozen=True)
 class Pointwise:
-    """A generated function, torch's own (None where there is none), its arguments by kind, and
-    which of them have a gradient.
+    """A generated function, torch's own (or None), the kinds of its arguments, and which have a
+    gradient.
     """
 
     name: str

@@ -1,16 +1,14 @@
-"""The functions whose axis is split over ranks, beside one process and what others write for ranks:
-collectives and bytes counted, forward and backward timed in turn, ratios of medians.
+"""Compare functions split over ranks with one process and with other implementations: collectives
+and bytes, and ratios of median times of forward and backward.
 
     python benchmarks/ranks.py [--ranks P] [--rows N] [--columns C] [--threads T] [--rounds R]
                                [NAME ...]
 
-The ranks are processes of this machine under gloo, with so many threads each, and as many has the
-one process beside them. The losses have their columns split, batch_norm its rows. Before anything
-is timed, all have to arrive in float64 at the values and gradients of one process; what is counted
-and timed is float32. The first packets of gradform's calls tell what the ranks have to agree on,
-and the others ask nothing: `--columns 32768 batch_norm` is where a packet has no room for more.
-Exit status: 0 done; 1 they do not agree, gradform has more collectives than the best of the others,
-or a rank died; 2 the question was not understood.
+The ranks are gloo processes on this machine with T threads each, as is the one process. The losses
+split columns, batch_norm rows. First all must agree in float64 with one process; counts and times
+are float32. Only gradform's first packet checks that the ranks agree: with `--columns 32768
+batch_norm` it has no room for data. Exit status: 0 done; 1 they do not agree, gradform needs more
+collectives than the best of the others, or a rank died; 2 invalid arguments.
 """
 
 from __future__ import annotations
@@ -57,8 +55,8 @@ ONE, OURS = "one process", "gradform"
 
 @dataclass(frozen=True)
 class Contender:
-    """A function with what it is given; ``around`` is what it has to be called within. One process
-    has all of the input, the others this rank's part.
+    """A function with its arguments; ``around`` is the context to call it in. One process has all
+    of the input, the others this rank's part.
     """
 
     name: str
@@ -122,7 +120,7 @@ def leaves(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def apart(of_rank: list[Contender], along: int) -> dict[str, float]:
-    """How far each is from one process, of the largest entry, on the rank where it is furthest."""
+    """The largest relative difference of each from one process, over all ranks."""
     alone, *others = of_rank
     expected = alone.both_ways()
     split = alone.leaves[0].shape
@@ -180,7 +178,7 @@ def measured(name: str, options: argparse.Namespace) -> dict:
 
 
 def of_torch() -> str:
-    """Why torch's own synchronised batch norm is not among the contenders."""
+    """Why torch's SyncBatchNorm is not compared."""
     try:
         torch.nn.SyncBatchNorm(2)(torch.randn(4, 2))
     except (ValueError, RuntimeError) as error:
@@ -204,7 +202,7 @@ def rank_of(rank: int, folder: str, options: argparse.Namespace) -> None:
 
 
 def printed(console: Console, name: str, rows: list[dict], shape: list[int]) -> bool:
-    """One table. Whether gradform needs no more collectives than the best of the others."""
+    """Print one table; return whether gradform needs no more collectives than the others."""
     table = Table(title=f"{name}, {AXES[name]} split, {shape[0]} x {shape[1]}")
     table.add_column("", no_wrap=True)
     for heading in ("forward", "bytes", "backward", "bytes", "us", "/ one", "/ ours"):
@@ -240,7 +238,7 @@ def shape_of(name: str, options: argparse.Namespace) -> tuple[int, int]:
 
 
 def asked() -> argparse.Namespace:
-    """The command line; ends the run where it is not understood."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(AXES)}; all of them by default")
     sizes = {"ranks": 2, "rows": None, "columns": None, "threads": 1, "rounds": 20}

@@ -1,4 +1,4 @@
-"""What experts write by hand for the ranks of a group: what ranks.py compares with."""
+"""Expert implementations for the ranks of a group, for ranks.py."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class VocabParallel(torch.autograd.Function):
 
 
 class SynchronisedNorm(torch.autograd.Function):
-    """batch_norm with the n-1 variance: the sums of the entries and of their squares, with the
-    count, in one all-reduce, and the two sums of the gradient in another. (Squares that are not
-    about a mean cancel where the mean is large; a second all-reduce would be the remedy.)
+    """batch_norm with the n-1 variance: count, sum and sum of squares in one all-reduce, the two
+    sums of the gradient in another. (These squares cancel if the mean is large; a second
+    all-reduce would avoid that.)
     """
 
     @staticmethod

@@ -1,11 +1,10 @@
-"""A gradient penalty and a Hessian-vector product, beside autograd on the statements that the
-functions came from: in one run, in turn, ratios of medians.
+"""Compare a gradient penalty and a Hessian-vector product with autograd on the same statements:
+ratios of medians.
 
     python benchmarks/second_order.py [NAME ...] [--size N] [--threads T] [--rounds R]
 
-Arguments are random, of N rows and N columns in float32. A ratio says how many times as long the
-generated function takes: below 1 it is the faster one. Autograd's own time is that of
-``<name>_atoms``. Last, the first order as a whole: forward and backward.
+Arguments are random, N x N in float32. Below 1, the generated function is faster. Autograd
+differentiates ``<name>_atoms``. Last comes the first order: forward and backward.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""One training step of the network of names, spelled six ways: microseconds, in turn, and ratios.
+"""Time one training step of the character model, written six ways: microseconds and ratios.
 
     python benchmarks/training_step.py [--hidden H] [--threads T ...] [--rounds R] [--no-compile]
 
-A step picks the batch, runs forward and backward, and updates the seven parameters in place. Before
-anything is timed, every spelling must arrive at the parameters that autograd arrives at. Exit
-status: 0 done; 1 they do not agree; 2 the question was not understood.
+A step picks the batch, runs forward and backward, and updates the seven parameters in place. First,
+every variant must reach the same parameters as autograd. Exit status: 0 done; 1 they do not agree;
+2 invalid arguments.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Examples(NamedTuple):
 
 
 def drawn_examples() -> Examples:
-    """As many as in the published run; what they are does not matter to the time."""
+    """As many random examples as in the published run."""
     generator = torch.Generator().manual_seed(SEED)
     return Examples(
         torch.randint(SYMBOLS, (EXAMPLES, CONTEXT), generator=generator),
@@ -108,13 +108,13 @@ def picked(examples: Examples, chosen: Tensor) -> Examples:
 
 
 def update(parameters: Parameters, gradients: Iterable[Tensor]) -> None:
-    """As published, for all alike."""
+    """The published update, for all variants."""
     for parameter, gradient in zip(parameters.values(), gradients, strict=True):
         parameter.data += -RATE * gradient
 
 
 class Activations(NamedTuple):
-    """What the manual backward looks back at, and the loss that autograd starts from."""
+    """The tensors that the manual backward reads, and the loss."""
 
     emb: Tensor
     embcat: Tensor
@@ -126,7 +126,7 @@ class Activations(NamedTuple):
 
 
 def forward_by_hand(parameters: Parameters, contexts: Tensor, labels: Tensor) -> Activations:
-    """The forward of the published loop, which autograd is given as well."""
+    """The forward of the published loop, also for autograd."""
     C, W1, b1, W2, b2, bngain, bnbias = parameters.values()
     emb = C[contexts]
     embcat = emb.view(emb.shape[0], -1)
@@ -143,7 +143,7 @@ def forward_by_hand(parameters: Parameters, contexts: Tensor, labels: Tensor) ->
 
 @torch.no_grad()
 def step_by_hand(parameters: Parameters, examples: Examples, chosen: Tensor, add_rows) -> None:
-    """The manual backward as published; how the rows of the embedding are summed is left open."""
+    """The published backward, with a choice of how to sum the rows of the embedding."""
     C, W1, _, W2, _, bngain, _ = parameters.values()
     contexts, labels = picked(examples, chosen)
     emb, embcat, bnvar_inv, bnraw, h, logits, _ = forward_by_hand(parameters, contexts, labels)
@@ -182,7 +182,7 @@ def add_rows_at_once(dC: Tensor, contexts: Tensor, demb: Tensor) -> None:
 
 
 class Spelling(NamedTuple):
-    """A way to take the step, and how many of them in one round: few of a slow one."""
+    """A variant of the step, and how many steps to take per round."""
 
     step: Callable[[Parameters, Examples, Tensor], None]
     steps: int = 20
@@ -197,12 +197,12 @@ SPELLINGS = {
 
 
 def compiled() -> Spelling:
-    """The whole step as one graph; nothing is compiled before the first call."""
+    """The whole step as one graph, compiled at the first call."""
     return Spelling(torch.compile(step_of_ours, fullgraph=True, dynamic=False))
 
 
 def in_one_call() -> Spelling:
-    """The kernel, in one thread whatever torch has; it is built at the first call."""
+    """The kernel, always in one thread; compiled at the first call."""
     steps: dict[int, Callable[[Tensor, float], float]] = {}  # by where the parameters lie
 
     def step(parameters: Parameters, examples: Examples, chosen: Tensor) -> None:
@@ -215,9 +215,9 @@ def in_one_call() -> Spelling:
 
 
 class Contender:
-    """A spelling on its way: the parameters that it has reached, and the batches it goes through.
+    """A variant with its current parameters and its batches.
 
-    Contenders of one number of hidden units begin at the same parameters and see the same batches.
+    All contenders start from the same parameters and see the same batches.
     """
 
     def __init__(self, spelling: Spelling, examples: Examples, hidden: int):
@@ -229,7 +229,7 @@ class Contender:
         self.generator = torch.Generator().manual_seed(SEED)
 
     def take(self, steps: int) -> float:
-        """Take so many steps. Returns the seconds of one."""
+        """Take the given number of steps and return the seconds per step."""
         rows = (steps, BATCH)
         batches = list(torch.randint(len(self.examples.labels), rows, generator=self.generator))
         step, parameters, examples = self.spelling.step, self.parameters, self.examples
@@ -240,7 +240,7 @@ class Contender:
 
 
 def disagreement(ours: Parameters, reference: Parameters) -> str | None:
-    """Which parameter has another shape or is further away than rounding explains; or None."""
+    """The first parameter whose shape differs or that differs by more than rounding, or None."""
     for name, expected in reference.items():
         if ours[name].shape != expected.shape:
             return f"{name} has the shape {tuple(ours[name].shape)}, not {tuple(expected.shape)}"
@@ -255,11 +255,11 @@ def disagreement(ours: Parameters, reference: Parameters) -> str | None:
 
 
 class Disagrees(Exception):
-    """A contender does not arrive where autograd arrives."""
+    """A contender disagrees with autograd."""
 
 
 def agreed(spellings: dict[str, Spelling], examples: Examples, hidden: int) -> dict[str, Contender]:
-    """The contenders after a few steps, equal within rounding. Raises Disagrees."""
+    """The contenders after a few steps that agree. Raises Disagrees."""
     contenders = {name: Contender(s, examples, hidden) for name, s in spellings.items()}
     for contender in contenders.values():
         contender.take(STEPS_COMPARED)
@@ -282,7 +282,7 @@ def medians(contenders: dict[str, Contender], rounds: int) -> dict[str, float]:
 
 
 def why_not_compiled(spelling: Spelling, examples: Examples, hidden: int) -> str | None:
-    """None where the step can be compiled: this is where it is."""
+    """Why the step cannot be compiled, or None."""
     try:
         Contender(spelling, examples, hidden).take(1)
     except Exception as failure:  # a missing compiler has many faces, and the others go on
@@ -291,7 +291,7 @@ def why_not_compiled(spelling: Spelling, examples: Examples, hidden: int) -> str
 
 
 def measure(examples: Examples, hidden: int, rounds: int, compiling: bool, console) -> None:
-    """One table, for the number of threads that torch has now."""
+    """One table, for the current number of torch threads."""
     spellings, notes = dict(SPELLINGS), {}
     candidates = {ONE_CALL: in_one_call()}
     if compiling:
@@ -325,7 +325,7 @@ def measure(examples: Examples, hidden: int, rounds: int, compiling: bool, conso
 
 
 def processor() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, if known."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().split("\n") if file.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -359,7 +359,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def positive(text: str) -> int:
-    """The type of an option that counts something."""
+    """An argparse type: a positive integer."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)

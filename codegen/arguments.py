@@ -47,7 +47,7 @@ def shape_steps(
     upstream: bool = False,
     after: bool = False,
 ) -> list[Step]:
-    """The tensors among ``parameters``, each of its kind and shape; then all in single precision
+    """The tensors among ``parameters``, each of its kind and shape; then all in float32
     and with one dimension for each `Axes`, if they were not.
 
     ``names`` gives every axis the name of its size; ``known`` are those sizes that are known

@@ -3,10 +3,10 @@
 An entry is found by the hash of everything that its result depends on (``dependencies.py``), so
 there is nothing to invalidate: a change of anything asks for another entry. The cache is a
 convenience: one that cannot be read or written is as if there were none, and an entry that is
-damaged or does not fit its forward is derived anew.
+damaged or does not fit its forward is derived again.
 
 What an entry says is believed, so a cache is as trustworthy as who can write to it: the digest in
-an entry is against damage alone. A folder of somebody else, or one that others may write to, is
+an entry is against damage alone. A folder of another user, or one that others may write to, is
 not used. Where a result is written to is no part of it.
 """
 

@@ -5,8 +5,8 @@
     Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
     Target.check_every_use     str     -> None      in every way, twice differentiated too
-    Target.extremes            str     -> words     where single precision ends: said in the text
-    Target.rounding            str     -> Rounding  and beside it in single precision
+    Target.extremes            str     -> words     where float32 ends: said in the text
+    Target.rounding            str     -> Rounding  and beside it in float32
     write_modules              texts   -> files     all of them or none
 
 `generate` takes one forward through all but the last; ``tests/test_codegen.py`` holds it to this.
@@ -37,7 +37,7 @@ from derive.orders.second import second_order
 from derive.orders.third import third_order
 from derive.proving.proved import Proved
 
-TOLERANCE = 1e-10  # in double precision: rounding is far below it, what is wrong far above
+TOLERANCE = 1e-10  # in float64: rounding is far below it, what is wrong far above
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 LONGEST_SECOND = 120  # seconds for each of its two programs: autograd then takes second derivatives
 
@@ -172,9 +172,7 @@ def _said(
 def with_extremes(
     forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
 ) -> tuple[Program, str]:
-    """The program and its text, which was `compared`, saying also what single precision does not
-    reach for.
-    """
+    """The program and its text, which was `compared`, with what goes wrong in float32."""
     return _said(forward, program, text, target.extremes, target)
 
 
@@ -282,7 +280,7 @@ def compared(
 
 
 def _rounding(target: Target, text: str, definition: Definition, program: Program) -> Rounding:
-    """How far single precision is off. Raises `UnprovedError` where it does not run."""
+    """How far float32 is off. Raises `UnprovedError` where it does not run."""
     try:
         return target.rounding(text, definition, program)
     except RuntimeError as error:

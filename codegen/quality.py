@@ -13,8 +13,8 @@ from typing import get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True)
 class Rounding:
-    """The largest error of any gradient in single precision, relative to the largest entry of the
-    same gradient in double precision: of the generated module, and of autograd on the statements.
+    """The largest error of any gradient in float32, relative to the largest entry of the
+    same gradient in float64: of the generated module, and of autograd on the statements.
     """
 
     ours: float
@@ -75,7 +75,7 @@ class Quality:
     ``unsafe`` says in words what may be infinite or NaN. ``saved`` are what the forward keeps, with
     shapes; ``reductions`` the sums, maxima and matrix
     products of the backward; ``full`` the shape of a tensor of full size. ``difference`` is the
-    largest one to autograd in double precision, ``second`` are the lines behind the backward, none
+    largest one to autograd in float64, ``second`` are the lines behind the backward, none
     where they were not proved, ``split`` says what it costs to split an axis over
     ranks, and ``seconds`` is the time to derive, prove and emit. ``reduction`` is the word of one
     beside the default.

@@ -85,7 +85,7 @@ def _rendered(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:
 def present(
     out: Path, forward: type[Forward]
 ) -> Iterator[tuple[type[Forward], str, tuple[str, ...]]]:
-    """The modules of parts that stand in ``out`` for a forward, to be written anew: the forward
+    """The modules of parts that stand in ``out`` for a forward, to be written again: the forward
     with the reduction that it is, the way, and the axes.
     """
     for word in words_of(forward.definition) or (None,):

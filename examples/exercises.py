@@ -1,4 +1,4 @@
-"""Four exercises in backpropagation by hand, answered by what was generated, checked by autograd.
+"""Four exercises in backpropagation by hand, solved by generated code, checked by autograd.
 
     python examples/exercises.py [--dtype float64] [--threads 2] [--data names.txt]
 
@@ -6,9 +6,8 @@
 2: softmax and negative log likelihood as one closed form. 3: batch norm as one closed form.
 4: a few steps of training, with the gradient of every parameter.
 
-The reference is typed by hand in plain torch, below; autograd differentiates it. Exit status: 0 all
-of exercise 1 is exact and the others are within rounding; 1 something is not; 2 the question was
-not understood.
+The reference below is plain torch, differentiated by autograd. Exit status: 0 exercise 1 is exact
+and the others are within rounding; 1 otherwise; 2 invalid arguments.
 """
 
 from __future__ import annotations
@@ -165,7 +164,7 @@ class Reference:
 
 
 def differentiated(parameters: Parameters, batch: Examples) -> Reference:
-    """The reference at these parameters, which are left alone."""
+    """The reference at these parameters, which it does not change."""
     leaves = {name: p.detach().clone().requires_grad_() for name, p in parameters.items()}
     statements = statements_by_hand(leaves, batch.contexts, batch.labels)
     for tensor in statements.values():
@@ -261,9 +260,9 @@ def third_exercise(parameters: Parameters, batch: Examples) -> list[Comparison]:
 def fourth_exercise(
     parameters: Parameters, batches: Iterable[Examples], rate: float = RATE
 ) -> list[Comparison]:
-    """Descend by the closed form, a step for each batch; every parameter's worst comparison.
+    """Gradient descent by the closed form, a step per batch; the worst comparison per parameter.
 
-    ``parameters`` are changed in place. The reference stands where the descent stands.
+    Changes ``parameters`` in place. The reference is evaluated at the same parameters.
     """
     worst: dict[str, Comparison] = {}
     for batch in batches:
@@ -292,7 +291,7 @@ def _upstream(parameters: Parameters) -> Tensor:
 
 
 def table_of(title: str, comparisons: list[Comparison]) -> Table:
-    """One line for each tensor."""
+    """One line per tensor."""
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("gradient of", overflow="fold")
     table.add_column("shape", overflow="fold")
@@ -311,7 +310,7 @@ def _difference(difference: float | None) -> str:
 
 
 def run(parameters: Parameters, batch_of: Callable[[], Examples], console: Console) -> bool:
-    """All four exercises on the terminal. True where everything is as it should be."""
+    """Run and print all four exercises. True if all pass."""
     batch = batch_of()
     exact = first_exercise(parameters, batch)
     others = {
@@ -376,7 +375,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
-    """The type of an option that takes a whole number."""
+    """An argparse type: an integer in a range."""
 
     def whole(text: str) -> int:
         try:

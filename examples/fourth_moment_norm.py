@@ -1,4 +1,4 @@
-"""A normalisation of one's own.
+"""Your own normalization.
 
 Generate it with: gradform examples/fourth_moment_norm.py --out out
 """
@@ -11,7 +11,7 @@ N, C = Axis("N"), Axis("C")
 
 
 class FourthMomentNorm(Forward):
-    """Rows centred, and divided by the square root of their fourth moment."""
+    """Rows centred and divided by the square root of their fourth moment."""
 
     x = Input(N, C)
     gain = Input(C)

@@ -1,11 +1,11 @@
-"""Names, learned and made up: a small network trained by generated closed forms, without autograd.
+"""Learn names and make up new ones: a small network, trained by closed forms without autograd.
 
     python examples/makemore.py train                            # on examples/words.txt
     python examples/makemore.py train --data names.txt --out names
-    python examples/makemore.py train --resume names             # go on, after Ctrl-C
+    python examples/makemore.py train --resume names             # continue after Ctrl-C
     python examples/makemore.py sample names --count 50
 
-Exit status: 0 done; 1 the training diverged; 2 the question was not understood; 130 Ctrl-C.
+Exit status: 0 done; 1 the training diverged; 2 invalid arguments; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LARGEST_SEED = 2**63 - 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a verb, and turn what can go wrong into one line on standard error and an exit status."""
+    """Run a command; errors become one line on standard error and an exit status."""
     options = _parser().parse_args(arguments)
     try:
         status = options.verb(options)
@@ -78,7 +78,7 @@ def _failed(message: object, status: int) -> int:
 
 
 def train_command(options: argparse.Namespace) -> int:
-    """Train, or go on training; then measure, sample and draw."""
+    """Train or resume; then evaluate, sample and plot."""
     _require_matplotlib()
     resuming = options.resume is not None
     run, dataset, out = (_resumed if resuming else _fresh)(options)
@@ -97,11 +97,11 @@ def train_command(options: argparse.Namespace) -> int:
 
 
 def sample_command(options: argparse.Namespace) -> int:
-    """Names from the checkpoint of a finished run."""
+    """Sample names from the checkpoint of a finished run."""
     file = _checkpoint_file(options.checkpoint)
     run = checkpoint.read(file)
     if run.calibration is None:
-        raise Mistake(f"{file} holds a run that is not finished: go on with train --resume {file}")
+        raise Mistake(f"{file} holds an unfinished run: continue it with train --resume {file}")
     seed = run.settings.seed + SAMPLING_SEED if options.seed is None else options.seed
     torch.set_num_threads(run.settings.threads)
     _print_names(run, seed, options.count)
@@ -118,7 +118,7 @@ def _fresh(options: argparse.Namespace) -> tuple[Run, Dataset, Path]:
 
 
 def _resumed(options: argparse.Namespace) -> tuple[Run, Dataset, Path]:
-    """The run of a checkpoint, under its own settings and with its own data."""
+    """The run of a checkpoint, with its settings and data."""
     wanted = (options.out or OUT) if options.resume == IN_OUT else Path(options.resume)
     source = _checkpoint_file(wanted)
     run = checkpoint.read(source)
@@ -130,7 +130,7 @@ def _resumed(options: argparse.Namespace) -> tuple[Run, Dataset, Path]:
             )
     data = options.data or Path(run.data or OWN_WORDS)
     if options.data is None and not data.exists():
-        raise Mistake(f"{data}, the data of {source}, does not exist any more: name it with --data")
+        raise Mistake(f"{data}, the data of {source}, no longer exists: pass its path with --data")
     dataset = load(data, run.symbols)
     if dataset.fingerprint != run.fingerprint:
         raise Mistake(f"{data} does not hold the words that {source} was trained with")
@@ -142,17 +142,17 @@ def _resumed(options: argparse.Namespace) -> tuple[Run, Dataset, Path]:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, int | str | None]:
-    """What was given of the settings; None where nothing was."""
+    """The given settings; None for those omitted."""
     return {field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)}
 
 
 def _checkpoint_file(path: Path) -> Path:
-    """A checkpoint can be named by its folder."""
+    """The checkpoint file, given the file or its folder."""
     return path / CHECKPOINT if path.is_dir() else path
 
 
 def _prepare(out: Path, source: Path | None) -> None:
-    """Make the folder. Raises Mistake where its checkpoint is work that would be lost."""
+    """Make the folder. Raises Mistake if this would overwrite an unfinished run."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -173,7 +173,7 @@ def _prepare(out: Path, source: Path | None) -> None:
 
 
 def _require_matplotlib() -> None:
-    """Said before the run and not after it."""
+    """Raises Mistake before the run, not after it."""
     if importlib.util.find_spec("matplotlib") is None:
         raise Mistake("the pictures need matplotlib: pip install 'gradform[examples]'")
 
@@ -182,7 +182,7 @@ def _require_matplotlib() -> None:
 
 
 def _take_on(run: Run, examples: Examples, file: Path, interrupt: Interrupt) -> None:
-    """Train to the last step or to Ctrl-C, with a checkpoint every so often and at the end."""
+    """Train to the last step or Ctrl-C, with regular checkpoints and one at the end."""
     saved = time.monotonic()
     with progress(run) as report:
         for loss in train(run, examples, interrupt):
@@ -194,7 +194,7 @@ def _take_on(run: Run, examples: Examples, file: Path, interrupt: Interrupt) -> 
 
 
 def _finish(run: Run, dataset: Dataset, out: Path) -> None:
-    """Calibrate, save and draw; then print the losses and some names."""
+    """Calibrate, save and plot; then print the losses and some names."""
     from character_model.pictures import gradient_picture, loss_curve, write_png
 
     run.calibration = calibrate(run.parameters, dataset.training.contexts)
@@ -248,7 +248,7 @@ def _print_names(run: Run, seed: int, count: int) -> None:
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that says what was not understood, and leaves the usage to --help."""
+    """A parser whose errors are one line, without the usage."""
 
     def error(self, message: str):
         self.exit(NOT_UNDERSTOOD, f"{PROGRAM}: {message}\n")
@@ -264,16 +264,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_train(verbs) -> None:
     own = Settings()
-    verb = verbs.add_parser("train", help="train, measure, sample and draw", allow_abbrev=False)
+    verb = verbs.add_parser("train", help="train, evaluate, sample and plot", allow_abbrev=False)
     verb.set_defaults(verb=train_command)
     verb.add_argument("--data", type=Path, metavar="FILE", help="words, one per line, a to z")
-    verb.add_argument("--steps", type=_whole(1), help=f"steps of descent ({own.steps})")
+    verb.add_argument("--steps", type=_whole(1), help=f"steps of gradient descent ({own.steps})")
     verb.add_argument("--hidden", type=_whole(1, MOST_HIDDEN), help=f"hidden units ({own.hidden})")
-    verb.add_argument("--seed", type=_whole(0, LARGEST_SEED), help=f"of all draws ({own.seed})")
+    verb.add_argument("--seed", type=_whole(0, LARGEST_SEED), help=f"random seed ({own.seed})")
     verb.add_argument(
         "--threads",
         type=_whole(1, os.cpu_count() or 1),
-        help=f"threads of torch ({own.threads}, the fastest for so small a network)",
+        help=f"torch threads ({own.threads}, the fastest for a small network)",
     )
     verb.add_argument(
         "--target",
@@ -286,7 +286,7 @@ def _add_train(verbs) -> None:
         nargs="?",
         const=IN_OUT,
         metavar="CHECKPOINT",
-        help="go on with the run of a checkpoint or its folder; without a name the one in --out",
+        help="continue the run of a checkpoint or its folder (the one in --out)",
     )
 
 
@@ -297,13 +297,11 @@ def _add_sample(verbs) -> None:
         "checkpoint", nargs="?", type=Path, default=OUT, help=f"the file or its folder ({OUT})"
     )
     verb.add_argument("--count", type=_whole(1), default=NAMES, help=f"how many names ({NAMES})")
-    verb.add_argument(
-        "--seed", type=_whole(0, LARGEST_SEED), help="of the draws (the one that train uses)"
-    )
+    verb.add_argument("--seed", type=_whole(0, LARGEST_SEED), help="random seed (that of train)")
 
 
 def _whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """The type of an option that takes a whole number."""
+    """An argparse type: an integer in a range."""
 
     def whole(text: str) -> int:
         try:

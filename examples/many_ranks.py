@@ -1,13 +1,13 @@
-"""The network of names, trained by several processes that have a part of every batch each.
+"""Train the character model on several processes, each with a part of every batch.
 
     gradform mlp --shard N --out ranks
     python examples/many_ranks.py ranks/mlp_shard_n.py
     python examples/many_ranks.py ranks/mlp_shard_n.py --ranks 3 --steps 1000 --data names.txt
 
-Every process has all parameters and its part of the examples; the gradients that the module
-returns are complete on every one, so all take the same step and the parameters stay the same.
-One process alone takes the same steps on the whole batches. Exit status: 0 the losses are the same
-within the rounding of double precision; 1 they are not; 2 the question was not understood.
+Every process has all parameters and its part of the examples. The module returns complete gradients
+on every process, so all take the same step. For comparison, one process takes the same steps on
+whole batches. Exit status: 0 the losses agree within float64 rounding; 1 they do not; 2 invalid
+arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gradform.generated import mlp
 SEED = 2147483647
 HIDDEN = 64
 ROWS = 3  # of the table
-SAME = 1e-12  # double precision, where sums are taken in another order at every step
+SAME = 1e-12  # float64, where sums are taken in another order at every step
 PACKAGE = "modules_of_ranks"
 WAIT = timedelta(minutes=5)  # of a process for the others
 SAME_LOSSES, OTHER_LOSSES, NOT_UNDERSTOOD = 0, 1, 2
@@ -63,7 +63,7 @@ def train(
     module: ModuleType, examples: Examples, steps: int, own: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """The losses (steps,) before each step. ``own`` takes a process's part of a batch (n,), given
-    as the numbers of its examples.
+    as indices of examples.
     """
     name = module.__name__.rpartition(".")[2]
     forward, backward = (getattr(module, f"{name}_{kind}") for kind in ("forward", "backward"))
@@ -85,7 +85,7 @@ def train(
 def rank_of_several(
     rank: int, ranks: int, module: Path, examples: Examples, steps: int, folder: Path
 ) -> None:
-    """What each process does; the first one writes the losses, which all have."""
+    """Run one process; the first one writes the losses."""
     torch.set_num_threads(1)
     store = dist.FileStore(str(folder / "store"), ranks)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=WAIT)
@@ -97,7 +97,7 @@ def rank_of_several(
 
 
 def module_at(path: Path) -> ModuleType:
-    """Raises Mistake where there is no such module."""
+    """The module in a file. Raises Mistake if there is none."""
     if not path.is_file():
         raise Mistake(
             f"{path} does not exist; gradform mlp --shard N --out {path.parent} writes"

@@ -58,7 +58,7 @@ function state() {
   return kept;
 }
 
-// Show a state that somebody else wrote: every field is taken for a text, and nothing more.
+// Show a state from a link: every field is taken for a text, and nothing more.
 function open(state) {
   const text = (value) => (typeof value === "string" ? value : "");
   setting = true;
@@ -194,7 +194,7 @@ async function keepOffline() {
     await navigator.serviceWorker.ready;
     document.documentElement.dataset.offline = "ready";
   } catch {
-    // Without it the page is loaded anew each time.
+    // Without it the page is loaded again each time.
   }
 }
 

@@ -324,8 +324,8 @@ def test_a_dash_is_standard_input_for_a_file_too(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "nothing to read"),
-        (b" \n", "nothing to read"),
+        (b"", "there is no formula"),
+        (b" \n", "there is no formula"),
         (b"\xff\xfe", "is not text"),
         (None, ""),
     ],

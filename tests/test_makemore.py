@@ -721,7 +721,7 @@ def test_other_data_than_the_checkpoint_has(tmp_path, monkeypatch, capsys):
     assert "holds 'é'" in failed(capsys, "train", "--resume", out, "--data", other)
     file.rename(other)
     message = failed(capsys, "train", "--resume", out)
-    assert f"{file}, the data of" in message and "name it with --data" in message
+    assert f"{file}, the data of" in message and "pass its path with --data" in message
     assert makemore.main(["train", "--resume", str(out), "--data", str(other)]) == 0
     assert fields_of(out)["data"] == str(other)
 
@@ -729,7 +729,7 @@ def test_other_data_than_the_checkpoint_has(tmp_path, monkeypatch, capsys):
 def test_an_unfinished_run_is_neither_sampled_nor_overwritten(tmp_path, monkeypatch, capsys):
     out = interrupted(tmp_path, monkeypatch)
     capsys.readouterr()
-    assert "not finished" in failed(capsys, "sample", out)
+    assert "unfinished" in failed(capsys, "sample", out)
     message = failed(capsys, "train", *SMALL, "--out", out)
     assert "holds a run after 3 of 300 steps" in message and f"--resume {out}" in message
     assert fields_of(out)["step"] == 3

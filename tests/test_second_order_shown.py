@@ -88,7 +88,7 @@ def test_the_lines_are_those_of_a_textbook(capsys):
     ):
         assert f"  {line}\n" in text
     assert "is 0 here" not in text  # y is saved
-    assert "is the tangent of y (jvp)" in text and "the Hessian" in text
+    assert "is the tangent of y (JVP)" in text and "the Hessian" in text
 
 
 def test_the_sections_are_those_of_both_programs(document):

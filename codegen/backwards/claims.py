@@ -1,7 +1,7 @@
 """What the backward of a Function says of each gradient, as expressions over its own forward.
 
 In: a `FunctionSubject` and the axes of its tensors. Out: its forward in the notation, and a `Said`
-for each argument that a gradient is due for.
+for each argument that a gradient is needed for.
 """
 
 from __future__ import annotations

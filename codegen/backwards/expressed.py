@@ -51,7 +51,7 @@ class Expressed:
         return found
 
     def with_numbers(self, tree: trees.Tree, others: Mapping[Expr, Expr]) -> Expr:
-        """The gradient with other numbers in the place of some."""
+        """The gradient with other numbers instead of some."""
         again = copy(self)
         again.numbers = {**others, **{-a: -b for a, b in others.items()}}
         again.tensors = {n: e for n, e in self.tensors.items() if n not in self.unread}

@@ -1,4 +1,4 @@
-"""``gradform import``: the torch code that people have becomes a forward of theirs."""
+"""``gradform import``: the torch code that people have becomes a forward."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def with_pieces(e: Expr, magnitudes: Mapping[str, Expr]) -> Expr:
 
 
 def compared(e: Expr) -> Expr:
-    """``e``, which stood in a condition, likewise."""
+    """``e``, which stood in a condition, the same."""
     while e.has(Branches, Compared):
         e = as_choices(e)
     return with_pieces(e, {})
@@ -196,7 +196,7 @@ def _together(f: Expr, place: Dummy) -> Expr:
 
 
 def _in_magnitudes(e: Expr, u: Expr, magnitudes: Mapping[str, Expr]) -> Expr:
-    """``e`` with u**2 in the place of the square of what u is the absolute value of."""
+    """``e`` with u**2 instead of the square of what u is the absolute value of."""
     inside = magnitudes.get(u.name) if isinstance(u, Tensor) else None
     inside = u.args[0] if isinstance(u, Abs) else inside
     if inside is None:

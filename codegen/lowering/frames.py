@@ -76,7 +76,7 @@ def _check_none_is_lost(value: Value, axes: Iterable[Axis]) -> None:
 
 
 def without_ones(value: Value, axes: Iterable[Axis]) -> Value:
-    """``value`` without the dimensions of size 1 that stand in the place of some axes."""
+    """``value`` without the dimensions of size 1 that replace some axes."""
     axes = set(axes)
     kept = [i for i, dim in enumerate(value.dims) if not (dim.one and dim.axis in axes)]
     if len(kept) == len(value.dims):

@@ -86,7 +86,7 @@ def _name(value: Value) -> str:
 
 
 def _words(value: Value) -> str:
-    """Likewise of the parts of one; too long for a name where there are no words."""
+    """The same of the parts of one; too long for a name where there are no words."""
     none = "_" * (LONGEST_NAME + 1)
     if isinstance(value, Load):
         return value.name

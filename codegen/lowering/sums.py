@@ -148,7 +148,7 @@ def _operand(lowering: Lowering, e: Expr, picked) -> Value:
 
 
 def _merged(factors: list[Expr], picked) -> list[Expr]:
-    """Factors, those with fewer axes multiplied into one that has all of theirs."""
+    """Factors, those with fewer axes multiplied into one that has them all."""
     groups: list[Expr] = []
     for factor in sorted(factors, key=lambda f: (-len(axes_at(f, picked)), f.sort_key())):
         home = next(

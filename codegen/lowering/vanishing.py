@@ -38,7 +38,7 @@ ZERO = Number(Fraction(0))
 
 @dataclass(frozen=True)
 class Left:
-    """Where a choice is 0: ``choice`` with something else in the place of what it keeps."""
+    """Where a choice is 0: ``choice`` with something else instead of what it keeps."""
 
     choice: Gate | Choose
 

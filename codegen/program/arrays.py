@@ -116,7 +116,7 @@ class Positions(Value):
 
 @dataclass(frozen=True)
 class AsNumber(Value):
-    """Indices as numbers to calculate with, in the format of the other tensors."""
+    """Indices as numbers to calculate with, in the dtype of the other tensors."""
 
     operand: Value
 

@@ -24,7 +24,7 @@ class WholeSize(Value):
 
 @dataclass(frozen=True)
 class OwnSize(Value):
-    """How long the own part is, where no tensor shows it."""
+    """How long its own part is, where no tensor shows it."""
 
     group: str
 
@@ -40,7 +40,7 @@ class OwnPart(Value):
 
 @dataclass(frozen=True)
 class OwnLargest(Value):
-    """The largest along dimensions of the own part, which stay with size 1 if ``keep``; minus
+    """The largest along dimensions of its own part, which stay with size 1 if ``keep``; minus
     infinity where the part is empty.
     """
 
@@ -51,7 +51,7 @@ class OwnLargest(Value):
 
 @dataclass(frozen=True)
 class OwnMean(Value):
-    """The mean of the own part along dimensions, which stay with size 1; 0 where it is empty."""
+    """The mean of its own part along dimensions, which stay with size 1; 0 where it is empty."""
 
     operand: Value
     along: tuple[int, ...]
@@ -80,14 +80,14 @@ class OwnPick(Value):
 
 @dataclass(frozen=True)
 class OwnPositions(Value):
-    """The positions of the own part among those of all ranks."""
+    """The positions of its own part among those of all ranks."""
 
     group: str
 
 
 @dataclass(frozen=True)
 class OwnOneHot(Value):
-    """`OneHotOf` an index that counts on all ranks together, at the own part."""
+    """`OneHotOf` an index that counts on all ranks together, at its own part."""
 
     index: Value
     group: str
@@ -149,7 +149,7 @@ class Overwritten(Value):
 
 @dataclass(frozen=True)
 class Sent:
-    """What an `Exchange` makes of one tensor: ``name`` of the own ``value``, None for what comes
+    """What an `Exchange` makes of one tensor: ``name`` of its own ``value``, None for what comes
     with another. ``along`` is the dimension that is put together, for the kinds that have one.
     """
 

@@ -64,7 +64,7 @@ class Fits(Step):
     """The argument ``name`` is refused unless it is a tensor along ``dims``, each with the size
     that is ``known`` of it, if one is. ``optional``: or None. ``kind`` is that of its entries:
     'first' where its format becomes that of all, 'same' where it has to be of that, 'parameter'
-    where it may be of single precision beside one of half, such as the gain of a norm, 'saved'
+    where it may be of float32 beside one of half, such as the gain of a norm, 'saved'
     where it may also be of the one that is computed in, 'index' and 'number' where it becomes one.
     ``owners`` are the arguments that the known sizes are from: (name, their sizes).
     """
@@ -107,7 +107,7 @@ class ReadShape(Step):
 
 @dataclass(frozen=True)
 class InSingle(Step):
-    """``tensors`` in single precision where their format is of 16 bits; ``mixed``: where that of
+    """``tensors`` in float32 where their format is of 16 bits; ``mixed``: where that of
     any of them is.
     """
 

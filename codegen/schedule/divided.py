@@ -1,5 +1,5 @@
 """Reductions that differ in what a sum is divided by, as one function: a sum of losses, their mean,
-a mean over the batch. In the place of the sizes stands a number, which is 1 for the sum itself.
+a mean over the batch. A number replaces the sizes, which is 1 for the sum itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Differs(Exception):
 
 
 def divided(whole: Flat, other: Flat, name: str) -> tuple[Flat, Sizes] | None:
-    """``other`` with the number ``name`` in the place of sizes by which something in ``whole`` is
+    """``other`` with the number ``name`` instead of sizes by which something in ``whole`` is
     not divided, and these; None where that is not all that they differ in.
     """
     matching = _Matching(name)

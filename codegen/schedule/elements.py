@@ -124,7 +124,7 @@ def is_whole(element: Element) -> bool:
 
 @cache
 def is_number(element: Element) -> bool:
-    """Whether it is made of numbers alone: it can be known before any loop, in double precision."""
+    """Whether it is made of numbers alone: it can be known before any loop, in float64."""
     if element.kind in ("entry", "index", "label"):
         return False
     return all(map(is_number, element.args))
@@ -166,7 +166,7 @@ def power_cost(exponent: Element) -> int:
 
 
 def with_indices(element: Element, at: Mapping[str, Element]) -> Element:
-    """The element where other indices are put in the place of those of some axes."""
+    """The element where other indices replace those of some axes."""
     if not at:
         return element
     return element.replaced(lambda e: at.get(e.name) if e.kind == "index" else None)

@@ -3,7 +3,7 @@
 An array of full size that is written for the backward alone costs more than what its entries are
 computed from: its memory is fresh, and a cache does not hold it. Where they are a few operations on
 arguments, which lie in memory anyway, and on what has fewer axes (the mean of a row), these are
-handed on in its place. The operations are those of the forward, so no digit is lost.
+passed on instead. The operations are those of the forward, so no digit is lost.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class _Writing:
         return any(length.tensor in self.again for length in lengths)
 
     def _backward(self) -> Flat:
-        """The backward with nodes in the place of arrays."""
+        """The backward with nodes instead of arrays."""
         forward, backward = self.values.forward, self.values.backward
         whole = {a.name for a in forward.arrays if a.entries == "whole"}
         arrays = [array for array in backward.arrays if array.name not in self.again]

@@ -43,7 +43,7 @@ def sharded(
     """``way``: over ranks, or in chunks. The ``reduction`` stands in the name where it is not the
     default.
 
-    Raises `QuestionError` for an axis that there is not, and for what crosses the parts.
+    Raises `QuestionError` for an unknown axis, and for what crosses the parts.
     """
     groups = groups_of(program, axes, way == SHARD)
     forward, backward = known_before(program.forward, program.backward, groups)

@@ -86,7 +86,7 @@ class _Writer:
         return self.found
 
     def checks(self) -> Iterator[Step]:
-        """Those of the own arguments; what asks for the length of an axis on all ranks is found
+        """Those of its own arguments; what asks for the length of an axis on all ranks is found
         among the steps: that is known later.
         """
         forward, checks, asked = self.program.forward, [*self.function.checks], self.lengths
@@ -104,7 +104,7 @@ class _Writer:
                 yield step
 
     def centre(self, found: Centred) -> None:
-        """What is measured from a mean: from that of the own part, and then moved."""
+        """What is measured from a mean: from that of its own part, and then moved."""
         name, dims, along = found.name, found.operand.dims, found.total.along
         keep = found.total.dims
         operand = self.placing.placed(found.operand).value

@@ -34,7 +34,7 @@ class Placed:
         return next((s for dim, s in pairs if s and dim.axis.name == axis), "")
 
 
-# What is told: the kind of collective, the group, the own value, the dimension that is put
+# What is told: the kind of collective, the group, its own value, the dimension that is put
 # together, and the dimensions of what comes out.
 Tells = Callable[[str, str, Value, int, Layout], Value]
 

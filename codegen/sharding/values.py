@@ -35,7 +35,7 @@ POINTWISE = (
 
 
 def with_operands(value: Value, new: Sequence[Value], dims: Layout | None = None) -> Value:
-    """``value`` made of ``new`` in the place of its operands, in their order."""
+    """``value`` made of ``new`` instead of its operands, in their order."""
     left = list(new)
     changed = {
         field.name: _filled(getattr(value, field.name), left)

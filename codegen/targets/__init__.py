@@ -2,11 +2,11 @@
 
 The contract of a target. It receives a `Program`, in which everything is decided, and returns the
 text of one file; the same Program gives the same bytes. It can also say how far the text that it
-wrote is from an independent computation of the same gradients, on random data in double precision
+wrote is from an independent computation of the same gradients, on random data in float64
 and in single, and count what its lines move.
 
 To add a target: one folder here, and one line in `targets`; or in `kernels`, for one whose loops
-run in the place of lines of torch.
+run instead of lines of torch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Compares(Protocol):
 
 
 class Kernels(Protocol):
-    """A language for loops, which run in the place of lines of a module in torch."""
+    """A language for loops, which run instead of lines of a module in torch."""
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels, and the module of Python that calls them; nothing where there is no loop.
@@ -78,10 +78,10 @@ class Target(Compares, Protocol):
         """The lines of code that each statement of the closed form became, by its name."""
 
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
-        """How far they are in single precision, beside autograd's own."""
+        """How far they are in float32, beside autograd's own."""
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-        """What goes wrong in single precision at large and small inputs, in words."""
+        """What goes wrong in float32 at large and small inputs, in words."""
 
     def counts(self, program: Program) -> Counts:
         """What the lines of the code move and reduce."""

@@ -3,8 +3,8 @@
 In: a `Definition`. Out: a `Chain`, whose adjoints refer to each other and to the values of the
 forward by name.
 
-The driver knows no node: pointwise derivatives are SymPy's ``diff``, array nodes are looked up in
-``rules``. Along an axis that a factor lacks it was broadcast, so there its gradient is summed.
+The driver has no cases for nodes: pointwise derivatives are SymPy's ``diff``, those of array nodes
+are in ``rules``. Along an axis that a factor lacks it was broadcast, so its gradient is summed.
 """
 
 from __future__ import annotations

@@ -64,13 +64,13 @@ class Answer:
     """About one gradient: ``line`` of the text says that it is ``claimed``.
 
     ``conditions`` are what it is right under (``eps = 1e-05``), ``inherits`` tells that it is right
-    only if the wrong lines above are mended, ``difference`` is the largest that was found between
+    only if the wrong lines above are fixed, ``difference`` is the largest that was found between
     claim and gradient, relative to the gradient, in numbers of 50 digits. ``agreement`` tells what
     was found at further sizes, where the proof is one for the small batches alone. ``narrowing``
     says where the formula has a value, if the gradient has one elsewhere too; the outcome is
     "narrower" where that is more than single numbers. ``cut_short`` says what a time limit left
     undone, ``sampled`` where it was compared with data and not proved, ``rounded`` which numbers
-    are constants but for rounding, ``called`` by which name the gradient goes if not by ``d`` and
+    are constants up to rounding, ``called`` by which name the gradient goes if not by ``d`` and
     that of its tensor.
     """
 

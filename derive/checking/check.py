@@ -114,7 +114,7 @@ def check_claim(
     """The verdict on one claim that nobody wrote as text; the upstream gradient always counts.
 
     ``numbers`` are those that somebody typed, by their digits, and ``with_numbers`` is the claim
-    with others in their places: a constant of the mathematics in the place of one that rounds it.
+    with others in their places: a constant of the mathematics instead of one that rounds it.
     """
     doing = Doing(progress)
 
@@ -204,8 +204,8 @@ def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
 
 
 def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:
-    """What is right in ``exact``, with constants in the place of ``rounded`` numbers, is right but
-    for rounding.
+    """What is right in ``exact``, with constants instead of ``rounded`` numbers, is right up
+    to rounding.
     """
     pairs = zip(verdict.answers, exact.answers, strict=True)
     answers = [

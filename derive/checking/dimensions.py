@@ -2,7 +2,7 @@
 
 In the mathematics an `Axes` is one axis. A formula in torch's words counts dimensions: for rows it
 sums over (0,), for sequences over (0, 1), for images over (0, 2, 3). So a text is read for each
-number of dimensions, with the axes that they are in the place of the `Axes`.
+number of dimensions, with the axes that they are instead of the `Axes`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LATER = {2: ("H", "W"), 3: ("D", "H", "W")}
 
 @dataclass(frozen=True)
 class Shapes:
-    """A forward with certain axes in the place of each `Axes` that was ``declared``: those in
+    """A forward with certain axes instead of each `Axes` that was ``declared``: those in
     ``bound``. ``sizes`` are names of sizes that no axis has.
     """
 
@@ -96,7 +96,7 @@ def shapes_of(definition: Definition) -> Iterator[Shapes]:
 
 
 def _axes(definition: Definition, axis: Axis, count: int) -> tuple[Axis, ...]:
-    """The axes in the place of ``axis``, with names that are free."""
+    """The axes instead of ``axis``, with names that are free."""
     if count < 2:
         return (axis,) * count
     taken = {other.name for other in definition.axes} | set(definition.position)

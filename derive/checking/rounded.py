@@ -1,9 +1,9 @@
-"""Numbers of a text that are an exact constant of the mathematics, but for rounding.
+"""Numbers of a text that are an exact constant of the mathematics, up to rounding.
 
 In: a text, and the chain whose constants are meant. Out: the numbers, each with its constant.
 
 ``0.7978845608028654`` is what a person writes for sqrt(2/pi). It is not that, so that a formula
-with it is not the gradient; but it is right but for rounding if the same text with the constant in
+with it is not the gradient; but it is right up to rounding if the same text with the constant in
 its place is proved. Nothing is excused here: which constant may be meant is guessed, and the proof
 is of the whole text with it.
 """
@@ -54,7 +54,7 @@ def rounded_constants(text: str, chain: Chain) -> list[Rounded]:
 
 
 def with_constants(text: str, found: Iterable[Rounded]) -> tuple[str, dict[str, Expr]]:
-    """The text with a name in the place of each rounded number, and what the names mean."""
+    """The text with a name instead of each rounded number, and what the names mean."""
     names: dict[str, Expr] = {}
     for number, rounded in enumerate(found):
         name = f"constant_{number}"

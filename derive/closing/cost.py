@@ -7,7 +7,7 @@ its name costs nothing. The order of importance:
 
 1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long. The inputs
    and the output are there anyway; any other value of the forward was first written for the
-   backward to read. A function that is evaluated anew costs as much as reading what it gives. A
+   backward to read. A function that is evaluated again costs as much as reading what it gives. A
    number of no axes costs nothing;
 2. *reductions*;
 3. *saved*: entries that the forward has to keep;

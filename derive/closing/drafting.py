@@ -115,7 +115,7 @@ def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
 
 def _met_in_contractions(chain: Chain) -> set[str]:
     """The adjoints that are an operand of a matrix product, which wants them as a whole, also
-    where they are counted anew before, or multiplied by a constant.
+    where they are counted again before, or multiplied by a constant.
     """
     met = {
         t.name
@@ -138,7 +138,7 @@ def _met_in_contractions(chain: Chain) -> set[str]:
 
 def _only_multiplied(chain: Chain) -> dict[str, set[str]]:
     """For every adjoint that is a number times another one, which nothing else reads, that one:
-    its name would say nothing.
+    its name would add nothing.
     """
     readers = Counter(t.name for a in chain.adjoints for t in tensors_in(a.expression))
     found = {}

@@ -134,7 +134,7 @@ def _without(term: Powers, common: Powers) -> Powers:
 
 def _grouped(terms: list[Powers]) -> Expr:
     """The sum of the terms, with the largest factor that several share taken out of those, so that
-    what is large is multiplied once; of equally large ones that which the most share.
+    what is large is multiplied once; of equally large ones the most shared.
     """
     counts = Counter(
         base

@@ -203,7 +203,7 @@ identities: tuple[Identity, ...] = (
         "c does not vary along T and E",
         reshaped_outside,
         name="reshaping a product",
-        why="what is the same everywhere need not be counted anew",
+        why="what is the same everywhere need not be counted again",
     ),
     Identity(
         "Sum(Flatten(a, T, E, into=I), I) = Sum(a, T, E)",

@@ -1,7 +1,7 @@
 """What a way of writing the gradients risks where the forward is finite: by how much of that, and
 then by the cost, one closed form is preferred to another.
 
-A value may be divided by that is 0 there, or too small to be written down, or an exponential may
+A value may be divided by that is 0 there, or may underflow, or an exponential may
 be too large. The forward divides by some values itself, others lie away from 0 (``bounds.py``), and
 a condition may keep one from it; where an exponential is too large, the output may be so as well.
 """
@@ -71,7 +71,7 @@ def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
 
 
 def _may_vanish(divisor: Expr, where: frozenset, relations: Relations) -> bool:
-    """Whether a divisor may be 0, or too small to be written down, where the forward is finite and
+    """Whether a divisor may be 0, or may underflow, where the forward is finite and
     these conditions hold.
     """
     if relations.bounds(divisor).is_away_from_zero:

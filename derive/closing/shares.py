@@ -19,7 +19,7 @@ WHY = "what remains of a whole is computed as such, not as a difference"
 
 def with_other_shares(pairs: Pairs, relations: Relations, record: Record) -> Pairs:
     """``pairs`` with ``c - c*a/v = c/(1 + a*exp(-u))`` used, where the forward defines v = a +
-    exp(u), and ``c - c*a*s`` likewise, where it defines s = 1/v and nothing else reads s.
+    exp(u), and ``c - c*a*s`` the same, where it defines s = 1/v and nothing else reads s.
     """
     for difference, (remainder, value) in relations.solved["remainder"].items():
         share, trial = 1 - difference, Record()

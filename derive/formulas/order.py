@@ -1,7 +1,7 @@
 """The order of the terms of a sum: what nearly cancels stands together, before what is rounded off
 beside it.
 
-SymPy keeps no order, so it is found anew: of ``1 + top - low`` as of ``top - low + 1`` the
+SymPy keeps no order, so it is found again: of ``1 + top - low`` as of ``top - low + 1`` the
 difference comes first, and numbers last, for ``top + 1`` is ``top`` where that is large. A single
 ``1 - p`` is a difference of like quantities too, and ``eps`` comes after it. Of ``s - 1e9*(1 - m)``
 SymPy makes ``s + 1e9*m - 1e9``: what one factor was multiplied into stands together as well, for

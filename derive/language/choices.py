@@ -214,7 +214,7 @@ def without_masks(e: Expr) -> Expr:
 
 
 def written_in(e: Basic, values: Mapping[Expr, Expr]) -> Basic:
-    """``e`` with ``values`` in the place of what they are the values of, as ``xreplace`` has it;
+    """``e`` with ``values`` instead of what they are the values of, as ``xreplace`` has it;
     but a choice never gets into a condition.
     """
     if e in values:
@@ -239,7 +239,7 @@ def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
 
 
 def as_choices(e: Expr) -> Expr:
-    """``e``, which stood in a condition, with choices in the place of `Branches` and `Compared`."""
+    """``e``, which stood in a condition, with choices instead of `Branches` and `Compared`."""
     return e.replace(lambda node: isinstance(node, (Branches, Compared)), lambda n: n.choice)
 
 

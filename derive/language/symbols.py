@@ -76,8 +76,8 @@ class Axis(Symbol):
 
 
 class Axes(Axis):
-    """``N = Axes("N")``: any number of dimensions, none included, counted as one axis; its size
-    is the product of theirs.
+    """``N = Axes("N")``: any number of dimensions (even none), flattened into one axis; its size
+    is their product.
 
     In the mathematics it is one axis like any other. In the generated code arguments along it may
     have any number of dimensions there, and in a composition any number of axes.

@@ -1,6 +1,6 @@
 """Two places in which SymPy's `Piecewise` does not end, or solves what nobody asked it to solve.
 
-It is built by the user's lines and by SymPy itself, so that it is mended where it stands, for as
+It is built by the user's lines and by SymPy itself, so that it is fixed where it stands, for as
 long as SymPy (1.14) has them; what it answers elsewhere stays as it is.
 """
 

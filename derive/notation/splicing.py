@@ -1,8 +1,8 @@
-"""Axes in the place of an `Axes`: what a node of a callee becomes when the caller has several axes
+"""Axes instead of an `Axes`: what a node of a callee becomes when the caller has several axes
 there, or none.
 
 ``bound`` gives every axis of the callee those of the caller that it stands for: one for an `Axis`,
-any number, none included, for an `Axes`.
+any number (even none) for an `Axes`.
 """
 
 from __future__ import annotations

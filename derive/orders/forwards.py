@@ -158,7 +158,7 @@ def _smooth_statements(form: ClosedForm) -> list[ClosedStatement]:
 
 
 def renamed(e: Expr, known: Callable[[str], Tensor | None]) -> Expr:
-    """``e`` with other tensors in the place of those that are ``known`` by name."""
+    """``e`` with other tensors instead of those that are ``known`` by name."""
     met = {t: other for t in e.atoms(Tensor) if (other := known(t.name)) is not None}
     return e.xreplace({t: along(other, t) for t, other in met.items()})
 

@@ -106,7 +106,7 @@ def index(
 
 
 def fragment(document: Document) -> str:
-    """The document as a part of somebody else's page, with styles that reach no further and take
+    """The document as a part of another page, with styles that reach no further and take
     the colour of the text around it.
     """
     return _file("fragment", body=_article(document))

@@ -1,6 +1,6 @@
 """A document in other names: what is derived under one name and read under another.
 
-In: a `Document`, and what stands in the place of some of its tensors: another tensor, or a number.
+In: a `Document`, and what replaces some of its tensors: another tensor, or a number.
 Out: a `Document`. Formulas are rewritten; in words, names are replaced as whole words. A step that
 says the same as the line before it is left out.
 """
@@ -34,7 +34,7 @@ WORD = re.compile(r"[^\W\d]\w*")
 
 
 class Renaming:
-    """What stands in the place of tensors, by their names; that of ``later`` only behind the first
+    """What replaces tensors, by their names; that of ``later`` only behind the first
     line of a derivation, which is the line of the chain.
     """
 

@@ -128,7 +128,7 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
         yield Prose((number, " has to be ", *domain, "."))
     for axis in definition.axes:
         if isinstance(axis, Axes):
-            remark = " stands for any number of dimensions, none included, and counts as one axis."
+            remark = " may be any number of dimensions (even none), flattened into one axis."
             yield Prose((axis, remark))
     lines = {
         s.name: [Equation(s.tensor, s.expression, used_by(s.name), shape(layouts[s.name]))]

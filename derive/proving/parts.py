@@ -54,7 +54,7 @@ def _maxima() -> tuple[Expr, ...]:
 
 def _moments() -> tuple[Expr, ...]:
     """Of m entries with the sum ``total`` and the sum of squares ``squares``, and k more: squares
-    about any c are those about the own mean and the entries times the distance squared; and the
+    about any c are those about its own mean and the entries times the distance squared; and the
     mean is that of the means, each as often as it has entries.
     """
     about = squares - 2 * c * total + m * c**2

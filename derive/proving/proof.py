@@ -6,7 +6,7 @@ What is proved of a gradient ``dx``. By the chain rule it is the sum, over the s
 ``x``, of the derivative of ``Sum(dk * k)`` by ``x``. That every step of the chain is that
 derivative is proved on the statement alone (``chain_proof.py``). That the closed form of ``dx`` has
 the value of that sum, in which the closed form of each ``dk`` stands, is proved as an equality
-between values of the forward; each ``dk`` likewise, up to the upstream gradient. So a long network
+between values of the forward; each ``dk`` the same, up to the upstream gradient. So a long network
 costs as much as its statements do, one after the other. The statements are those of the forward
 with its parts (``forward_in_parts.py``), each proved to say what the user's says; a step of the
 chain as it is written is equal to what the steps through the parts come to.
@@ -168,7 +168,7 @@ class Proofs:
 
     def gradient(self, statement: ClosedStatement) -> Shown:
         """``statement`` is what the chain says of its tensor, in which the closed form of every
-        adjoint that is read is proved likewise.
+        adjoint that is read is proved the same.
         """
         chain = self.chain_of(adjoint_of(statement.of).name)
         adjoint = chain.by_name[adjoint_of(statement.of).name]

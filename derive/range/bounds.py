@@ -19,7 +19,7 @@ from derive.language.nodes import Max, OneHot, Reshaping, Sum
 from derive.language.symbols import Tensor
 
 HELD = 1e300  # larger numbers are taken for anything
-MODERATE = 40.0  # exp(2*40) is a number of single precision
+MODERATE = 40.0  # exp(2*40) fits into float32
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def _signed(e: Expr) -> Bounds:
 
 
 def _summed(operand: Bounds) -> Bounds:
-    """Of any number of them, none included."""
+    """Of any number of them, even none."""
     return Bounds(0.0 if operand.low >= 0 else -inf, 0.0 if operand.high <= 0 else inf)
 
 

@@ -1,4 +1,4 @@
-"""Numbers too large to be written down: a moderate factor times an exponential that is not taken.
+"""Numbers that may overflow: a moderate factor times an exponential that is not taken.
 
 ``exp(z)`` overflows where z is large, and so does everything that is made of it; the quotients and
 logarithms that a forward takes of it do not. So a value is followed as ``factor*exp(exponent)``:
@@ -117,7 +117,7 @@ class Scales:
 
     def _safe_product(self, e: Mul) -> Expr:
         """The first form that does not overflow: each factor by itself, quotients by a positive
-        sum, the exponents added, multiplied out; else one exponential in the place of several.
+        sum, the exponents added, multiplied out; else one exponential instead of several.
         """
         inside = self.inside(e)
         if not self.overflows(inside):
@@ -194,7 +194,7 @@ class Scales:
         return found
 
     def _may_be_none(self, e: Expr) -> bool:
-        """Whether ``e`` may be too small to be written down. A sum of terms of an entry's own is
+        """Whether ``e`` may underflow. A sum of terms of an entry's own is
         divided by its largest instead (`over_positive_sums`).
         """
         definition = self.values.definition_of(e) or e

@@ -14,7 +14,7 @@ def laid_on(space: Space, value: Value, of: Tensor, dims: Dims) -> tuple[Expr, s
     """``value`` along the axes of ``of``, whose gradient it is and which lies as ``dims``.
 
     It may have leading dimensions of size 1, and lack axes: then it is broadcast, and a note says
-    so. Raises `Mismatch` where an axis is too many, or stands in the place of another.
+    so. Raises `Mismatch` where an axis is too many, or replaces another.
     """
     if value.by_name:
         extra = axes_of(value.expression) - set(of.home)

@@ -35,7 +35,7 @@ def writes(node: ast.AST | None) -> bool:
 
 
 def written_in(lines: Iterable[ast.stmt]) -> set[str]:
-    """The names that lines write into, or assign anew, in loops and branches too."""
+    """The names that lines write into, or assign again, in loops and branches too."""
     nodes = (node for line in lines for node in ast.walk(line) if isinstance(node, ast.stmt))
     return {name for node in nodes for name in _targets(node)}
 

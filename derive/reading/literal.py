@@ -2,7 +2,7 @@
 
 SymPy makes ``x`` of ``x**2/x`` and of ``exp(log(x))``, and rightly so where both have a value. What
 torch computes has none where x is 0, or negative. So a text is read a second time with these nodes
-in the place of SymPy's own operations; `plain` gives what they mean, `needs` what they need.
+instead of SymPy's own operations; `plain` gives what they mean, `needs` what they need.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def needs(e: Expr) -> dict[Need, list[AsWritten]]:
 
 
 def with_only(e: Basic, kept: list[AsWritten]) -> Basic:
-    """``e`` with SymPy's operations in the place of all but the ``kept`` ones, and of those that
+    """``e`` with SymPy's operations instead of all but the ``kept`` ones, and of those that
     they stand in.
     """
     if not e.atoms(AsWritten):

@@ -3,9 +3,9 @@
 In: the syntax tree of a text as it was pasted. Out: its `Pasted` lines, one after the other, as if
 they had been typed without all that.
 
-- Imports, docstrings, assertions and decorators say nothing.
+- Imports, docstrings, assertions and decorators are ignored.
 - A class is its ``forward`` and its ``backward``; what the one saves in ``ctx`` the other reads. A
-  function ``f_forward`` beside ``f_backward`` likewise, with its ``cache``.
+  function ``f_forward`` beside ``f_backward`` the same, with its ``cache``.
 - ``ctx`` and ``cache`` of a backward that stands alone hold what their names say.
 - What is returned are gradients: by their names, or in the order of what the forward takes.
 

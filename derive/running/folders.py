@@ -2,7 +2,7 @@
 
 Whoever writes to a folder holds its lock. Under the lock every temporary file there is of a process
 that is no more, whatever its number: one that lives would hold the lock. The system itself unlocks
-a folder where a process ends. On a file system that knows no locks, or only those of one machine,
+a folder where a process ends. On a file system without locks, or with only those of one machine,
 the worst is that a run takes the temporary file of another for left behind after a day, or at once:
 that one then says that it could not write, and every file is as it was.
 """

@@ -45,7 +45,7 @@ class Waiting:
 
 @contextmanager
 def told() -> Iterator[Callable[[str], None]]:
-    """Yields what is to be called with what is being done. Somebody else looks at the clock: the
+    """Yields what is to be called with what is being done. Another thread watches the clock: the
     work may be in a step that takes minutes.
     """
     waiting, over = Waiting(), threading.Event()

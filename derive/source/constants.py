@@ -65,7 +65,7 @@ class Constants:
         self.followed: set[tuple[str, str]] = set()
 
     def equal_to(self, value: float) -> Expr | None:
-        """The constant that has this value but for rounding; None where there is none."""
+        """The constant that has this value up to rounding; None where there is none."""
         frame = self.frame
         tree = file_tree(frame.f_code, frame.f_globals)
         file = File(frame.f_code.co_filename, frame.f_globals, tree, self._value)
@@ -189,7 +189,7 @@ class File:
         return MISSING
 
     def literal(self, node: ast.Constant) -> Expr | None:
-        """A number as it is typed, with all of its digits; of ``Decimal("0.3")`` that in quotes."""
+        """A typed number, with all of its digits; of ``Decimal("0.3")`` that in quotes."""
         if isinstance(node.value, bool) or not isinstance(node.value, (int, float, str)):
             return None
         if isinstance(node.value, int):

@@ -22,7 +22,7 @@ from derive.source.written import is_all_known, written_in
 NAMES_OF_AXES = ("dim", "axis", "dims", "axes", "start_dim")
 NAMES_OF_OPERANDS = ("input", "a", "x", "tensor", "input_tensor")
 MOST_KEPT = 6  # axes that may have been kept: their subsets are tried
-EVERY = ast.Constant(None)  # in the place of dimensions: all of them
+EVERY = ast.Constant(None)  # instead of dimensions: all of them
 View = tuple[Axis | None, ...]  # the dimensions of a tensor; None is one of size 1
 
 

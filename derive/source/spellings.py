@@ -53,7 +53,7 @@ SMALLER = "Piecewise((x, x < w), (w, True))"
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
 BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
-NAMED = "axes have names: nothing is moved, leave it out, and name axes in the place of numbers"
+NAMED = "axes have names: nothing is moved, leave it out, and name axes instead of numbers"
 LEFT_OUT = "leave it out: it changes no value"
 SCAN = "it goes step by step along an axis, which cannot be written in the notation"
 ORDER = "it orders entries, which cannot be written in the notation"
@@ -162,7 +162,7 @@ spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name i
 
 
 def in_the_notation(name: str) -> str:
-    """What to write in the place of the thing of that name."""
+    """What to write instead of the thing of that name."""
     known = _plain(name)
     found = spellings.get(name) or spellings.get(_KNOWN.get(known, ""))
     return str(found) if found else in_the_gallery(name) or HAS

@@ -172,7 +172,7 @@ class ZeroTest(Indeterminates):
         return False
 
     def _differs_from_zero(self, e: Expr) -> bool:
-        """Whether ``e`` is not zero for some numbers in the place of independent indeterminates.
+        """Whether ``e`` is not zero for some numbers instead of independent indeterminates.
 
         Most of what is asked for is not zero, and need not be brought over one denominator.
         """

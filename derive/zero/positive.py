@@ -136,7 +136,7 @@ def is_positive(e: Expr) -> bool:
 
 
 def _is_nonnegative(e: Expr) -> bool:
-    """Likewise; of the branches of a choice each where it is chosen."""
+    """The same; of the branches of a choice each where it is chosen."""
     if isinstance(e, Piecewise):
         return all(_is_nonnegative_where(*branch.args) for branch in e.args)
     return bool(e.is_nonnegative) or is_positive(e)

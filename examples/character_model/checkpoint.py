@@ -1,4 +1,4 @@
-"""A run as a file. It is replaced as a whole or not at all, and read without running code."""
+"""A run as a file, written atomically and read without running code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MADE_BY = "gradform makemore, checkpoint 1"
 
 
 def write(run: Run, path: Path) -> None:
-    """Write a run as a whole. Raises Mistake."""
+    """Write a run. Raises Mistake."""
     content = io.BytesIO()
     torch.save(_fields(run), content)
     files.write(path, content.getvalue())
@@ -29,7 +29,7 @@ def read(path: Path) -> Run:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise Mistake(f"{path} does not exist: there is no run to go on with") from None
+        raise Mistake(f"{path} does not exist: there is no run to continue") from None
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}") from None
     try:

@@ -1,4 +1,4 @@
-"""Files of a run: each is replaced as a whole or not at all, and nobody else's ever."""
+"""Files of a run, written atomically; files of other programs are never replaced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def keep_what_is_others(paths: Iterable[Path]) -> None:
-    """Raises Mistake where `write` would: before the work and not after it."""
+    """Raises Mistake if `write` would, before the work is done."""
     try:
         refuse(paths, REMEDY, force=None)
     except QuestionError as error:

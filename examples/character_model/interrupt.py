@@ -6,9 +6,9 @@ import signal
 
 
 class Interrupt:
-    """Ctrl-C as a request that is met between two steps. A second one stops at once.
+    """Ctrl-C, handled between two steps. A second one stops immediately.
 
-    Inside of the ``with``, calling it says whether Ctrl-C was pressed.
+    Inside the ``with``, calling it returns whether Ctrl-C was pressed.
     """
 
     requested = False

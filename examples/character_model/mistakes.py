@@ -1,5 +1,5 @@
-"""What a user can get wrong."""
+"""Errors of the user."""
 
 
 class Mistake(Exception):
-    """The question cannot be answered; the message is one line that says why, and the remedy."""
+    """Invalid input; the message is one line with the reason and the remedy."""

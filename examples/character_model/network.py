@@ -1,6 +1,6 @@
-"""The network of names: descent by the generated closed form, then its losses and its samples.
+"""The character model: gradient descent by the closed form, losses and samples.
 
-Nothing here builds a graph: no parameter asks for a gradient, and none is taken by autograd.
+No parameter requires grad, so autograd builds no graph.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Calibration(NamedTuple):
 
 
 def parameter_shapes(symbols: int, hidden: int) -> dict[str, tuple[int, ...]]:
-    """The shapes of the parameters, in the order in which they are drawn."""
+    """The shapes of the parameters, in the order of initialization."""
     return {
         "C": (symbols, EMBEDDING),
         "W1": (CONTEXT * EMBEDDING, hidden),
@@ -63,8 +63,8 @@ def drawn_parameters(symbols: int, hidden: int, generator: torch.Generator) -> P
 def descent(
     parameters: Parameters, examples: Examples, batch: int, target: str
 ) -> Callable[[Tensor, float], Tensor | float]:
-    """What takes one step on the examples that it is given the numbers of, at a rate, in place, and
-    returns the loss before it. Raises Mistake where there is no compiler for the target cpp.
+    """A function that takes one step in place, given indices of examples and a learning rate, and
+    returns the loss before it. Raises Mistake if the target is cpp and there is no compiler.
     """
     if target == CPP:
         from gradform.generated.kernels.mlp import (  # whose import takes time
@@ -116,7 +116,7 @@ def calibrate(parameters: Parameters, contexts: Tensor) -> Calibration:
 
 
 def mean_loss(parameters: Parameters, calibration: Calibration, examples: Examples) -> float:
-    """The mean negative log likelihood of the labels; the examples must not be empty."""
+    """The mean negative log likelihood of the labels of one or more examples."""
     total = torch.zeros(()).double()
     for part in _parts(examples, _rows_at_once(parameters)):
         logits = logits_of(parameters, calibration, part.contexts)
@@ -125,7 +125,7 @@ def mean_loss(parameters: Parameters, calibration: Calibration, examples: Exampl
 
 
 def logits_of(parameters: Parameters, calibration: Calibration, contexts: Tensor) -> Tensor:
-    """The logits (n, symbols) under fixed statistics: no example sees another one."""
+    """The logits (n, symbols) with fixed statistics, so examples are independent."""
     xhat = (_preactivations(parameters, contexts) - calibration.mean) * (
         calibration.var + EPS
     ) ** -0.5
@@ -136,14 +136,14 @@ def logits_of(parameters: Parameters, calibration: Calibration, contexts: Tensor
 def sampled_names(
     parameters: Parameters, calibration: Calibration, symbols: str, seed: int, count: int
 ) -> Iterator[str]:
-    """Names drawn symbol by symbol from a generator of their own, each until its end."""
+    """Names sampled symbol by symbol, with a separate generator."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(count):
         yield _sampled_name(parameters, calibration, symbols, generator)
 
 
 def logits_gradient(parameters: Parameters, contexts: Tensor, labels: Tensor) -> Tensor:
-    """The gradient (n, symbols) of the loss by the logits of one batch, as in training."""
+    """The gradient (n, symbols) of the loss with respect to the logits of one batch."""
     logits = mlp_atoms(contexts, labels, **parameters, eps=EPS).logits
     saved = softmax_nll_forward(logits, labels)._asdict()
     del saved["loss"]
@@ -165,7 +165,7 @@ def _sampled_name(
 
 
 def _preactivations(parameters: Parameters, contexts: Tensor) -> Tensor:
-    """What the batch norm receives (n, h)."""
+    """The input of the batch norm (n, h)."""
     return parameters["C"][contexts].flatten(1) @ parameters["W1"] + parameters["b1"]
 
 

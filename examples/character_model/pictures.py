@@ -19,7 +19,7 @@ DOTS_PER_INCH = 120
 
 
 def loss_curve(losses: Tensor) -> Figure:
-    """The mean loss of every 1000 steps, of fewer in a short run, over the steps."""
+    """The loss, averaged over 1000 steps (fewer in a short run)."""
     length = max(1, min(LONGEST_MEAN, len(losses) // POINTS))
     points = len(losses) // length
     means = losses[: points * length].view(points, length).mean(1)
@@ -37,10 +37,10 @@ def loss_curve(losses: Tensor) -> Figure:
 
 
 def gradient_picture(dlogits: Tensor, batch: Examples, symbols: str) -> Figure:
-    """A row for each example, a column for each symbol; the darker, the more it is pulled up.
+    """A row per example, a column per symbol; darker symbols are pulled up more.
 
-    Descent goes against the gradient: the label's entry is the negative one of its row. The greys
-    end at the largest magnitude on both sides, so that zero is the grey in the middle.
+    Descent moves against the gradient, so the label's entry is negative. The grey scale is
+    symmetric: zero is the middle grey.
     """
     bound = dlogits.abs().max().item()
     figure = Figure(figsize=(7, 7), dpi=DOTS_PER_INCH, layout="constrained")
@@ -62,7 +62,7 @@ def gradient_picture(dlogits: Tensor, batch: Examples, symbols: str) -> Figure:
 
 
 def write_png(figure: Figure, path: Path) -> None:
-    """Draw with Agg, which needs no display. Raises Mistake."""
+    """Render with Agg, which needs no display. Raises Mistake."""
     content = io.BytesIO()
     FigureCanvasAgg(figure).print_png(content, metadata={"Software": "gradform makemore"})
     files.write(path, content.getvalue())

@@ -1,4 +1,4 @@
-"""How far a run is: its loss, its speed and the time that is left."""
+"""Progress of a run: loss, speed and remaining time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from character_model.training import Run
 
 @contextmanager
 def progress(run: Run) -> Iterator[Callable[[float], None]]:
-    """A bar on a terminal; elsewhere a line for every tenth of the run."""
+    """A bar on a terminal, otherwise a line per tenth of the run."""
     console = Console(stderr=True, highlight=False)
     steps, first, begun = run.settings.steps, run.step, time.perf_counter()
     tenth = 10 * first // steps
@@ -47,7 +47,7 @@ def progress(run: Run) -> Iterator[Callable[[float], None]]:
 
 
 def clock(seconds: float) -> str:
-    """Hours, minutes and seconds, as a clock shows them."""
+    """Seconds as h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

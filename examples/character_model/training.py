@@ -1,4 +1,4 @@
-"""The run: its settings, where it stands, and the loop that takes it on."""
+"""The run: its settings, its state, and the training loop."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SECONDS_BETWEEN_REPORTS = 0.25
 
 
 class Diverged(Exception):
-    """The loss is no number any more."""
+    """The loss is not finite."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the numbers of a run depend on, next to its data.
+    """Everything that determines the results of a run, besides its data.
 
-    The threads and the target are among them: they decide how a sum is rounded.
+    This includes threads and target, which affect rounding.
     """
 
     steps: int = 200_000
@@ -38,10 +38,10 @@ class Settings:
 
 @dataclass
 class Run:
-    """Where a run stands. Equal runs go on equally: there is no other state.
+    """The complete state of a run: equal runs continue equally.
 
     ``data`` is the file of words (None: the project's own), ``losses`` the loss of every step so
-    far, ``calibration`` what was measured after the last one.
+    far, ``calibration`` the statistics after the last one.
     """
 
     settings: Settings
@@ -64,23 +64,22 @@ class Run:
 
 
 def begin(settings: Settings, data: str | None, fingerprint: str) -> Run:
-    """A run before its first step. One generator draws the parameters and then the batches."""
+    """A run before its first step. One generator draws parameters and batches."""
     generator = torch.Generator().manual_seed(settings.seed)
     parameters = drawn_parameters(len(SYMBOLS), settings.hidden, generator)
     return Run(settings, data, fingerprint, parameters, generator)
 
 
 def rate_at(step: int, steps: int) -> float:
-    """The learning rate: one for the first half of the steps, a tenth of it after."""
+    """The learning rate: a tenth in the second half of the steps."""
     return RATE if 2 * step < steps else LATER_RATE
 
 
 def train(run: Run, examples: Examples, stop: Callable[[], bool]) -> Iterator[float]:
-    """Take ``run`` on, in place, to its last step or until ``stop()``.
+    """Train ``run`` in place to its last step or until ``stop()``.
 
-    Yields the mean loss since the last report, a few times per second and at the end. Only at these
-    moments does ``run`` hold all that was computed, and may be saved. Raises Diverged, and Mistake
-    where the target cannot be built.
+    Yields the mean loss since the last report, a few times per second and at the end. Only then is
+    ``run`` complete and may be saved. Raises Diverged, and Mistake if the target cannot be built.
     """
     take = descent(run.parameters, examples, BATCH, run.settings.target)
     count, losses, begun = len(examples), [], time.perf_counter()
@@ -99,7 +98,7 @@ def train(run: Run, examples: Examples, stop: Callable[[], bool]) -> Iterator[fl
 
 
 def _record(run: Run, losses: list[Tensor | float], seconds: float) -> float:
-    """Add the losses since the last report to the run; their mean."""
+    """Add the losses since the last report to the run and return their mean."""
     recent = torch.tensor([float(loss) for loss in losses])
     run.losses = torch.cat([run.losses, recent])
     run.seconds += seconds

@@ -1,4 +1,4 @@
-"""A file of words becomes examples: three symbols of context, and the one that follows."""
+"""Examples from a file of words: three symbols of context, and the next one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def load(path: Path, symbols: str = SYMBOLS) -> Dataset:
 
 
 def words_of(path: Path, symbols: str) -> list[str]:
-    """The words of a file, one a line, in its order; blank lines and space around are ignored."""
+    """The words of a file, one per line; blank lines and surrounding space are ignored."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def words_of(path: Path, symbols: str) -> list[str]:
 
 
 def _foreign(path: Path, number: int, word: str, letter: str, symbols: str) -> str:
-    """Which character of which word is outside of the vocabulary, and what can be done."""
+    """The message about a character outside the vocabulary."""
     shown = word if len(word) <= LONGEST_SHOWN else f"{word[:LONGEST_SHOWN]}..."
     if letter.isspace():
         remedy = "one word per line"
@@ -96,7 +96,7 @@ def _foreign(path: Path, number: int, word: str, letter: str, symbols: str) -> s
 
 
 def examples_of(words: list[str], symbols: str = SYMBOLS) -> Examples:
-    """One example for each letter of each word, and one for its end."""
+    """One example per letter of each word, and one for its end."""
     index = {symbol: number for number, symbol in enumerate(symbols)}
     contexts, labels = [], []
     for word in words:

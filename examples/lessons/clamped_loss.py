@@ -8,7 +8,7 @@ N = Axis("N")
 
 
 class ClampedLoss(Forward):
-    """The mean squared error, with the loss of every example clamped from above."""
+    """The mean squared error, with the loss of every example clamped."""
 
     guess = Input(N)
     target = Input(N)

@@ -8,7 +8,7 @@ N, C = Axis("N"), Axis("C")
 
 
 class RowMaximum(Forward):
-    """The softmax of every row, safe from overflow."""
+    """The softmax of every row, without overflow."""
 
     logits = Input(N, C)
 

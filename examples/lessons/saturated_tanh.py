@@ -8,7 +8,7 @@ N, K, H = Axis("N"), Axis("K"), Axis("H")
 
 
 class SaturatedTanh(Forward):
-    """A hidden layer: a matrix product, and the hyperbolic tangent of it."""
+    """A hidden layer: the hyperbolic tangent of a matrix product."""
 
     x = Input(N, K)
     weight = Input(K, H)

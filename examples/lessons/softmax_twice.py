@@ -8,8 +8,8 @@ C = Axis("C")
 
 
 class SoftmaxTwice(Forward):
-    """What the gradient of a softmax comes to along v: a number whose own gradients are the
-    tangent of the softmax, by g, and its Hessian times v, by x.
+    """The gradient of a softmax dotted with v. Its gradient with respect to g is the tangent of
+    the softmax, with respect to x its Hessian times v.
     """
 
     x = Input(C)

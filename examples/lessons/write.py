@@ -1,6 +1,6 @@
-"""Four lessons, written out: python examples/lessons/write.py [--check | --html DIR] [--force]
+"""Write the four lessons: python examples/lessons/write.py [--check | --html DIR] [--force]
 
-The words are ours; every result in them is read off the derivation of the lesson's forward.
+The prose is written here; every result in it comes from the derivation of the lesson's forward.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Lesson:
-    """A forward in a file of its own, and the words around its derivation."""
+    """A forward in its own file, and the prose around its derivation."""
 
     file: str
     title: str
@@ -42,15 +42,15 @@ def clamped_loss(proved: Proved) -> Words:
     (choice,) = closed.atoms(Piecewise)
     (inside, condition), (outside, _) = choice.args
     return (
-        "Clamping the loss of an example from above looks like a way to keep its gradient small. "
-        "The derivation says otherwise. Where ",
+        "Clamping the loss of an example looks like a way to keep its gradient small. It is not. "
+        "Where ",
         condition,
         " the gradient is ",
         closed.xreplace({choice: inside}),
-        ", as if nothing had been clamped; everywhere else it is ",
+        ", the same as without clamping; everywhere else it is ",
         closed.xreplace({choice: outside}),
-        ". The examples that are most wrong teach nothing at all. Clipping the gradient would have "
-        "kept their direction and made it shorter.",
+        ". The worst examples contribute nothing. Clipping the gradient would have kept its "
+        "direction and reduced its length.",
     )
 
 
@@ -59,13 +59,12 @@ def saturated_tanh(proved: Proved) -> Words:
     h = proved.definition.output
     values = ((step.subs(h, end), " for ", Eq(h, end, evaluate=False)) for end in (-1, 1))
     return (
-        "What a tanh passes back is ",
+        "The gradient that a tanh passes back, ",
         step,
-        ": its own output decides. That is ",
+        ", depends on its own output. It is ",
         *joined(values, " and "),
-        ", whatever arrives. A unit whose output is close to one of its ends for every example is "
-        "dead: no gradient reaches the weights in front of it. So the first weights are drawn "
-        "small, or normalised.",
+        ", whatever the upstream gradient. A unit that is saturated for every example is dead: no "
+        "gradient reaches its weights. So weights are initialized small, or inputs normalized.",
     )
 
 
@@ -75,29 +74,29 @@ def row_maximum(proved: Proved) -> Words:
     balance = next(f for f in found if isinstance(f, Balance))
     statement = proved.closed_form.by_name["dlogits"]
     return (
-        "The row's maximum is subtracted so that no exponential overflows. "
-        f"{str(unmoved).capitalize()}, although every entry is computed from it: it may be "
-        "treated as a constant, and the arg max need not be looked for. What is left is ",
+        "Subtracting the row's maximum prevents overflow. "
+        f"{str(unmoved).capitalize()}, although every entry depends on it: you may treat it as a "
+        "constant, and need no argmax. What remains is ",
         Eq(statement.tensor, statement.expression, evaluate=False),
-        f". For the same reason {balance}: a number added to a whole row changes nothing.",
+        f". For the same reason {balance}: adding a number to a whole row changes nothing.",
     )
 
 
 def softmax_twice(proved: Proved) -> Words:
-    """The words read the derivation where the upstream gradient of the number is 1."""
+    """The formulas are those for an upstream gradient of 1."""
     once = {proved.closed_form.chain.upstream: 1}
     shown = [
         Eq(s.tensor, s.expression.xreplace(once), evaluate=False)
         for s in proved.closed_form.statements
     ]
     return (
-        "A backward pass is a computation as any other, so it has a backward pass. Multiply the "
-        "gradient of a softmax by a vector v and add it up: the result is a number, in which y is "
-        "a function of x and no constant. With 1 for the gradient of that number, what comes out "
-        "is ",
+        "A backward pass is a computation like any other, so it has a backward pass itself. Take "
+        "the dot product of a softmax's gradient and a vector v: a number in which y depends on x. "
+        "Its gradients in closed form: ",
         *joined(shown, " and "),
-        ". The gradient by g is how y moves where x moves along v: forward mode, found by two "
-        "backward passes. The gradient by x is the Hessian times v; no Hessian is made.",
+        ". The gradient with respect to g is the change of y as x moves along v: forward mode from "
+        "two backward passes. The gradient with respect to x is the Hessian-vector product, "
+        "without the Hessian.",
     )
 
 
@@ -107,11 +106,11 @@ LESSONS = (
     Lesson("row_maximum.py", "Why subtracting the row maximum changes nothing", row_maximum),
     Lesson("softmax_twice.py", "The backward of a softmax is a forward again", softmax_twice),
 )
-ABOUT = "Four short forwards, and what their gradients say."
+ABOUT = "Four short forwards, and what their gradients teach."
 
 
 def documents() -> Iterator[tuple[Lesson, Document]]:
-    """Each lesson's derivation, with its title and its words on top."""
+    """Each lesson's derivation, with its title and prose on top."""
     for lesson in LESSONS:
         proved = derive.derive(HERE / lesson.file)
         derivation = document_of(proved)
@@ -120,7 +119,7 @@ def documents() -> Iterator[tuple[Lesson, Document]]:
 
 
 def in_markdown() -> dict[Path, str]:
-    """The lessons as they stand beside their forwards."""
+    """The lessons as Markdown, beside their forwards."""
     return {
         HERE / lesson.file.replace(".py", ".md"): markdown(document)
         for lesson, document in documents()
@@ -128,7 +127,7 @@ def in_markdown() -> dict[Path, str]:
 
 
 def as_pages(folder: Path, playground: str = "") -> dict[Path, str]:
-    """A page for every lesson, and an index; they lead to the playground, if there is one."""
+    """A page for every lesson, and an index; each links to the playground, if there is one."""
     by_file = {lesson.file.replace(".py", ".html"): document for lesson, document in documents()}
     pages = pages_of(by_file, "Lessons", ABOUT, playground)
     return {folder / file: text for file, text in pages.items()}

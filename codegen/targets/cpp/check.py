@@ -41,8 +41,8 @@ class Beside:
     shared: Mapping[str, str]
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        """That to autograd in double precision. Raises `QuestionError` where no compiler is, and
-        `UnprovedError` where nothing was run by a kernel, or one in single precision is far from
+        """That to autograd in float64. Raises `QuestionError` where no compiler is, and
+        `UnprovedError` where nothing was run by a kernel, or one in float32 is far from
         the lines that it stands for.
         """
         with _imported(text, self.texts, self.shared, program.name) as (module, kernels):
@@ -133,7 +133,7 @@ def _from_lines(
         there = [name for name in inputs if name in passed]
         for wanted in _choices(there):
             exact = None
-            for dtype in FORMATS:  # double precision first
+            for dtype in FORMATS:  # float64 first
                 with kernels.use("cpp"):
                     ours = _outcome(module, program, passed, wanted, dtype)
                 with kernels.use("torch"):
@@ -158,7 +158,7 @@ def _step_apart(module, training_step, definition: Definition, program: Program)
         batch = len(arguments[examples])
         picks = torch.randint(batch, (batch,), generator=generator)
         exact = None
-        for dtype in FORMATS:  # double precision first
+        for dtype in FORMATS:  # float64 first
             leaves = _leaves(arguments, dtype)
             ours, step = _stepped(training_step, leaves, picks)
             picked = {name: leaves[name][picks] for name in step.data}
@@ -189,7 +189,7 @@ def _choices(names: list[str]) -> list[tuple[str, ...]]:
 
 
 def _beyond(own: Tensor, line: Tensor, exact: Tensor) -> float:
-    """How far a result is from what the lines give in double precision, beyond `ROUNDED` times as
+    """How far a result is from what the lines give in float64, beyond `ROUNDED` times as
     far as they are in its format: what cancels is as far in any order of sums.
     """
     if not line.numel() or not bool(line.isfinite().all() and exact.isfinite().all()):

@@ -53,7 +53,7 @@ class Expressions:
         return f"Real({self.text(e)})"
 
     def double(self, e: Element, level: int = 0) -> str:
-        """What is made of numbers alone, in double precision."""
+        """What is made of numbers alone, in float64."""
         text = self._double(e)
         return f"({text})" if level_of(e) < level else text
 

@@ -1,6 +1,6 @@
 """The sweeps of a plan as the lines of a C++ function: calls of the loops in ``loops.h``.
 
-Sums run in the format of the data over a block of a row, or of rows, and in double precision over
+Sums run in the dtype of the data over a block of a row, or of rows, and in float64 over
 the blocks; the parts of threads are added in the order of the threads. So a result depends on the
 number of threads and on nothing else.
 """
@@ -161,7 +161,7 @@ class Loops(Passes):
 
     def is_added_by_entry(self, node: Node) -> bool:
         """Whether a reduction over the rows has an entry for each entry of a row, and for nothing
-        else: parts of it are added up in the format of the data.
+        else: parts of it are added up in the dtype of the data.
         """
         nest = next(nest for nest in self.current.nests if node in nest.nodes)
         own = [axis for axis in nest.axes if axis in node.axes]

@@ -1,6 +1,6 @@
 """What becomes of a reduction while loops run: a result of the innermost loop, and where it is put.
 
-A block is added up in the format of the data, and blocks in double precision.
+A block is added up in the dtype of the data, and blocks in float64.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class CppTarget:
         )
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
-        """The kernels of a forward, and what calls them in the place of lines of ``module``, which
+        """The kernels of a forward, and what calls them instead of lines of ``module``, which
         is the text of the torch target; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.

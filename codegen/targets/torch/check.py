@@ -1,4 +1,4 @@
-"""Compares a generated module with torch's autograd, on random data in double precision.
+"""Compares a generated module with torch's autograd, on random data in float64.
 
 The oracle is autograd through the statements themselves (``interpret.py``), not through anything
 that was printed. Data hides nothing: inputs and upstream gradients are random, and all axes have

@@ -28,7 +28,7 @@ from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, 
 from derive.notation.definition import Definition
 from derive.orders import FIRST, SECOND, THIRD
 
-TOLERANCE = 1e-8  # of second derivatives in double precision, relative to the largest entry
+TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken

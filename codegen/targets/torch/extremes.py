@@ -1,9 +1,9 @@
-"""Where single precision ends for a module: at which magnitudes of its inputs a result is infinite,
-NaN or far off, although it could be written down.
+"""Where float32 ends for a module: at which magnitudes of its inputs a result is infinite,
+NaN or inaccurate, although it is a float32 number.
 
 ``x**2/(1 + x**2)`` is 1 for large x, and NaN where the square overflows. The mathematics does not
-say where: it depends on every line as it was printed. So the module is run in single precision,
-and beside it in double, in which squares and cubes of all single numbers can be written down. What
+say where: it depends on every line as it was printed. So the module is run in float32,
+and beside it in double, in which squares and cubes of all float32 numbers are finite. What
 rounding alone accounts for, as of a difference that cancels, is not meant, unless the statements,
 line by line, are far better.
 """
@@ -61,7 +61,7 @@ class Edge:
 
 
 def extremes(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-    """What goes wrong in single precision at large and small inputs, in words: one line or none."""
+    """What goes wrong in float32 at large and small inputs, in words: one line or none."""
     module = loaded(text, program)
     for draw in (_signed, _positive):
         measure = _Measure(module, definition, program, draw)
@@ -71,7 +71,7 @@ def extremes(text: str, definition: Definition, program: Program) -> tuple[str, 
 
 
 class _Measure:
-    """A module beside itself in double precision, with inputs that ``draw`` gives."""
+    """A module beside itself in float64, with inputs that ``draw`` gives."""
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program, draw):
         self.module, self.program = module, program
@@ -174,7 +174,7 @@ class _Measure:
 
 
 class Rounded(TorchDispatchMode):
-    """Rounds the result of every operation in double precision to the digits of single: what that
+    """Rounds the result of every operation in float64 to the digits of single: what that
     would be without its ends.
     """
 
@@ -214,7 +214,7 @@ def _in(kind: torch.dtype, arguments: Arguments) -> dict[str, object]:
 
 
 def _gap(found: Tensor, truth: Tensor) -> float:
-    """Relative to the largest entry; where the truth can be written down in single precision."""
+    """Relative to the largest entry; where the truth can be written down in float32."""
     there = truth.abs() <= LARGEST
     gaps = torch.where(there, found - truth, 0).abs()
     if not gaps.isfinite().all():

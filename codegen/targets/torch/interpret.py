@@ -131,7 +131,7 @@ class Interpreter:
         return float(self.size(e) if isinstance(e, Axis) else e)
 
     def reshaped(self, e: Reshaping) -> Tensor:
-        """The axes that change are brought to the end, counted anew, and put in their places."""
+        """The axes that change are brought to the end, counted again, and put in their places."""
         whole, count = self.value(e.operand), len(self.definition.axes)
         inside = [self.place(axis) for axis in e.binds]
         sizes = list(whole.shape)

@@ -27,14 +27,14 @@ Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their 
 # does, and the rounding of autograd there is found out; where that is above the second, agreement
 # says nothing. The next draw is asked in either case.
 TRIFLE, MOST_ROUNDING = 1e-11, 1e-6
-NOTHING = 1e-12  # a largest entry that is 0 but for rounding
+NOTHING = 1e-12  # a largest entry that is 0 up to rounding
 
 
 @dataclass(frozen=True)
 class Difference:
     """How far a tensor is from what was expected, relative to the largest entry; how much of that
     may be autograd's rounding; and whether what was expected is finite, or -oo as a masked score,
-    and whether it is there at all or 0 but for rounding.
+    and whether it is there at all or 0 up to rounding.
     """
 
     what: str

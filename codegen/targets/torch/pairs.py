@@ -12,7 +12,7 @@ from codegen.targets.torch.behind import BehindTheBackward
 
 
 def plain_program(program: Program) -> Program:
-    """The program with the pair for calls which pass nothing optional in the place of its own."""
+    """The program with the pair for calls which pass nothing optional instead of its own."""
     plain = program.plain
     return replace(
         program,

@@ -104,7 +104,7 @@ class Printer(Checks, Arrays):
         return self.as_tensor(value) if wide else self.text(value)
 
     def as_tensor(self, number: values.Value) -> str:
-        """A number in the format of the tensors, infinite where that holds no such number."""
+        """A number in the dtype of the tensors, infinite where that holds no such number."""
         return f"{self.like}.new_tensor({self.text(number)})"
 
     def is_number(self, value: values.Value) -> bool:

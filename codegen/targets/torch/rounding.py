@@ -1,7 +1,7 @@
-"""How far single precision is from double precision: of the generated module, and of autograd.
+"""How far float32 is from float64: of the generated module, and of autograd.
 
-Both are given the same data, rounded to single precision once; what they should give is autograd
-through the statements in double precision (``interpret.py``). Autograd in single precision goes
+Both are given the same data, rounded to float32 once; what they should give is autograd
+through the statements in float64 (``interpret.py``). Autograd in float32 goes
 through the statements in torch as they are written, which is what a person types without us.
 """
 
@@ -20,11 +20,11 @@ from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.loading import loaded
 from derive.notation.definition import Definition
 
-ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in double precision, which are around 1
+ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in float64, which are around 1
 
 
 def rounding(text: str, definition: Definition, program: Program) -> Rounding:
-    """The largest errors of the gradients in single precision, on random data."""
+    """The largest errors of the gradients in float32, on random data."""
     module = loaded(text, program)
     for draw in DRAWS:
         single = _in(torch.float32, _drawn(definition, program, draw), program)
@@ -85,7 +85,7 @@ def _largest(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> flo
 
 
 def _error(found: Tensor, expected: Tensor) -> float:
-    """Relative to the largest entry; where that is zero but for rounding, as it is."""
+    """Relative to the largest entry; where that is zero up to rounding, as it is."""
     if not expected.numel():
         return 0.0
     gap, scale = (found - expected).abs().max().item(), expected.abs().max().item()

@@ -135,7 +135,7 @@ def places(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 @contextmanager
 def simulated() -> Iterator[None]:
-    """The modules that are loaded in this process meet threads in the place of processes."""
+    """The modules that are loaded in this process meet threads instead of processes."""
     before, _ranks.dist = _ranks.dist, Simulated()
     try:
         yield

@@ -36,7 +36,7 @@ FUNCTIONS = {
     "floor": "torch.floor",
     "ceiling": "torch.ceil",
 }
-# From 40 on, log(1 + exp(u)) is u to the last digit of double precision; torch's 20 is too soon.
+# From 40 on, log(1 + exp(u)) is u to the last digit of float64; torch's 20 is too soon.
 MORE = {"softplus": ", threshold=40"}
 ROOTS = {Fraction(1, 2): "torch.sqrt"}
 # How torch's autograd passes a gradient g through a function of x with the value y: with the same

@@ -1,4 +1,4 @@
-"""What a claim says in the terms of somebody else: found by values, at 50 digits.
+"""What a claim says in another author's terms: found by values, at 50 digits.
 
 People write the same thing in many ways: ``x.var(0)``, raw moments, a softmax in place of the named
 steps. Such a part is recognised by its value at random points of several sizes, not by its form.

@@ -1,4 +1,4 @@
-"""Neighbouring mathematics: is a wrong gradient the right one of a forward that differs a little?
+"""Similar forwards: is a wrong gradient the right one of a forward that differs a little?
 
 The definition itself is edited, one place after the other: a size that divides by one more or one
 less, a number or a factor left out, a sum along another axis, a scalar that stands outside of a
@@ -75,7 +75,7 @@ def _is_zero(evaluation: Evaluation, e: Expr) -> bool:
 def neighbour_of(
     definition: Definition, of: Tensor, claimed: Expr, points: Sequence[Point]
 ) -> Neighbour | None:
-    """The nearest neighbouring mathematics of which ``claimed`` is the right gradient."""
+    """The nearest similar forward of which ``claimed`` is the right gradient."""
     few = list(points[:2])
     for neighbour in neighbours(definition, of):
         if neighbour.explains(of, claimed, few) and neighbour.explains(of, claimed, points):

@@ -1,7 +1,7 @@
 """The simplest data, at given sizes, at which a claimed gradient is seen to be wrong.
 
-In: a `Question`, sizes and an arithmetic. Out: data, or None. With exact arithmetic that knows no
-irrational number the data are such that every root and exponential on the way is rational.
+In: a `Question`, sizes and an arithmetic. Out: data, or None. With exact arithmetic without
+irrational numbers the data are such that every root and exponential on the way is rational.
 """
 
 from __future__ import annotations

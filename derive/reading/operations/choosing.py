@@ -52,7 +52,7 @@ def _first_choice(e: Expr) -> Piecewise | None:
 
 
 def _with_part(e: Expr, choice: Piecewise, part: Expr) -> Expr:
-    """``e`` with ``part`` in the place of ``choice``, outside of its array nodes, where the same
+    """``e`` with ``part`` instead of ``choice``, outside of its array nodes, where the same
     symbols may be bound.
     """
     if e == choice:

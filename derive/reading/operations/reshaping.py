@@ -1,4 +1,4 @@
-"""Torch's operations that count the entries anew: dimensions joined and taken apart."""
+"""Torch's operations that count the entries again: dimensions joined and taken apart."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ REST = -1  # the size that follows from the others
 
 
 def relaid(x: Value, dims: Iterable[Axis | None]) -> Value:
-    """The same entries with other dimensions; torch knows no names."""
+    """The same entries with other dimensions; torch has no names."""
     return replace(x, dims=tuple(dims), by_name=False)
 
 

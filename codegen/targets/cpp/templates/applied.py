@@ -25,7 +25,7 @@ def fast(function: type[Function]) -> Callable:
 
 
 class AtOnce:
-    """In the place of the autograd function ``original`` of a loss: its gradients are computed with
+    """Replaces the autograd function ``original`` of a loss: its gradients are computed with
     it. ``ways`` are functions by whether the plain ones of the ``pair`` are to be taken, and by
     what is wanted.
     """
@@ -87,7 +87,7 @@ class LossWithGradients(Function):
 
 
 class KeepingLess:
-    """In the place of the autograd function ``original`` of a ``pair``: functions of a forward and
+    """Replaces the autograd function ``original`` of a ``pair``: functions of a forward and
     a backward that hand on what is cheap to compute again; ``ways``, or None, are those by whether
     the plain ones are to be taken.
     """
@@ -110,7 +110,7 @@ class KeepingLess:
 
 
 class ByReduction:
-    """In the place of the autograd function ``original`` of a loss: one for each reduction, which
+    """Replaces the autograd function ``original`` of a loss: one for each reduction, which
     is the last argument; ``original`` where there is none.
     """
 

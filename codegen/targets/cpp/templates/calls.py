@@ -183,7 +183,7 @@ def called(
     numbers: Callable[[Values], tuple],
     arranged: Callable[[list], tuple] | None,
 ) -> Callable[[Values], int]:
-    """The step of a kernel, which returns its status. What it fills is in the format of what lies
+    """The step of a kernel, which returns its status. What it fills is in the dtype of what lies
     at ``like``; ``arranged`` puts the addresses in their order, with nulls, where the kernel leaves
     something out.
     """
