@@ -40,9 +40,9 @@ NOWHERE = os.path.join(os.devnull, "compiled")  # where no compilation can be, s
 
 
 def forward_from(name: str | Path) -> type[Forward]:
-    """The one forward that ``name`` means.
+    """The forward called ``name``.
 
-    Raises `QuestionError` where it means none or several.
+    Raises `QuestionError` if there is none, or more than one.
     """
     found = forwards_from(name)
     if len(found) > 1:
