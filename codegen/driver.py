@@ -73,9 +73,9 @@ def generate(
 ) -> Generated:
     """Derive, prove, print and compare one forward. Writes no file.
 
-    ``limit`` is in wall-clock seconds, for derivation and proof. ``order`` is the highest order with
-    a closed form; with order 1 the generated function has no double backward. ``kernels`` adds C++
-    kernels.
+    ``limit`` is in wall-clock seconds, for derivation and proof. ``order`` is the highest order
+    with a closed form; with order 1 the generated function has no double backward. ``kernels`` adds
+    C++ kernels.
 
     Raises `QuestionError` for mathematics that is not supported, and `UnprovedError` if a proof
     fails or the generated code does not agree with autograd.

@@ -41,8 +41,8 @@ def derive(
     Returns the `Proved` closed form. Raises `QuestionError` for mathematics that is not supported
     and `UnprovedError` if the independent derivations do not confirm the result.
 
-    ``limit`` is in wall-clock seconds. When it runs out, the cheapest closed form so far is used, and
-    `UndecidedError` is raised if that is not proved; a form proved only for small batches is
+    ``limit`` is in wall-clock seconds. When it runs out, the cheapest closed form so far is used,
+    and `UndecidedError` is raised if that is not proved; a form proved only for small batches is
     returned, and its summary says so.
     """
     if not isinstance(forward, type):

@@ -46,9 +46,9 @@ def check(
 
     ``formula`` is one expression, in gradform's notation or as torch code, or a backward of several
     lines; then every gradient that it assigns is checked. ``let`` maps your names to those of the
-    forward. If an input may have any number of dimensions, the text is checked for every shape. What
-    is not decided within ``limit`` seconds is undecided. Raises `QuestionError` for text that is not
-    supported.
+    forward. If an input may have any number of dimensions, the text is checked for every shape.
+    What is not decided within ``limit`` seconds is undecided. Raises `QuestionError` for text that
+    is not supported.
 
     Long: the arguments are those of the command, and all but two are optional.
     """
