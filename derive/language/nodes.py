@@ -162,10 +162,10 @@ class Broadcast(ArrayNode):
 
 
 def Rename(e, old: Axis, new: Axis) -> Expr:
-    """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``, for pairs or the keys of
+    """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an
     attention.
 
-    ``N`` and ``M`` then have the same size.
+    ``N`` and ``M`` have the same size from then on.
     """
     e = expression_of(e, "Rename")
     for axis in (old, new):

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import sympy
-import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles again
+import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles anew
 
 from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import MATH, Place, QuestionError, is_internal
@@ -40,9 +40,9 @@ NOWHERE = os.path.join(os.devnull, "compiled")  # where no compilation can be, s
 
 
 def forward_from(name: str | Path) -> type[Forward]:
-    """The forward called ``name``.
+    """The one forward that ``name`` means.
 
-    Raises `QuestionError` if there is none, or more than one.
+    Raises `QuestionError` where it means none or several.
     """
     found = forwards_from(name)
     if len(found) > 1:
