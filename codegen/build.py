@@ -217,7 +217,7 @@ class Builder(Signatures):
         return self.function(
             Outline(
                 f"{self.definition.snake}_atoms",
-                "Every statement of the mathematics, as it is written.",
+                "Every statement of the forward, as written.",
                 self._inputs(),
                 lines,
                 tuple(s.name for s in statements),

@@ -71,12 +71,14 @@ def generate(
     order: int = SECOND,
     kernels: Kernels | None = None,
 ) -> Generated:
-    """Derive, prove, print and compare one forward, of which the first two have ``limit`` seconds.
-    Writes nothing. ``order`` is the highest whose derivatives have a closed form; of order 1, what
-    it comes to refuses to be differentiated again. ``kernels`` writes these beside the module.
+    """Derive, prove, print and compare one forward. Writes no file.
 
-    Raises `QuestionError` for mathematics that was not understood or that the target cannot print,
-    `UnprovedError` where a proof fails or the printed code does not compute what autograd does.
+    ``limit`` is in wall-clock seconds, for derivation and proof. ``order`` is the highest order
+    with a closed form; with order 1 the generated function has no double backward. ``kernels`` adds
+    C++ kernels.
+
+    Raises `QuestionError` for mathematics that is not supported, and `UnprovedError` if a proof
+    fails or the generated code does not agree with autograd.
     """
     start = time.perf_counter()
     found = found_of(forward, progress, limit, order)

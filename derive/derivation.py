@@ -38,12 +38,12 @@ def derive(
 ) -> Proved:
     """Derive and prove the backward of ``forward``: a `Forward`, a NAME, or a file that holds one.
 
-    Returns the `Proved` closed form. Raises `QuestionError` for mathematics that was not understood
-    and `UnprovedError` where the independent derivations do not confirm the result.
+    Returns the `Proved` closed form. Raises `QuestionError` for mathematics that is not supported
+    and `UnprovedError` if the independent derivations do not confirm the result.
 
-    ``limit`` is in wall-clock seconds. When they are over, the cheapest closed form
-    so far is taken, and `UndecidedError` is raised where it is not proved; what is proved for small
-    batches alone is returned, and says so.
+    ``limit`` is in wall-clock seconds. When it runs out, the cheapest closed form so far is used,
+    and `UndecidedError` is raised if that is not proved; a form proved only for small batches is
+    returned, and its summary says so.
     """
     if not isinstance(forward, type):
         forward = forward_from(forward)

@@ -244,6 +244,6 @@ def test_the_adjoint_of_flatten_and_of_its_reverse():
     (adjoint,) = derive_chain(There.definition).adjoints
     (contribution,) = adjoint.contributions
     assert isinstance(contribution.expression, Unflatten)
-    assert "T, E apart again" in contribution.reason
+    assert "unflattened into T, E" in contribution.reason
     assert Flatten(x, T, E, into=K) != Flatten(x, E, T, into=K)
     assert Sum(Flatten(x, T, E, into=K), K).free_axes == {N}

@@ -220,7 +220,7 @@ def assert_gradient(
     limit: float | None = None,
 ) -> None:
     """Raises `AssertionError` with the verdict unless the backward of ``function`` is proved to be
-    the gradient of its forward; `QuestionError` where it is not understood.
+    the gradient of its forward; `QuestionError` if it is not supported.
     """
     verdict = check_function(function, axes, sizes, limit)
     assert verdict.right, f"\n{verdict}"

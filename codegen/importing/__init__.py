@@ -1,4 +1,4 @@
-"""Torch code that people have becomes a forward in the notation.
+"""Imports torch code as a forward in the notation.
 
 In: a function or a module, and the axes of its tensors. Out: a forward, and the text of its file.
 """

@@ -66,13 +66,13 @@ def from_torch(
     axes: str | Mapping[str, str],
     sizes: str | Mapping[str, int] = "",
 ) -> type[Forward]:
-    """The forward that a function or a module of torch computes.
+    """The forward that a torch function or module computes.
 
     ``axes`` names the axes of its tensors, ``"x: N C, labels: N"``; parameters of a module need
-    none. ``sizes`` are those of an example, where the function takes only some. The forward is
-    compared with the function in numbers before it is returned.
+    none. ``sizes`` are those of an example, if the function does not accept all sizes. The forward
+    is compared numerically with the function before it is returned.
 
-    Raises `QuestionError`, with file and line, for what the notation cannot say.
+    Raises `QuestionError`, with file and line, for what the notation cannot express.
     """
     return imported(function, axes, sizes).forward
 

@@ -69,9 +69,9 @@ def _nowhere(node: ArrayNode, upstream: Expr):
 rules: dict[type[ArrayNode], Rule] = {
     Sum: Rule(_through_sum, "broadcast over {axes}, because it was summed there"),
     Max: Rule(_through_max, "routed to the arg max along {axes}"),
-    Peak: Rule(_nowhere, "any other number would do: it cancels"),
-    SubtractedPeak: Rule(_nowhere, "any other number would do: it cancels"),
-    Flatten: Rule(_through_flatten, "{axes} apart again, because they were flattened"),
+    Peak: Rule(_nowhere, "any value would do: it cancels"),
+    SubtractedPeak: Rule(_nowhere, "any value would do: it cancels"),
+    Flatten: Rule(_through_flatten, "unflattened into {axes}, because they were flattened there"),
     Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),

@@ -227,7 +227,7 @@ def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
 def check_kinds(forward, formula, of, let) -> None:
     """Raises `QuestionError` for what is no text, no name or no forward."""
     if isinstance(forward, type) and not issubclass(forward, Forward):
-        raise QuestionError(f"{forward.__name__} is not a forward", "make it a subclass of Forward")
+        raise QuestionError(f"{forward.__name__} is no forward", "derive it from derive.Forward")
     if not isinstance(formula, str):
         raise QuestionError(f"the formula is a {type(formula).__name__}", "pass a string")
     if not isinstance(of, (str, type(None))):

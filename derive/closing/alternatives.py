@@ -102,7 +102,7 @@ def _is_named_again(value: Tensor, pairs: Pairs, read: set[Tensor], knowledge: F
 
 
 def _unfolding(value: Tensor, definition: Expr) -> Rewriting:
-    why = f"{value} is cheaper to compute again than to save"
+    why = f"{value} is cheaper to recompute than to save"
     return Rewriting("unfold", why, lambda e: _in_place_of(value, definition, e))
 
 

@@ -14,7 +14,7 @@ written is what the record begins with, and what is generated.
    left (``drafting.py``);
 2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on
    the way;
-3. *factor*: what the terms have in common goes outside (``simplifying.py``);
+3. *factor*: common factors move outside (``simplifying.py``);
 4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
    computed twice;
 5. *arrange*: what the statements have in common is computed once, what could overflow is written

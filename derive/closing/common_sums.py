@@ -26,7 +26,7 @@ from derive.values.relations import Relations
 def with_common_sums(statements: Pairs, relations: Relations, record: Record) -> Pairs:
     """``statements`` with the sums in them that can be taken from a common one."""
     while (found := _with_a_common_sum(statements, relations)) is not None:
-        why = "the sums have a sum in common, which is taken first"
+        why = "the sums share a sum, which is computed once"
         statements = [
             (tensor, record.add(tensor, "share", e, factored(e.xreplace(found)), why))
             if e.has(*found)

@@ -74,7 +74,7 @@ def _inserted_in(
     written = simplifier.chain.by_name.get(adjoint.name, adjoint).expression
     own, e = Record(), adjoint.expression
     one = relations.resolved(e)
-    e = own.add(target, "unfold", e, one, "it is another name for what is known")
+    e = own.add(target, "unfold", e, one, "it is another name for a known value")
     why = "the gradients found so far are inserted"
     e = own.add(target, "chain rule", e, _inserted(e, closed, keep), why)
     if written == adjoint.expression:

@@ -82,14 +82,14 @@ identities: tuple[Identity, ...] = (
         "v is not 0, where the left side has a value",
         cancel,
         name="cancelled divisor",
-        why="what is multiplied by its divisor need not be divided",
+        why="a factor cancels its own divisor",
     ),
     Identity(
         "(v - c)/v = 1 - c/v",
         "v is not 0",
         proper_fraction,
         name="proper fraction",
-        why="what is large above and below the line is divided before it overflows",
+        why="the fraction is reduced first, so that neither side overflows",
     ),
     Identity(
         "Piecewise((a, q), (b, True))*Piecewise((c, q), (d, True)) = "
@@ -97,14 +97,14 @@ identities: tuple[Identity, ...] = (
         "always",
         choose_once,
         name="one choice",
-        why="the condition is the same",
+        why="both choices have the same condition",
     ),
     Identity(
         "Piecewise((k*a, q), (k*b, r), (0, True)) = k*Piecewise((a, q), (b, r), (0, True))",
         "k is a number, or a scalar that is not divided by, or a value that is summed up in q",
         constant_of_choice,
         name="constant of a choice",
-        why="what is chosen differs without it",
+        why="the factor is common to all branches",
     ),
     Identity(
         "Piecewise((Piecewise((a, q), (0, True)), r), (0, True)) = Piecewise((0, s), (a, True))",
@@ -118,7 +118,7 @@ identities: tuple[Identity, ...] = (
         "v is not 0 where that is chosen",
         cancel_in_choice,
         name="divisor in a choice",
-        why="what is multiplied by its divisor need not be divided",
+        why="a factor cancels its own divisor",
     ),
     Identity(
         "a*Piecewise((u, q), (0, True)) + b*Piecewise((0, q), (v, r), (w, True)) = "
@@ -126,21 +126,21 @@ identities: tuple[Identity, ...] = (
         "the conditions of one begin as those of the other; of two values one is 0",
         choose_one_of,
         name="one of the choices",
-        why="where one of the choices is not 0, the other is",
+        why="wherever one choice is nonzero, the other is 0",
     ),
     Identity(
         "exp(u + v)*exp(-u + w) = exp(v + w)",
         "always",
         exponents_cancel,
         name="opposite exponents",
-        why="what stands in both exponents with opposite signs is not taken at all",
+        why="opposite exponents cancel before the exponential is taken",
     ),
     Identity(
         "sinh(u)/cosh(u) = tanh(u)",
         "always",
         hyperbolic,
         name="hyperbolic quotient",
-        why="neither of the two is computed, both of which overflow",
+        why="tanh is computed directly; sinh and cosh overflow",
     ),
     Identity(
         "Sum(a + b, N) = Sum(a, N) + Sum(b, N)",
@@ -154,14 +154,14 @@ identities: tuple[Identity, ...] = (
         "c does not vary along N",
         move_out,
         name="constant factor",
-        why="what does not vary along the axis moves out of the sum, or is counted",
+        why="what is constant along the axis moves out of the sum",
     ),
     Identity(
         "Sum(Sum(a, C), N) = Sum(a, C, N)",
         "always: along C the inner sum has ended",
         nest,
         name="nested sums",
-        why="two sums are one",
+        why="nested sums become one",
     ),
     Identity(
         "Sum(OneHot(i, C), C) = 1",
@@ -182,7 +182,7 @@ identities: tuple[Identity, ...] = (
         "always",
         one_hot_picks,
         name="one-hot picks",
-        why="where the one-hot is 1, the sum is the entry there",
+        why="the sum is the entry where the one-hot is 1",
     ),
     Identity(
         "OneHot(i, C)*a/s = OneHot(i, C)",
@@ -196,21 +196,21 @@ identities: tuple[Identity, ...] = (
         "always",
         reshaped_back,
         name="reshaped back",
-        why="it is counted as it was before",
+        why="reshaping back restores it",
     ),
     Identity(
         "Flatten(c*a, T, E, into=I) = c*Flatten(a, T, E, into=I)",
         "c does not vary along T and E",
         reshaped_outside,
         name="reshaping a product",
-        why="what is the same everywhere need not be counted again",
+        why="what is constant along the axes need not be reshaped",
     ),
     Identity(
         "Sum(Flatten(a, T, E, into=I), I) = Sum(a, T, E)",
         "all of the new axes are summed",
         reshaped_total,
         name="total of a reshaped tensor",
-        why="a sum does not depend on how the entries are counted",
+        why="a sum does not depend on the shape",
     ),
     Identity(
         "Sum(a, N) = s",
@@ -233,7 +233,7 @@ elimination = Identity(
     "the forward defines v = r*u**k, and r is not zero",
     _eliminate,
     name="nearer the output",
-    why="the forward's later product is used in place of its factor",
+    why="the forward's later product replaces its factor",
 )
 
 inversion = Identity(
@@ -241,5 +241,5 @@ inversion = Identity(
     "the forward defines v = c + k*f(u), or its reciprocal, with numbers c and k that are not 0",
     _invert,
     name="function from its value",
-    why="what the forward computed from a function is used in place of evaluating it again",
+    why="the function value that the forward computed is reused",
 )

@@ -45,7 +45,7 @@ def computed_again(
             rest = [(t, e) for t, e in statements if t != tensor]
             statements = _replaced(rest, tensor, definition)
             del again[tensor]
-    why = "what a value is made of is read anyway, so it is not saved"
+    why = "its operands are read anyway, so it is recomputed, not saved"
     for tensor, e in before.items():
         record.add(tensor, "compute again", e, dict(statements)[tensor], why)
     return statements, again

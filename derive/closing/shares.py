@@ -14,7 +14,7 @@ from derive.language.symbols import Tensor, tensors_in
 from derive.language.traversal import everywhere
 from derive.values.relations import Relations
 
-WHY = "what remains of a whole is computed as such, not as a difference"
+WHY = "the remainder is computed directly, not as a difference"
 
 
 def with_other_shares(pairs: Pairs, relations: Relations, record: Record) -> Pairs:

@@ -70,7 +70,7 @@ def arranged(start: Arrangement) -> Arrangement:
 
 
 def factored_out(e: Expr, target: Tensor, record: Record) -> Expr:
-    why = "what the terms have in common goes outside"
+    why = "common factors move outside"
     return record.add(target, "factor", e, factored(e), why)
 
 
@@ -88,12 +88,12 @@ def safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     picked = picked_logarithms(e, knowledge.relations)
     stable = knowledge.relations.scales_after.safe(picked)
     stable = e if stable == e else factored(stable)
-    return record.add(target, "scale", e, stable, "no exponential is taken that could overflow")
+    return record.add(target, "scale", e, stable, "no exponential can overflow")
 
 
 def _chosen(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     """``e`` without quotients of choices, one of which is 0."""
-    why = "where the choice is 0, nothing is divided"
+    why = "no division where the choice is 0"
     return record.add(target, "choice", e, everywhere(e, _quotient_chosen), why)
 
 

@@ -67,10 +67,9 @@ Finding = NoInfluence | Balance | MatrixProduct | AxisSum
 
 
 def findings(forward: type[Forward] | str | Path) -> tuple[Finding, ...]:
-    """What is found out about ``forward``: a `Forward`, a NAME, or a file that holds one.
+    """Proved facts about ``forward``: a `Forward`, a NAME, or a file that holds one.
 
-    Raises `QuestionError` for mathematics that was not understood. What is found and cannot be
-    proved is left out.
+    Raises `QuestionError` for mathematics that is not supported. What cannot be proved is left out.
     """
     if not isinstance(forward, type):
         forward = forward_from(forward)

@@ -60,8 +60,8 @@ class Declaration:
 class Input(Declaration):
     """``x = Input(N, C)``: a differentiable tensor; ``Input()`` is a scalar tensor.
 
-    ``bias = Input(C, default=0)`` may be left out: then it is that number everywhere. With
-    ``broadcast=True`` a size may be 1, or a dimension at the front be missing, as torch broadcasts.
+    ``bias = Input(C, default=0)`` is optional, and filled with 0. With ``broadcast=True`` it is
+    broadcast by torch's rules: a size may be 1, and leading dimensions may be missing.
     """
 
     role = "input"
@@ -70,20 +70,19 @@ class Input(Declaration):
 class Given(Declaration):
     """``weight = Given(C)``: a tensor without gradient, such as a mask, weights or a target.
 
-    The generated functions take booleans and integers for it too, as the numbers that they are.
-    ``Given(C, default=1)`` may be left out, and ``Given(B, T, S, broadcast=True)`` broadcast, as an
-    `Input` may.
+    The generated functions also accept booleans and integers for it. ``Given(C, default=1)`` is
+    optional and ``Given(B, T, S, broadcast=True)`` may be broadcast, as for `Input`.
     """
 
     role = "given"
 
 
 class Label(Declaration):
-    """``labels = Label(N)``: integers that index an axis, met as ``OneHot(labels, C)``.
+    """``labels = Label(N)``: integers that index an axis, used as ``OneHot(labels, C)``.
 
-    With ``Label(N, ignored=-100)`` a label of that number picks nothing: its row of the one-hot is
-    0, and so is ``Kept(labels)``, which is 1 in the others. The number is the default of an
-    argument ``ignore_index`` of the generated functions.
+    With ``Label(N, ignored=-100)`` labels of that value are ignored: their row of the one-hot is 0,
+    and so is ``Kept(labels)``, which is 1 for the others. The value is the default of the argument
+    ``ignore_index`` of the generated functions.
     """
 
     role = "label"
@@ -126,9 +125,9 @@ class Scalar(Declaration):
     not differentiated.
 
     The default may be an expression in sizes: ``scale = Scalar(1 / sqrt(E))``. ``above``,
-    ``at_least``, ``below`` and ``at_most`` say which numbers it may be, each a number or in sizes:
-    ``Scalar(0, at_least=0, at_most=1)``, ``Scalar(1, below=C)``. The mathematics may rely on that:
-    the generated functions refuse all others.
+    ``at_least``, ``below`` and ``at_most`` restrict its values, each a number or an expression in
+    sizes: ``Scalar(0, at_least=0, at_most=1)``, ``Scalar(1, below=C)``. The derivation relies on
+    this: the generated functions raise ValueError for other values.
     """
 
     role = "scalar"

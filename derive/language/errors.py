@@ -41,7 +41,7 @@ class Place:
 
 
 class QuestionError(Exception):
-    """The question itself was not understood: a user's mistake, with the place and the remedy."""
+    """The input is wrong or not supported: a user's mistake, with place and remedy."""
 
     def __init__(self, problem: str, remedy: str = "", place: Place | None = None):
         self.problem, self.remedy, self.place = problem, remedy, place
@@ -62,7 +62,7 @@ class QuestionError(Exception):
 class NotationError(QuestionError):
     """The mathematics is not written in the notation: a wrong axis, a wrong name, a misused label.
 
-    Where no place is given, it is the line of the user's that led here.
+    Without a given place it is the line of the user's file that led here.
     """
 
     def __init__(self, problem: str, remedy: str = "", place: Place | None = None):
@@ -74,14 +74,11 @@ class NotationWarning(UserWarning):
 
 
 class UnprovedError(Exception):
-    """A derivative that the independent derivations did not confirm.
-
-    Nothing of it may be emitted.
-    """
+    """A derivative that the independent derivations did not confirm. It must not be emitted."""
 
 
 class UndecidedError(UnprovedError):
-    """The time was out before a derivative was proved: what was found, and what was left."""
+    """The time limit ran out before a derivative was proved: what was found, and what was left."""
 
 
 def shortened(value: object) -> str:

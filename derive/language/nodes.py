@@ -47,7 +47,7 @@ class Sum(Reduction):
 
 
 class Max(Reduction):
-    """``Max(e, axis)``: the largest entry along one axis; of equals the first counts, as in
+    """``Max(e, axis)``: the maximum along one axis; at a tie the first entry is chosen, as in
     ``torch.max(dim)``.
     """
 
@@ -92,7 +92,7 @@ class ArgMax(Reduction):
 class OneHot(ArrayNode):
     """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0.
 
-    The label may be a number, where the axis always has that many entries: ``OneHot(0, Gate)``.
+    The label may be a number if the axis has a fixed size: ``OneHot(0, Gate)``.
     """
 
     is_integer = True
@@ -120,7 +120,7 @@ class OneHot(ArrayNode):
 
 
 class Position(ArrayNode):
-    """``Position(N)``: the index along ``N``, from 0 to N - 1; it is met in comparisons."""
+    """``Position(N)``: the index along ``N``, from 0 to N - 1, for use in comparisons."""
 
     is_integer = True
     is_nonnegative = True
@@ -147,10 +147,10 @@ class Position(ArrayNode):
 
 
 class Broadcast(ArrayNode):
-    """``Broadcast(e, K)``: ``e`` repeated along ``K``. It says that two sides with different axes
-    are meant.
+    """``Broadcast(e, K)``: ``e`` repeated along ``K``, where two sides intentionally have
+    different axes.
 
-    Only a mark for the reader and for the check of sums: by name, everything broadcasts already.
+    It only documents that, and satisfies the check of sums: everything broadcasts by axis name.
     """
 
     @property

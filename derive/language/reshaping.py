@@ -104,7 +104,7 @@ class Flatten(Reshaping):
 
 
 class Unflatten(Reshaping):
-    """``Unflatten(e, I, into=(T, E))``: one axis as several; the last one runs fastest.
+    """``Unflatten(e, I, into=(T, E))``: one axis as several, the last one fastest.
 
     Source: ``torch.unflatten``; entry t*E + e becomes entry (t, e).
     """

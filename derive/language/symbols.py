@@ -31,7 +31,7 @@ class Axis(Symbol):
     """A named axis, which is also the positive integer symbol of its own size.
 
     ``Axis("N")`` written twice is the same axis. ``Axis("Gate", 4)`` always has four entries;
-    ``length`` is that number, None where the size is open.
+    ``length`` is that number, None if the size is not fixed.
     """
 
     __slots__ = ("length",)
@@ -79,8 +79,8 @@ class Axes(Axis):
     """``N = Axes("N")``: any number of dimensions (even none), flattened into one axis; its size
     is their product.
 
-    In the mathematics it is one axis like any other. In the generated code arguments along it may
-    have any number of dimensions there, and in a composition any number of axes.
+    In the mathematics it is one axis like any other. In the generated code it may be any number of
+    dimensions, and in a composition any number of axes.
     """
 
     __slots__ = ()

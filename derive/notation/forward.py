@@ -165,9 +165,9 @@ def reduced_forward(forward: type[Forward], word: str | None) -> type[Forward]:
 
 
 class Forward(metaclass=ForwardMeta):
-    """Inherit from it to write mathematics down; see the module's docstring.
+    """Base class of a forward, whose body is its mathematics; see the module's docstring.
 
-    Raises `NotationError`, with file, line and remedy, where the class body is not in the notation.
+    Raises `NotationError`, with file, line and remedy, if the class body is not in the notation.
     """
 
     definition: Definition

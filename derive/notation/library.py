@@ -22,7 +22,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import sympy
-import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles again
+import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles anew
 
 from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import MATH, Place, QuestionError, is_internal

@@ -25,12 +25,11 @@ WRITTEN = "loss = Reduced(losses, mean=N)"
 
 
 class Reduced:
-    """``loss = Reduced(losses, mean=N)``: the output is reduced as an argument ``reduction`` says.
+    """``loss = Reduced(losses, mean=N)``: the output is reduced by the argument ``reduction``.
 
-    ``losses`` is a statement; "none" gives its entries, "sum" their sum, and every other word that
-    sum divided by what it is named with: a size, a number, or an expression without the axes of the
-    losses, such as ``mean=Sum(counted, N)``. The first word is the default, "sum" where there is
-    none.
+    ``losses`` is a statement; "none" returns it, "sum" its sum, and any other word the sum divided
+    by its value: a size, a number, or an expression without the axes of the losses, such as
+    ``mean=Sum(counted, N)``. The first word is the default, or "sum" if there is none.
     """
 
     def __init__(self, losses: Expr, **divisors: Expr | float):

@@ -41,16 +41,16 @@ def check(
     limit: float | None = None,
     order: int = FIRST,
 ) -> Verdict:
-    """Whether ``formula`` is the gradient of ``forward`` by its input ``of`` (the first one), or
-    with ``order=2`` a second derivative of it (`check_second`).
+    """Check whether ``formula`` is the gradient of ``forward`` with respect to its input ``of``
+    (default: the first), or with ``order=2`` a second derivative (`check_second`).
 
-    ``formula`` is one expression, in the project's notation or as torch code, or a backward of
-    several lines; then every left-hand side that is a gradient is checked. ``let`` maps a person's
-    own names to those of the forward. Where an input may have any number of dimensions, the text is
-    read in every shape. What is not decided in ``limit`` seconds is undecided. Raises
-    `QuestionError` for what was not understood.
+    ``formula`` is one expression, in gradform's notation or as torch code, or a backward of several
+    lines; then every gradient that it assigns is checked. ``let`` maps your names to those of the
+    forward. If an input may have any number of dimensions, the text is checked for every shape.
+    What is not decided within ``limit`` seconds is undecided. Raises `QuestionError` for text that
+    is not supported.
 
-    Long: the arguments are those of the command, and all but two may be left out.
+    Long: the arguments are those of the command, and all but two are optional.
     """
     orders = {FIRST: check_first, SECOND: check_second}
     if isinstance(order, bool) or order not in orders:

@@ -181,10 +181,7 @@ class Expressions:
     def _no_attribute(self, node: ast.Attribute, x) -> Refusal:
         name = printable(node.attr)
         if node.attr.startswith("_"):
-            problem, remedy = (
-                f"{name} is not supported",
-                "names that begin with _ are internal to Python",
-            )
+            problem, remedy = f"{name} is not supported", "names that begin with _ are private"
         elif node.attr == "grad":
             problem, remedy = f"{name} is not supported", "the gradient of x is called dx"
         elif isinstance(x, Value) and x.kind == NUMBER:

@@ -52,11 +52,16 @@ def _without_options(program: Program) -> list[str]:
     plain = program.plain
     if plain is None:
         return []
-    when = [f"{name} is left out" for name in plain.absent]
+    when = [f"{name} is omitted" for name in plain.absent]
     when += [f"{name} is 0" for name in plain.zero]
     when += [f"no {step.name} entry is ignored" for step in plain.counting]
-    words = wrap(f"When {' and '.join(when)} (also derived and proved):", WIDTH)
+    words = wrap(f"When {_listed(when)} (also derived and proved):", WIDTH)
     return [*words, "", *formula_lines(plain.formulas)]
+
+
+def _listed(words: list[str]) -> str:
+    """``a, b and c``"""
+    return " and ".join([*filter(None, [", ".join(words[:-1])]), words[-1]])
 
 
 def _second(program: Program) -> list[str]:
@@ -70,7 +75,7 @@ def _second(program: Program) -> list[str]:
     words = (
         f"Second derivatives, of the sum of each gradient times a vector ({v} and so on): g is "
         f"{upstream}, {second.behind.results[0]} the tangent of the output, and c_ marks the "
-        "cotangent of a saved value."
+        "cotangent of a saved value:"
     )
     lines = [*wrap(words, WIDTH), "", *formula_lines(behind)]
     if second.pullback is not None:
