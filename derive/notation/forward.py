@@ -28,7 +28,11 @@ from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
 from derive.notation.definition import Definition, snake_case
-from derive.notation.influence import warn_of_no_influence, warn_of_wider_domains
+from derive.notation.influence import (
+    warn_of_missing_total,
+    warn_of_no_influence,
+    warn_of_wider_domains,
+)
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.reduced import reduced
 
@@ -97,6 +101,7 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     check_complete(body, name, order, twins, flattened)
     warn_of_no_influence(body)
     warn_of_wider_domains(body)
+    warn_of_missing_total(body)
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
     *before, last = body.statements
     outputs = {

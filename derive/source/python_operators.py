@@ -75,7 +75,7 @@ def as_condition(node: ast.AST) -> str:
 def negated(node: ast.UnaryOp, reader: Reader) -> None:
     if isinstance(node.op, ast.Invert) and is_number(node.operand, reader):
         raise NotationError(
-            f"{written(node)} works on conditions, and a tensor is none",
+            f"{written(node)}: this works on conditions, and a tensor is none",
             f"compare it: Eq({written(node.operand)}, 0)",
         )
     if isinstance(node.op, ast.Not) and reader.is_tensor(node.operand):
@@ -113,7 +113,7 @@ def operated(node: ast.BinOp, reader: Reader) -> None:
         powers = {ast.BitXor: f"{a}**{b}", ast.LShift: f"{a} * 2**{b}", ast.RShift: f"{a} / 2**{b}"}
         code = powers.get(type(node.op), f"{name}({conditions})")
         raise NotationError(
-            f"{written(node)} works on conditions, and a tensor is none", f"write {code}"
+            f"{written(node)}: this works on conditions, and a tensor is none", f"write {code}"
         )
 
 

@@ -186,16 +186,18 @@ def in_the_gallery(name: str, tensors: Sequence[str] = ()) -> str:
     for file in sorted(MATH.glob("*.py")):
         for forward, body in _CLASS.findall(file.read_text("utf-8")):
             if forward.lower() in wanted:
-                needed = [tensor for tensor, axes in _NEEDED.findall(body) if OPTIONAL not in axes]
-                passed = tensors if len(tensors) == len(needed) else needed
-                call = f"{forward}({', '.join(passed)})"
+                needed = [each for each in _NEEDED.findall(body) if OPTIONAL not in each[2]]
+                passed = [*tensors, *(tensor for tensor, *_ in needed[len(tensors) :])]
+                more = [f"{n} = {kind}({axes})" for n, kind, axes in needed[len(tensors) :]]
+                where = f", where {', '.join(more)}" if more and tensors else ""
+                call = f"{forward}({', '.join(passed)}){where}"
                 return f"write {call}, with: from derive.math.{file.stem} import {forward}"
     return ""
 
 
 OPTIONAL = "default="
 _CLASS = re.compile(r"^class (\w+)\(Forward\):\n((?:(?: .*)?\n)*)", re.M)
-_NEEDED = re.compile(r"^    (\w+) = (?:Input|Given|Label)\((.*)\)", re.M)
+_NEEDED = re.compile(r"^    (\w+) = (Input|Given|Label)\((.*)\)", re.M)
 
 
 def _plain(name: str) -> str:
