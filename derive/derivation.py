@@ -19,7 +19,7 @@ from derive.closing.closed_form import ClosedForm, close
 from derive.language.errors import UndecidedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
-from derive.notation.library import forward_from
+from derive.notation.library import as_forward
 from derive.proving.proof import prove
 from derive.proving.proved import LONGER, Proved
 from derive.running.limits import Doing, Stage, limited, seconds_of
@@ -45,8 +45,7 @@ def derive(
     and `UndecidedError` is raised if that is not proved; a form proved only for small batches is
     returned, and its summary says so.
     """
-    if not isinstance(forward, type):
-        forward = forward_from(forward)
+    forward = as_forward(forward)
     return derive_definition(forward.definition, progress, limit)
 
 

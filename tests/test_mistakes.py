@@ -1,11 +1,16 @@
 """Every mistake of a user gets one message with file, line and remedy, exit status 2, and
-nothing is written.
+nothing is written. Where the remedy is a line, that line works in the place of the wrong one.
 """
 
+import ast
+import re
+
 import pytest
+import torch
 from forwards import HEAD
 
 from codegen.cli import gradform, main
+from derive import Forward, QuestionError, derive, forward_from
 
 # name: (lines of a class body, the line of the mistake among them, words of the message)
 MISTAKES = {
@@ -73,10 +78,10 @@ MISTAKES = {
         "Min is SymPy's here, and C is an axis",
     ),
     "a method": (["x = Input(N)", "y = x.sum()"], 2, "tensors have no methods"),
-    "a matrix product": (["x = Input(N, C)", "y = x @ x"], 2, "a matrix product is Sum"),
+    "a matrix product": (["x = Input(N, C)", "y = x @ x"], 2, "write Sum(x * x, C)"),
     "an index": (["x = Input(N, C)", "y = x[0]"], 2, "tensors are not indexed"),
     "Python's sum": (["x = Input(N, C)", "y = sum(x, C)"], 2, "write Sum(x, C)"),
-    "no default": (["x = Input(N)", "e = Scalar()"], 2, "a number has a default: eps = Scalar"),
+    "no default": (["x = Input(N)", "e = Scalar()"], 2, "write eps = Scalar(1e-5)"),
     "a generated name": (["mine = Input(N)", "y = mine"], 1, "a name of the generated module"),
     "a default that is none": (["x = Input(N)", "e = Scalar('a')"], 2, "not a finite number"),
     "a keyword": (["x = Input(N)", "y = Sum(x, dim=0)"], 2, "write Sum(x, N): x lies"),
@@ -183,3 +188,300 @@ def test_the_console_script_knows_its_verbs(capsys):
     with pytest.raises(SystemExit) as stopped:
         gradform(["--nonsense"])
     assert stopped.value.code == 2
+
+
+# -- the line that works next ---------------------------------------------------------------------
+
+TOP = f"""{HEAD}
+import math
+import random
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+"""
+INPUTS = (
+    "x = Input(N, C)",
+    "w = Input(K, C)",
+    "b = Input(C)",
+    "t = Given(N, C)",
+    "labels = Label(N)",
+)
+# The wrong line of a class body, and words of what is said about it.
+FOLLOWED = {
+    "y = x.mean(dim=1)": "write Sum(x, C) / C",
+    "y = x - x.mean(0, keepdim=True)": "write Sum(x, N) / N",
+    "y = Sum(x, 'C')": "'C' is not an axis",
+    "y = Sum(x, 1)": "axes are named, not numbered",
+    "y = Sum(x, axis=C)": "write Sum(x, C)",
+    "y = Sum(x, C, keepdim=True)": "no dimension is kept",
+    "y = Sum(x, (N, C))": "write Sum(x, N, C)",
+    "y = Sum(C, x)": "the tensor comes first",
+    "y = Sum(x, K)": "the axes of x are: C, N",
+    "y = Sum(x)": "names no axis",
+    "y = Max(x, N, C)": "write Max(Max(x, N), C)",
+    "y = torch.exp(x)": "computes with numbers",
+    "y = np.tanh(x)": "write tanh(x)",
+    "y = math.sin(x)": "from sympy import sin",
+    "y = x.exp()": "tensors have no methods",
+    "y = x.pow(3)": "write x**3",
+    "y = F.softmax(x)": "or exp(x) / Sum(exp(x), C)",
+    "y = softmax(x, C)": "write exp(x) / Sum(exp(x), C)",
+    "y = nn.Softmax(dim=1)(x)": "write exp(x) / Sum(exp(x), C)",
+    "y = relu(x)": "from derive.math.relu import Relu",
+    "y = nn.ReLU()(x)": "from derive.math.relu import Relu",
+    "y = F.mse_loss(x, t)": "from derive.math.mse import MSE",
+    "y = F.nll_loss(x, labels)": "write NLL(x, labels)",
+    "y = x @ w": "write Sum(x * w, C)",
+    "y = x @ w.T": "write Sum(x * w, C)",
+    "y = x @ x.T": "write Sum(x * Rename(x, N, N2), C)",
+    "y = torch.matmul(x, w)": "write Sum(x * w, C)",
+    "y = torch.einsum('nc,kc->nk', x, w)": "write Sum(x * w, C)",
+    "y = F.linear(x, w, Sum(w, C))": "write Sum(x * w, C) + Sum(w, C)",
+    "y = torch.outer(b, b)": "write b * Rename(b, C, C2)",
+    "y = x.T": "write x: axes have names",
+    "y = x[0]": 'N = Axis("N", 4)',
+    "y = x[:, 1]": "write Sum(OneHot(1, C) * x, C)",
+    "y = x[:, None] * b": "broadcast by the names",
+    "y = x[labels]": "write Sum(OneHot(labels, C) * x, C)",
+    "y = x[range(3), labels]": "write Sum(OneHot(labels, C) * x, C)",
+    "y = x / x.shape[0]": "write N",
+    "y = x / len(x)": "write N",
+    "y = x / N.size": "stands for its own size",
+    "y = x ^ 2": "write x**2",
+    "y = max(x, 0)": "write Piecewise((x, x > 0), (0, True))",
+    "y = torch.where(x > 0, x, 0)": "write Piecewise((x, x > 0), (0, True))",
+    "y = x.clamp(min=0)": "write Piecewise((0, x < 0), (x, True))",
+    "y = torch.maximum(x, b)": "write Piecewise((x, x > b), (b, True))",
+    "y = x * x.masked_fill(x > 1, 0)": "write Piecewise((0, x > 1), (x, True))",
+    "y = Piecewise((x > 0, x), (True, 0))": "(value, condition)",
+    "y = Piecewise((x, x > 0), 0)": "write Piecewise((x, x > 0), (0, True))",
+    "y = Piecewise(x > 0, x, 0)": "write Piecewise((x, x > 0), (0, True))",
+    "y = x > 0": "a condition, and no tensor",
+    "y = (x > 0) * x": "is a condition, and no number",
+    "y = x if x > 0 else 0": "write Piecewise((x, x > 0), (0, True))",
+    "y = 2(x + 1)": "2 is no function",
+    "y = x(x + 1)": "x is no function",
+    "y = x,": "a tuple with one tensor",
+    "y = x, b": 'with State = Axis("State", 2)',
+    "y: Tensor = x * 2": "leave the annotation out",
+    "y = x * torch.tensor(0.5)": "write 0.5",
+    "z = Scalar([0.5])": "write Scalar(0.5)",
+    "z = Scalar('0.5')": "write Scalar(0.5)",
+    "z = Scalar(0.5, min=0)": "write Scalar(0.5, at_least=0)",
+    "z = Input('N', 'C')": 'with N, C = Axis("N"), Axis("C") above the class',
+    "z = Input((N, C))": "write Input(N, C)",
+    "z = Input(N, N)": "write Input(N, N2)",
+    "z = Input(N, 10)": "10 is not an axis",
+    "z = Input(N, C, requires_grad=True)": "an Input has a gradient",
+    "z = Input": "declares nothing",
+    "z: Input(N, C)": "write z = Input(N, C)",
+    "y = OneHot(labels) * x": "write OneHot(labels, C)",
+    "y = OneHot(C, labels) * x": "write OneHot(labels, C)",
+    "y = Rename(x, N)": "write Rename(x, N, M)",
+    "y = BatchNorm(x)": "where gain = Input(C), bias = Input(C), with: from derive.math.batch_norm",
+    "return x * 2": "write y = x * 2",
+    "y = 2x": "write y = 2 * x",
+    "y = exp(x": "write y = exp(x)",
+    "y = x \u2212 b": "write y = x - b",
+    "lambda = x * 2": "a word of Python's",
+}
+
+
+def _source(*lines: str, top: str = TOP) -> str:
+    body = "".join(f"    {line}\n" for line in (*INPUTS, *lines))
+    return f"{top}\n\nclass Mine(Forward):\n{body}"
+
+
+def _followed(line: str, error: QuestionError) -> str:
+    """The class with the line of the remedy in the place of ``line``."""
+    remedy = error.remedy.partition("write ")[2]
+    code = re.split(r"; |, with\b|, where | or [A-Za-z]+\(|: ", remedy)[0]
+    added = re.findall(r"from [\w.]+ import \w+|(?:\w+, )*\w+ = (?:Axis\(.*?\)(?:, )?)+", remedy)
+    declared = re.findall(r"\w+ = (?:Input|Given)\([\w, ]*\)", remedy.partition(", ")[2])
+    wrong = error.problem.partition(": ")[0]
+    if re.match(r"\w+ = ", code):
+        new = code
+    else:
+        line = ast.unparse(ast.parse(line))
+        called = re.search(rf"\b{re.escape(code.partition('(')[0])}\(.*\)(?= \*|$)", line)
+        new = line.replace(wrong if wrong in line or not called else called[0], code)
+    after = [f"y = 2 * {new.partition(' ')[0]} * x"] if new.startswith("z ") else []
+    return _source(*declared, new, *after, top="\n".join([TOP, *added]))
+
+
+@pytest.mark.parametrize("line", FOLLOWED)
+@pytest.mark.filterwarnings("ignore::derive.language.errors.NotationWarning")
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_the_line_that_is_suggested_works_in_the_place_of_the_wrong_one(line, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(_source(line, *(["y = 2 * z * x"] if line.startswith("z") else [])))
+    with pytest.raises(QuestionError) as error:
+        forward_from(file)
+    assert error.value.place.line == 1 + file.read_text().split("\n").index(f"    {line}")
+    assert FOLLOWED[line] in str(error.value)
+    file.write_text(_followed(line, error.value))
+    derive(file)  # raises where it is not proved
+
+
+# What takes several lines: the wrong ones, words of what is said, and what it says to write.
+REWRITTEN = {
+    "a loop over entries": (
+        ["y = 0", "for i in range(x.shape[1]):", "    y = y + x[:, i]"],
+        "write Sum(x, C) or Max(x, C)",
+        ["y = Sum(x, C)"],
+    ),
+    "a branch": (
+        ["if x > 0:", "    y = x", "else:", "    y = exp(x) - 1"],
+        "write y = Piecewise((x, x > 0), (exp(x) - 1, True))",
+        ["y = Piecewise((x, x > 0), (exp(x) - 1, True))"],
+    ),
+    "def forward": (
+        ["def forward(self, x):", "    return 2 * x"],
+        "the last one as y = 2 * x",
+        ["y = 2 * x"],
+    ),
+    "__init__": (
+        ["def __init__(self):", "    self.w = 1", "y = 2 * x"],
+        "a forward has no methods",
+        ["y = 2 * x"],
+    ),
+    "assigned again": (
+        ["y = 2 * x", "y = y + 1"],
+        "write y_2 = y + 1",
+        ["y = 2 * x", "y_2 = y + 1"],
+    ),
+    "added to": (["y = 2 * x", "y += 1"], "y_2 = y + 1", ["y = 2 * x", "y_2 = y + 1"]),
+    "returned": (["y = 2 * x", "return y"], "leave it out", ["y = 2 * x"]),
+    "used too early": (
+        ["y = h + x", "h = 2 * x"],
+        "move one of the two lines",
+        ["h = 2 * x", "y = h + x"],
+    ),
+    "another case": (
+        ["h = Sum(x, n) / N", "y = x - h"],
+        "did you mean N?",
+        ["y = x - Sum(x, N)/N"],
+    ),
+    "an array": (
+        ["scale = np.linspace(0, 1, 3)", "y = x * scale"],
+        "scale = Given(C)",
+        ["scale = Given(C)", "y = x * scale"],
+    ),
+    "a tensor as eps": (
+        ["eps = torch.tensor(1e-5)", "y = x + eps"],
+        "write 1e-05",
+        ["eps = 1e-05", "y = x + eps"],
+    ),
+    "random": (
+        ["noise = random.random()", "y = x * noise"],
+        "draw it outside, and pass it as Given",
+        ["noise = Given(N, C)", "y = x * noise"],
+    ),
+    "dropout": (
+        ["y = F.dropout(x, 0.5)"],
+        "draw it outside, and pass it as Given",
+        ["mask = Given(N, C)", "y = x * mask"],
+    ),
+    "a lambda": (
+        ["f = lambda u: u * b", "y = f(x)"],
+        "pass the tensor as an argument",
+        ["f = lambda u, v: u * v", "y = f(x, b)"],
+    ),
+    "text": (["y = f'{x}'"], "it is text, and no tensor", ["y = x"]),
+}
+
+
+@pytest.mark.parametrize("mistake", REWRITTEN)
+@pytest.mark.filterwarnings("ignore::derive.language.errors.NotationWarning")
+def test_several_lines_are_answered_with_lines_that_work(mistake, tmp_path):
+    wrong, words, right = REWRITTEN[mistake]
+    file = tmp_path / "mine.py"
+    file.write_text(_source(*wrong))
+    with pytest.raises(QuestionError) as error:
+        forward_from(file)
+    assert words in str(error.value) and str(error.value.place).startswith(f"{file}:")
+    file.write_text(_source(*right))
+    assert derive(file).every_size
+
+
+CLASSES = {
+    "class Mine:": "write class Mine(Forward):",
+    "class Mine(nn.Module):": "write class Mine(Forward):",
+    "class Mine(Forwrad):": "did you mean Forward?",
+    "class Mine(Forward)": "write class Mine(Forward):",
+    "class Mine(Forward()):": "inherited from, and not called",
+}
+
+
+@pytest.mark.parametrize("head", CLASSES)
+def test_a_class_that_is_no_forward_is_told_how_it_begins(head, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(_source("y = 2 * x").replace("class Mine(Forward):", head))
+    with pytest.raises(QuestionError) as error:
+        forward_from(file)
+    assert CLASSES[head] in str(error.value) and str(error.value.place).startswith(f"{file}:")
+
+
+IMPORTED = {
+    "from derive import Forwrad": "write from derive import Forward",
+    "from derive import input": "write from derive import Input",
+    "from derive import exp": "write from sympy import exp",
+    "from sympy import Axis": "write from derive import Axis",
+    "from derive.math import Softmax": "write from derive.math.softmax import Softmax",
+    "import derived": "did you mean derive?",
+    "N, C = Axis('N', 'C')": 'write N, C = Axis("N"), Axis("C")',
+    "N, C = Axis('N C')": 'write N, C = Axis("N"), Axis("C")',
+    "N = Axis(32)": 'Axis("N", 32) for as many entries',
+    "N = Axis()": 'write N = Axis("N")',
+}
+
+
+@pytest.mark.parametrize("line", IMPORTED)
+def test_an_import_or_an_axis_that_is_wrong_is_answered_with_the_right_one(line, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(f"{HEAD}\n{line}\n")
+    with pytest.raises(QuestionError) as error:
+        forward_from(file)
+    assert IMPORTED[line] in error.value.remedy
+
+
+TORCHS = {
+    "def f(u, v):\n    return u * v": 'gradform import {file}:f --axes "u: N C, v: N C"',
+    "class Net:\n    pass": "write class Net(Forward):",
+    "import torch\nclass Net(torch.nn.Module):\n    pass": "gradform import {file}:Net",
+    "x = 1": "class MyNorm(Forward): ...",
+}
+
+
+@pytest.mark.parametrize("text", TORCHS)
+def test_a_file_without_a_forward_is_told_what_reads_it(text, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    with pytest.raises(QuestionError, match="holds no forward") as error:
+        forward_from(file)
+    assert TORCHS[text].format(file=file) in error.value.remedy
+
+
+def test_what_is_no_forward_cannot_be_derived():
+    from derive.math.batch_norm import BatchNorm
+
+    for asked in (3, None, torch.zeros(2), torch.exp, dict, Forward):
+        with pytest.raises(QuestionError, match="is no forward"):
+            derive(asked)
+    with pytest.raises(QuestionError) as error:
+        derive(BatchNorm())
+    assert "to mean the forward itself, write BatchNorm" in error.value.remedy
+    with pytest.raises(QuestionError) as error:
+        BatchNorm(torch.zeros(2, 3), torch.ones(3), torch.ones(3))
+    assert "call the function that gradform writes: batch_norm" in error.value.remedy
+
+
+def test_an_error_of_ours_in_a_file_is_not_said_to_be_the_users(tmp_path, monkeypatch):
+    from derive.source import class_reading
+
+    file = tmp_path / "mine.py"
+    file.write_text(_source("y = 2 * x"))
+    monkeypatch.delattr(class_reading, "check_line")
+    with pytest.raises(NameError):
+        forward_from(file)

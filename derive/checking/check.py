@@ -24,7 +24,7 @@ from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor
 from derive.notation.definition import IGNORE_INDEX, Definition
 from derive.notation.forward import Forward
-from derive.notation.library import forward_from
+from derive.notation.library import as_forward
 from derive.notation.specialised import without_options
 from derive.reading import (
     Claim,
@@ -51,9 +51,8 @@ def check(
 
     Long: the arguments are those of `derive.check`.
     """
-    check_kinds(forward, formula, of, let)
-    if not isinstance(forward, type):
-        forward = forward_from(forward)
+    check_kinds(formula, of, let)
+    forward = as_forward(forward)
     return check_definition(forward.definition, formula, of, let, source, progress, limit)
 
 
@@ -224,10 +223,8 @@ def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
     return replace(undecided(claim), cut_short=f"the time limit ran out ({doing})")
 
 
-def check_kinds(forward, formula, of, let) -> None:
-    """Raises `QuestionError` for what is no text, no name or no forward."""
-    if isinstance(forward, type) and not issubclass(forward, Forward):
-        raise QuestionError(f"{forward.__name__} is no forward", "derive it from derive.Forward")
+def check_kinds(formula, of, let) -> None:
+    """Raises `QuestionError` for what is no text or no name."""
     if not isinstance(formula, str):
         raise QuestionError(f"the formula is a {type(formula).__name__}", "pass a string")
     if not isinstance(of, (str, type(None))):

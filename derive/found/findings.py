@@ -30,7 +30,7 @@ from derive.language.nodes import ArrayNode, Sum
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.forward import Forward
-from derive.notation.library import forward_from
+from derive.notation.library import as_forward
 from derive.proving.claim import ProvedGradient
 from derive.proving.proof import proved_gradient
 
@@ -71,8 +71,7 @@ def findings(forward: type[Forward] | str | Path) -> tuple[Finding, ...]:
 
     Raises `QuestionError` for mathematics that is not supported. What cannot be proved is left out.
     """
-    if not isinstance(forward, type):
-        forward = forward_from(forward)
+    forward = as_forward(forward)
     return findings_of(forward.definition)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from sympy import Expr, Float, Piecewise, sympify
 
+from derive.language.axes_meant import names_meant, unknown
 from derive.language.declarations import Declaration
 from derive.language.errors import NotationError
 from derive.language.float_range import exact_number
@@ -16,17 +18,17 @@ class ArrayNode(Expr):
     """A node that knows about axes: ``args`` are the operand and the axes it is taken along."""
 
     is_commutative = True
-    unnamed_axis = 'axes are named, not numbered: N = Axis("N")'  # what to write instead of one
 
     def __new__(cls, operand: Expr | float, *axes: Axis, **numbered: object) -> Expr:
         if numbered:
             raise NotationError(
                 f"{cls.__name__} has no {next(iter(numbered))}=",
-                f"name the axis: {named(cls.__name__, operand)}",
+                f"write {named(cls.__name__, operand, axes)}: tensors broadcast by the names of "
+                "their axes, so that no dimension is kept",
             )
         if axes and isinstance(axes[0], Along):  # SymPy rebuilds a node from its args
             return cls.over(operand, *(along.axes for along in axes))
-        operand = checked_operand(cls.__name__, operand, axes, cls.unnamed_axis)
+        operand = checked_operand(cls.__name__, operand, axes, cls._instead)
         cls._check(operand, axes)
         return cls.over(operand, axes)
 
@@ -36,6 +38,11 @@ class ArrayNode(Expr):
         for users.
         """
         return Expr.__new__(cls, operand, Along(ordered(axes)))
+
+    @classmethod
+    def _instead(cls, operand, axes) -> str:
+        """What to write where one of ``axes`` is none, or where there are none."""
+        return along_axes(cls.__name__, operand, axes)
 
     @classmethod
     def _check(cls, operand, axes) -> None:
@@ -83,23 +90,38 @@ class ArrayNode(Expr):
         return f"{type(self).__name__}({', '.join(map(printer._print, self.args))})"
 
 
-def named(node: str, operand) -> str:
-    """How a node is written along each of the axes that there are."""
-    axes = ordered(axes_of(operand)) if isinstance(operand, Expr) else []
-    return " or ".join(f"{node}({operand}, {axis})" for axis in axes) or f"{node}(x, axis)"
+def named(node: str, operand, axes: Iterable[object] = ()) -> str:
+    """How a node is written along the axes that are meant, or along each that there is."""
+    names = names_meant(axes)
+    if names:
+        return f"{node}({operand}, {', '.join(names)})"
+    own = ordered(axes_of(operand)) if isinstance(operand, Expr) else []
+    return " or ".join(f"{node}({operand}, {axis})" for axis in own) or f"{node}(x, axis)"
 
 
-def checked_operand(node: str, operand, axes, unnamed_axis: str = ArrayNode.unnamed_axis) -> Expr:
+def along_axes(node: str, operand: Expr, axes: Iterable[object]) -> str:
+    """How a node is written along the axes that are meant."""
+    if isinstance(operand, Axis) and axes:
+        return f"the tensor comes first: write {named(node, axes[0], [operand])}"
+    names = names_meant(axes) or ()
+    return f"write {named(node, operand, axes)}{unknown(names, axes_of(operand))}"
+
+
+def checked_operand(node: str, operand, axes, instead: Callable[..., str] | None = None) -> Expr:
     """The operand of a node as a user wrote it, if that and its axes can be meant."""
     operand = expression_of(operand, node)
+    instead = instead or partial(along_axes, node)
     if not axes:
-        code = named(node, operand)
-        raise NotationError(f"{node} of {operand} names no axis", f"write {code}")
+        raise NotationError(f"{node} of {operand} names no axis", instead(operand, axes))
     for axis in axes:
         if not isinstance(axis, Axis):
-            raise NotationError(f"{node}(..., {axis}): {axis} is not an axis", unnamed_axis)
+            raise NotationError(
+                f"{node}({operand}, {axis!r}): {axis!r} is not an axis",
+                instead(operand, axes),
+            )
     if len(set(axes)) != len(axes):
-        raise NotationError(f"{node} takes the same axis twice", "name each axis once")
+        once = named(node, operand, dict.fromkeys(axes))
+        raise NotationError(f"{node} takes the same axis twice", f"write {once}")
     return operand
 
 
@@ -122,7 +144,8 @@ def check_carried(node: str, operand: Expr, axes, written: str = "") -> None:
         has = ", ".join(axis.name for axis in ordered(axes_of(operand))) or "none"
         raise NotationError(
             f"{written or f'{node}({operand}, {missing[0]})'}: there is no axis {missing[0]} in it",
-            f"the axes of {operand} are: {has}",
+            f"the axes of {operand} are: {has}"
+            + (f"; write {named(node, operand)}" if axes_of(operand) and not written else ""),
         )
 
 

@@ -2,25 +2,68 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import numbers
+import sys
 
 from sympy import Expr
 
+from derive.language.axes_meant import declared, names_meant
 from derive.language.domain import domain_of
-from derive.language.errors import NotationError, shortened
+from derive.language.errors import NotationError, is_internal, shortened
 from derive.language.float_range import exact_number
 from derive.language.names import checked_name
 from derive.language.symbols import Axis, Tensor, check_axes, is_number_or_size
 
 LARGEST_EXACT = 2**53  # up to which float64 holds every whole number
+SINGLE = 7  # digits that float32 keeps: what was typed before a tensor of torch's rounded it
+CALLERS = "the tensors that the function is called with have it"
+# What other libraries declare with a tensor, and why it is left out here.
+LEFT_OUT = {
+    **dict.fromkeys(("dtype", "device", "shape", "size", "layout"), CALLERS),
+    "requires_grad": "an Input has a gradient, and a Given has none",
+    "name": "the name is what stands left of the =",
+}
+# What they call what is declared here under another name.
+RENAMED = {
+    **dict.fromkeys(("ignore_index", "ignore"), "ignored"),
+    **dict.fromkeys(("min", "minimum", "ge"), "at_least"),
+    **dict.fromkeys(("max", "maximum", "le"), "at_most"),
+    "gt": "above",
+    "lt": "below",
+}
 
 
-class Declaration:
+class _Declares(type):
+    """Says of wrong arguments what a declaration takes."""
+
+    def __call__(cls, *args, **given):
+        parameters = inspect.signature(cls.__init__)
+        try:
+            parameters.bind(None, *args, **given)
+        except TypeError as error:
+            unknown = [name for name in given if name not in parameters.parameters]
+            if not unknown:
+                raise NotationError(f"{cls.__name__}: {error}", f"write {cls.usage}") from None
+            known = {n: v for n, v in given.items() if n not in unknown}
+            known |= {RENAMED[n]: given[n] for n in unknown if n in RENAMED}
+            named = (f"{name}={value!r}" for name, value in known.items())
+            code = f"{cls.__name__}({', '.join([*map(str, args), *named])})"
+            why = f": {LEFT_OUT[unknown[0]]}" if unknown[0] in LEFT_OUT else ""
+            raise NotationError(
+                f"{cls.__name__} has no {unknown[0]}=", f"write {code}{why}"
+            ) from None
+        return super().__call__(*args, **given)
+
+
+class Declaration(metaclass=_Declares):
     """What stands right of the ``=`` where a class body declares a tensor; its name is the left-
     hand side.
     """
 
     role = ""
+    usage = ""
 
     def __init__(self, *axes: Axis, default: float | None = None, broadcast: bool = False):
         self.broadcast = broadcast
@@ -33,12 +76,15 @@ class Declaration:
             if not isinstance(axis, Axis):
                 raise NotationError(
                     f"{type(self).__name__}({axis!r}): {axis!r} is not an axis",
-                    'axes are named, not numbered: N = Axis("N")',
+                    _along(type(self).__name__, axes),
                 )
         if len(set(axes)) != len(axes):
+            twice = next(axis.name for i, axis in enumerate(axes) if axis in axes[:i])
+            names = [axis.name for axis in axes]
+            names[len(names) - 1 - names[::-1].index(twice)] += "2"
             raise NotationError(
-                f"{type(self).__name__} has the same axis twice",
-                "give the second one a name of its own",
+                f"{type(self).__name__} has the axis {twice} twice",
+                f"write {type(self).__name__}({', '.join(names)}), with {declared([twice + '2'])}",
             )
         written = f"{type(self).__name__}({', '.join(axis.name for axis in axes)})"
         check_axes(axes, written)
@@ -48,13 +94,38 @@ class Declaration:
         return Tensor(checked_name(name, "a tensor"), self.axes, role=self.role)
 
     def _operator(self, *_):
+        around = _class_that_holds(self)
+        if around:
+            raise NotationError(
+                f"{type(self).__name__}(...) stands in a class that is no forward",
+                f"write class {around}(Forward):",
+            )
         raise NotationError(
             f"{type(self).__name__}(...) stands inside an expression",
-            "give it a line and a name of its own: x = Input(N, C)",
+            f"give it a line and a name of its own: {self.usage}",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _operator
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = _operator
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = _sympy_ = _operator
+
+
+def _along(kind: str, axes) -> str:
+    """What to write for a declaration of which one axis is none."""
+    names = names_meant(axes)
+    if names:
+        return f"write {kind}({', '.join(names)}), with {declared(names)} above the class"
+    return f"name every dimension: write {kind}(N, C), with {declared(['N', 'C'])} above the class"
+
+
+def _class_that_holds(declaration: Declaration) -> str:
+    """The name of the class that is being defined, and is no forward, with that declaration."""
+    frame = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or type(frame.f_locals) is not dict or "__qualname__" not in frame.f_locals:
+        return ""
+    is_its = any(value is declaration for value in frame.f_locals.values())
+    return frame.f_code.co_name if is_its else ""
 
 
 class Input(Declaration):
@@ -65,6 +136,7 @@ class Input(Declaration):
     """
 
     role = "input"
+    usage = "x = Input(N, C)"
 
 
 class Given(Declaration):
@@ -75,6 +147,7 @@ class Given(Declaration):
     """
 
     role = "given"
+    usage = "weight = Given(C)"
 
 
 class Label(Declaration):
@@ -86,6 +159,7 @@ class Label(Declaration):
     """
 
     role = "label"
+    usage = "labels = Label(N)"
 
     def __init__(self, *axes: Axis, ignored: int | None = None):
         super().__init__(*axes)
@@ -106,6 +180,7 @@ class Size(Declaration):
     """
 
     role = "size"
+    usage = "groups = Size(G)"
 
     def __init__(self, axis: Axis):
         super().__init__(axis)
@@ -131,6 +206,7 @@ class Scalar(Declaration):
     """
 
     role = "scalar"
+    usage = "eps = Scalar(1e-5)"
 
     def __init__(
         self,
@@ -179,15 +255,39 @@ def _number_or_sizes(value, what: str) -> float | Expr:
 
 def _number(written: str, value, what: str = "the default") -> float:
     """A default or a bound as a number of Python's; ``written`` is where it stands."""
-    try:
-        number = None if isinstance(value, (bool, str)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = None
-    if number is None or not math.isfinite(number):
+    number = _float(value)
+    is_text = isinstance(value, (str, list, tuple)) or is_array(value)
+    if number is None or is_text or isinstance(value, bool) or not math.isfinite(number):
         raise NotationError(
-            f"{written}: {what} is not a finite number",
-            "write eps = Scalar(1e-5), scale = Scalar(1 / sqrt(E)) with an axis E, or "
-            "weight = Given(C, default=1)",
+            f"{written}: {what} is not a finite number", _as_number(written, value, number)
         )
     is_exact = isinstance(value, int) and abs(value) <= LARGEST_EXACT
     return value if is_exact else number
+
+
+def _float(value) -> float | None:
+    """The number that a value holds, which may be text, or the one entry of a list or a tensor."""
+    try:
+        return float(value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return None
+
+
+def _as_number(written: str, value, number: float | None) -> str:
+    """What to write for a default that is no number of Python's."""
+    kind = written.partition("(")[0]
+    if kind == "Scalar" and number is not None and math.isfinite(number):
+        return f"write Scalar({number:.{SINGLE}g})"
+    several = isinstance(value, (list, tuple)) or is_array(value)
+    if kind == "Scalar" and several and number is None:
+        return "a Scalar is one number; write weight = Given(C) for several, and pass the tensor"
+    return (
+        "write eps = Scalar(1e-5), scale = Scalar(1 / sqrt(E)) with an axis E, or "
+        "weight = Given(C, default=1)"
+    )
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is an array of numpy's or a tensor of torch's: no single number."""
+    has_both = hasattr(value, "dtype") and hasattr(value, "shape")
+    return has_both and not isinstance(value, numbers.Number)

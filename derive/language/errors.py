@@ -8,6 +8,7 @@ question, but there is no answer to emit (status 1).
 
 from __future__ import annotations
 
+import linecache
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -30,6 +31,16 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def text(self) -> str:
+        """What stands on the line; '' where that cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    @property
+    def formula(self) -> str:
+        """What stands right of the = there."""
+        return self.text.partition("=")[2].strip()
 
     @property
     def shown(self) -> Place:
@@ -87,6 +98,11 @@ def shortened(value: object) -> str:
         text = repr(value)
     except ValueError:  # an integer of more digits than Python prints
         return "a very long number"
+    return shortened_text(text)
+
+
+def shortened_text(text: str) -> str:
+    """A line of a file, or its beginning."""
     return text if len(text) <= LONGEST else f"{text[:SHORTENED]}..."
 
 

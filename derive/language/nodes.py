@@ -14,14 +14,13 @@ from functools import lru_cache
 from sympy import Basic, Expr, Integer
 
 from derive.language.array_node import ArrayNode as ArrayNode
-from derive.language.array_node import check_carried, check_single, expression_of
+from derive.language.array_node import check_carried, check_single, expression_of, named
+from derive.language.axes_meant import declared, names_meant
 from derive.language.errors import NotationError
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
-
-LARGER = "Piecewise((x, x > w), (w, True))"
 
 
 class Reduction(ArrayNode):
@@ -51,7 +50,12 @@ class Max(Reduction):
     ``torch.max(dim)``.
     """
 
-    unnamed_axis = "along an axis write Max(x, axis); the larger of two is " + LARGER
+    @classmethod
+    def _instead(cls, operand, axes):
+        if not axes or names_meant(axes):
+            return super()._instead(operand, axes)
+        larger = f"Piecewise(({operand}, {operand} > {axes[0]}), ({axes[0]}, True))"
+        return f"along an axis write Max({operand}, axis); the larger of two is {larger}"
 
     def _eval_is_real(self):
         return self.operand.is_real  # which may be -oo
@@ -62,7 +66,8 @@ class Max(Reduction):
     @classmethod
     def _check(cls, operand, axes):
         if len(axes) != 1:
-            raise NotationError("Max takes one axis", "for two axes write Max(Max(e, W), H)")
+            inside, last = named("Max", operand, axes[:1]), ", ".join(map(str, axes[1:]))
+            raise NotationError("Max takes one axis", f"write Max({inside}, {last})")
         super()._check(operand, axes)
 
 
@@ -99,15 +104,22 @@ class OneHot(ArrayNode):
     is_nonnegative = True
 
     @classmethod
+    def _instead(cls, operand, axes):
+        if names_meant(axes) or isinstance(operand, Axis):
+            return super()._instead(operand, axes)
+        return f"write OneHot({operand}, C), with the axis that {operand} is an index of"
+
+    @classmethod
     def _check(cls, operand, axes):
         if len(axes) != 1:
-            raise NotationError("OneHot takes one axis", "write OneHot(labels, C)")
+            raise NotationError("OneHot takes one axis", cls._instead(operand, ()))
         if operand.is_Integer:
             return _check_entry(operand, axes[0])
         if not (isinstance(operand, Tensor) and operand.role == "label"):
             raise NotationError(
                 f"OneHot({operand}, {axes[0]}): {operand} is not a label",
-                f"declare it as integers: {operand} = Label(N)",
+                f"declare it as integers: {operand} = "
+                f"Label({', '.join(map(str, getattr(operand, 'axes', ()))) or 'N'})",
             )
 
     @property
@@ -161,7 +173,7 @@ class Broadcast(ArrayNode):
         return self.operand.is_positive
 
 
-def Rename(e: Expr, old: Axis, new: Axis) -> Expr:
+def Rename(e: Expr, old: Axis, new: Axis | None = None) -> Expr:
     """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an
     attention.
 
@@ -170,19 +182,25 @@ def Rename(e: Expr, old: Axis, new: Axis) -> Expr:
     e = expression_of(e, "Rename")
     for axis in (old, new):
         if not isinstance(axis, Axis):
-            raise NotationError(f"Rename: {axis!r} is not an axis", 'axes are named: M = Axis("M")')
+            new_name, *_ = [*(names_meant([new]) or ()), "M"]
+            raise NotationError(
+                f"Rename({e}, {old}, {new}): {axis!r} is not an axis",
+                f"write {named('Rename', e, [old, new_name])}, with {declared([new_name])}",
+            )
     axes = axes_of(e)
     same_name(axes | {old})
     check_single("Rename", new)
     if old not in axes:
         has = ", ".join(axis.name for axis in ordered(axes)) or "none"
         raise NotationError(
-            f"Rename({e}, {old}, {new}): there is no axis {old} to rename", f"the axes are: {has}"
+            f"Rename({e}, {old}, {new}): there is no axis {old} to rename",
+            f"the axes of {e} are: {has}",
         )
     if new in axes:
         raise NotationError(
             f"Rename({e}, {old}, {new}): {new} is an axis of it already",
-            "choose an axis that it lacks",
+            f"choose an axis that it lacks: Rename({e}, {old}, {new}2), with "
+            f"{declared([f'{new}2'])}",
         )
     return renamed(e, {old: new})
 

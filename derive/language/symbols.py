@@ -36,7 +36,19 @@ class Axis(Symbol):
 
     __slots__ = ("length",)
 
-    def __new__(cls, name: str, length: int | None = None) -> Axis:
+    def __new__(cls, name: str, length: int | None = None, *more: object) -> Axis:
+        several = [*str(name).replace(",", " ").split(), *(n for n in (length, *more) if n)]
+        if len(several) > 1 and all(isinstance(n, str) and n.isidentifier() for n in several):
+            made = ", ".join(f'{cls.__name__}("{n}")' for n in several)
+            raise NotationError(
+                f"{' '.join(several)!r} cannot be the name of an axis: they are {len(several)}",
+                f"write {', '.join(several)} = {made}",
+            )
+        if isinstance(name, int):
+            raise NotationError(
+                f"{cls.__name__}({name}): an axis has a name",
+                f'write {cls.__name__}("N"), or {cls.__name__}("N", {name}) for as many entries',
+            )
         if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
             raise NotationError(
                 f"Axis({name!r}, {shortened(length)}): the length is not a whole number",

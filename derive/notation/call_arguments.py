@@ -10,8 +10,8 @@ from itertools import islice
 
 from sympy import Expr, Integer
 
-from derive.language.declarations import Declaration
-from derive.language.errors import NotationError
+from derive.language.declarations import Declaration, Given, Input, Label, is_array
+from derive.language.errors import NotationError, shortened
 from derive.language.float_range import exact_number
 from derive.language.symbols import Axes, Axis, Tensor, axes_of, tensors_in
 from derive.source.typed_numbers import as_typed
@@ -41,6 +41,11 @@ class Signature:
         return cls(definition, tensors, sizes, scalars, optional)
 
     @property
+    def required(self) -> list[str]:
+        """What has to be passed."""
+        return [name for name in (*self.tensors, *self.sizes) if name not in self.optional]
+
+    @property
     def order(self) -> list[str]:
         return [*self.tensors, *self.sizes, *self.scalars]
 
@@ -59,19 +64,25 @@ class Signature:
             if name not in order or name in given:
                 known = "twice" if name in given else "but has no such argument"
                 raise NotationError(
-                    f"{self} was given {name} {known}", f"its arguments: {', '.join(order)}"
+                    f"{self} was given {name} {known}",
+                    f"write {self.definition.name}({', '.join(self.required)}); its arguments: "
+                    f"{', '.join(order)}",
                 )
             given[name] = value
         return given
 
     def check_complete(self, given: Mapping) -> None:
         """What has no default is there, and every size is that of an axis."""
-        required = [*self.tensors, *self.sizes]
-        missing = [name for name in required if name not in given and name not in self.optional]
+        missing = [name for name in self.required if name not in given]
         if missing:
-            what = "an axis, which has the size" if missing[0] in self.sizes else "a tensor"
+            declared = [_declared(t) for t in self.definition.arguments if t.name in missing]
+            made = [f'{name} = Axis("{name}")' for name in self.sizes if name in missing]
+            whole = "" if given else f"to mean the forward itself, write {self.definition.name}; "
+            inside = "" if given else "inside another forward "
             raise NotationError(
-                f"{self} lacks {missing[0]}", f"pass {what}, for each of its arguments"
+                f"{self} lacks {', '.join(missing)}",
+                f"{whole}{inside}write {self.definition.name}({', '.join(self.required)}), with "
+                f"{', '.join([*declared, *made])}",
             )
         for name in self.sizes:
             if not isinstance(given[name], Axis):
@@ -88,7 +99,13 @@ class Signature:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             e = as_typed(value) if isinstance(value, float) else Integer(value)
         elif not isinstance(value, Expr):
-            raise NotationError(f"{self}: {value!r} is no tensor for {name}", "pass a tensor")
+            raise NotationError(
+                f"{self}: {' '.join(shortened(value).split())} is no tensor of the mathematics",
+                "a forward is called inside another one; to compute with numbers, call the "
+                f"function that gradform writes: {self.definition.snake}"
+                if is_array(value)
+                else f"pass an Input or a statement as {name}",
+            )
         if name in self.scalars and axes_of(e):
             raise NotationError(f"{self}: {name} is a number, {value} is a tensor", "pass a number")
         return e
@@ -101,6 +118,15 @@ class Signature:
                 raise NotationError(
                     f"{self}: {t.name} is {what}, got {given[t.name]}", "swap the arguments?"
                 )
+
+
+def _declared(tensor: Tensor) -> str:
+    """How a tensor like one of a callee's is declared."""
+    axes = ", ".join(axis.name for axis in tensor.axes)
+    return f"{tensor.name} = {KINDS[tensor.role]}({axes})"
+
+
+KINDS = {kind.role: kind.__name__ for kind in (Input, Given, Label)}
 
 
 def bound(definition, args: Sequence, kwargs: Mapping) -> dict[str, Expr]:

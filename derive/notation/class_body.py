@@ -11,7 +11,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.language.choices import comparing, nesting
-from derive.language.declarations import Declaration, Label, Scalar, Size
+from derive.language.declarations import Declaration, Label, Scalar, Size, is_array
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.float_range import check_numbers
@@ -89,16 +89,24 @@ class ClassBody(dict):
         if name == "__module__" and frame.f_code.co_name == self.name:
             self.reading = ClassReading(frame, self)
         if name.startswith("__") or name == "_":
+            if isinstance(value, FunctionType):
+                self._read(frame)
             return super().__setitem__(name, value)
         place = caller_place() or Place("<unknown>", 0)
         self.last = (name, place)
         try:
-            if self.reading is not None and frame.f_code is self.reading.code:
-                self.reading.reach(frame.f_lineno, self.tensors)
+            if self._read(frame):
                 value = self._as_written(name, value, frame.f_lineno)
             super().__setitem__(name, self._received(name, value, place))
         except NotationError as error:
             raise error.at(place) from None
+
+    def _read(self, frame) -> bool:
+        """Whether the line that ``frame`` is at is one of the class body, which is then read."""
+        if self.reading is None or frame.f_code is not self.reading.code:
+            return False
+        self.reading.reach(frame.f_lineno, self.tensors)
+        return True
 
     def __delitem__(self, name):
         if name not in self.places:
@@ -134,15 +142,19 @@ class ClassBody(dict):
             raise NotationError(
                 f"{name} declares several tensors at once", "one line for each tensor"
             )
+        if isinstance(value, type) and issubclass(value, Declaration):
+            kind = value.__name__
+            raise NotationError(f"{name} = {kind} declares nothing", f"write {name} = {kind}(N, C)")
         if isinstance(value, (Axis, *PYTHON_NAMES)):
             return value  # a name in Python, not a tensor
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return value
         if not isinstance(value, Expr):
-            kind = type(value).__name__
             raise NotationError(
-                f"{name} is a {kind}, not an expression in tensors",
-                "write one expression on the line: y = x - Sum(x, N) / N",
+                f"{name} is a {type(value).__name__}, not an expression in tensors",
+                f"declare it, and pass the array to the function: {name} = Given(C)"
+                if is_array(value)
+                else "write one expression on the line: y = x - Sum(x, N) / N",
             )
         if is_constant(value) and not value.has(*UNDEFINED):
             return value
@@ -154,7 +166,7 @@ class ClassBody(dict):
         if name in self.places:
             raise NotationError(
                 f"{name} is defined already (line {self.places[name].line})",
-                "every tensor has one definition: give this one a name of its own",
+                f"give this one a name of its own: write {name}_2 = {place.formula or '...'}",
             )
         self.places[name] = place
 

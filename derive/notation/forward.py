@@ -15,18 +15,26 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
 from sympy import Expr
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import Boolean
 
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.names import checked_name
+from derive.language.symbols import Axis, Tensor
 from derive.notation.block_names import without_prefixes
 from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
 from derive.notation.definition import Definition, snake_case
-from derive.notation.influence import warn_of_no_influence, warn_of_wider_domains
+from derive.notation.influence import (
+    warn_of_missing_total,
+    warn_of_no_influence,
+    warn_of_wider_domains,
+)
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.reduced import reduced
 
@@ -61,6 +69,10 @@ class ForwardMeta(type):
         return cls
 
     def __call__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Expr:
+        if not hasattr(cls, "definition"):
+            raise NotationError(
+                "Forward is inherited from, and not called", "write class MyNorm(Forward):"
+            )
         return block_call(cls, args, kwargs)
 
 
@@ -91,6 +103,7 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     check_complete(body, name, order, twins, flattened)
     warn_of_no_influence(body)
     warn_of_wider_domains(body)
+    warn_of_missing_total(body)
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
     *before, last = body.statements
     outputs = {
@@ -126,19 +139,43 @@ def _check_stated(body: ClassBody, name: str, place: Place) -> None:
             "leave the line out",
             body.deleted[1],
         )
-    if not body.statements:
-        raise NotationError(f"{name} states nothing", "write at least one line: y = ...", place)
     last, last_place = body.last
-    if last != body.statements[-1].name:
+    value = dict(body).get(last)
+    stated = body.statements[-1].name if body.statements else ""
+    if not stated and (not last or isinstance(value, (Tensor, Axis))):
         raise NotationError(
-            f"{last} stands last, where the output is stated, but it is no tensor",
-            f"move {last} up, or state the output after it",
+            f"{name} states nothing", "write a line below what is declared: y = 2 * x", place
+        )
+    if last != stated:
+        raise NotationError(
+            f"{last} stands last, where the output is stated, but it is {_kind(value)}",
+            _as_output(last, value),
             last_place,
         )
     if not any(t.role == "input" for t in body.inputs):
         raise NotationError(
             f"{name} has no differentiable input", "declare one: x = Input(N, C)", place
         )
+
+
+def _kind(value: object) -> str:
+    """What a name means that is no tensor."""
+    kinds = {
+        (Relational, Boolean): "a condition",
+        str: "text",
+        type: "a class",
+        FunctionType: "a function",
+        ModuleType: "a module",
+    }
+    kind = next((kind for types, kind in kinds.items() if isinstance(value, types)), "a number")
+    return f"{kind}, and no tensor"
+
+
+def _as_output(name: str, value: object) -> str:
+    """How the output may be stated where a name that is no tensor stands last."""
+    if isinstance(value, (Relational, Boolean)):
+        return f"write {name} = Piecewise((1, {value}), (0, True))"
+    return f"move {name} up, or state the output after it: y = ..."
 
 
 def _class_place(body: ClassBody) -> Place:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import warnings
 
+from sympy import Mul
+
 from derive.formulas.text import formula
 from derive.language.errors import NotationWarning, Place, said
-from derive.language.symbols import tensors_in
+from derive.language.symbols import axes_of, ordered, tensors_in
 from derive.notation.class_body import ClassBody
 
 
@@ -42,6 +44,25 @@ def warn_of_no_influence(body: ClassBody) -> None:
         if axis not in met:
             problem = f"{name} = Size({axis}) has no influence on {output}"
             _warn(problem, "leave it out", body.places[name])
+
+
+def warn_of_missing_total(body: ClassBody) -> None:
+    """A `NotationWarning` for an output that is divided by the size of an axis along which it still
+    lies, as is a mean of which the sum was left out.
+    """
+    statement = body.statements[-1]
+    output = statement.tensor
+    for product in statement.expression.atoms(Mul) if not statement.block else ():
+        sizes = {1 / p for p in product.args if p.is_Pow and 1 / p in output.axes}
+        along = frozenset().union(*(axes_of(f) for f in product.args if tensors_in(f)))
+        for axis in ordered(sizes & along):
+            whole = formula(product * axis)
+            _warn(
+                f"{output} is divided by {axis}, and still lies along {axis}",
+                f"for a mean write Sum({whole}, {axis}) / {axis}; for one number for each {axis} "
+                f"leave the / {axis} out",
+                statement.place,
+            )
 
 
 def warn_of_wider_domains(body: ClassBody) -> None:

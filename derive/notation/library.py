@@ -21,14 +21,12 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-import sympy
-import sympy.tensor.tensor  # by SymPy's first sum: not where `_importing_beside` compiles anew
-
 from derive.language.distributions import NONE, distribution_of
-from derive.language.errors import MATH, Place, QuestionError, is_internal
+from derive.language.errors import MATH, Place, QuestionError, is_internal, shortened_text
 from derive.notation.definition import snake_case
 from derive.notation.forward import Forward
-from derive.source.class_source import read_already
+from derive.source.class_source import assigned_around, read_already
+from derive.source.python_errors import is_ours, not_defined, remedy_of, syntax_remedy
 from derive.source.unknown_names import unknown_name
 
 SIMILAR = 0.5  # of a forward's name: people leave out whole words
@@ -51,6 +49,20 @@ def forward_from(name: str | Path) -> type[Forward]:
             f"{name} holds several forwards: {names}", f"name one: {name}:{found[0].__name__}"
         )
     return found[0]
+
+
+def as_forward(asked: type[Forward] | str | Path) -> type[Forward]:
+    """A forward, or the one that a NAME or a file means. Raises `QuestionError`."""
+    if isinstance(asked, (str, Path)):
+        return forward_from(asked)
+    if isinstance(asked, type) and issubclass(asked, Forward) and hasattr(asked, "definition"):
+        return asked
+    kind = asked.__name__ if isinstance(asked, type) else type(asked).__name__
+    raise QuestionError(
+        f"{kind} is no forward, nor the name of one",
+        "pass a class that inherits from Forward, as in derive(MyNorm), its name or its file; for "
+        "torch code there is derive.from_torch",
+    )
 
 
 def forwards_from(name: str | Path) -> list[type[Forward]]:
@@ -127,10 +139,8 @@ def load(path: Path) -> list[type[Forward]]:
     ]
     found = sorted(dict.fromkeys(found), key=lambda forward: forward.definition.place.line)
     if not found:
-        raise QuestionError(
-            f"{path} holds no forward",
-            "write a class that inherits from Forward: class MyNorm(Forward): ...",
-        )
+        remedy = not_defined(_checked_python(path)[0], path)
+        raise QuestionError(f"{path} holds no forward", remedy)
     return found
 
 
@@ -172,9 +182,9 @@ def _checked_python(path: Path) -> tuple[ast.Module, CodeType]:
         if "utf-8" in str(error):
             raise not_text from None
         place = Place(str(path), error.lineno or 0)
-        raise QuestionError(
-            f"this is not Python: {error.msg}", "mend the syntax of that line", place
-        ) from None
+        line = f"{shortened_text(error.text.strip())}: " if error.text else ""
+        problem = f"{line}this is not Python: {error.msg}"
+        raise QuestionError(problem, syntax_remedy(error), place) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise QuestionError(f"this is not Python: {error}", "name a Python file", place) from None
     except OSError as error:
@@ -238,6 +248,8 @@ def _run(
     except QuestionError as error:
         raise error.at(_line_in(path, error)) from None
     except NameError as error:
+        if is_ours(error):
+            raise
         raise _unknown_in_file(path, error) from None
     except RecursionError:
         raise QuestionError(
@@ -246,42 +258,17 @@ def _run(
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        if is_ours(error):
+            raise
         message = " ".join(str(error).split()) or "no message"
         problem = f"{type(error).__name__}: {message}"
-        remedy = _remedy(error, module, remedies)
-        raise QuestionError(problem, remedy, _line_in(path, error)) from None
+        place = _line_in(path, error)
+        known = (r for part, r in (remedies or {}).items() if part in str(error))
+        remedy = next(known, "") or remedy_of(error, module, place)
+        raise QuestionError(problem, remedy, place) from None
     finally:
         del read_already[str(path)]
     return module
-
-
-# What people type who know torch, numpy or Python better than the notation: a part of the error
-# that Python raises, and what to write.
-SYMPYS = "that works on numbers; use SymPy's: from sympy import exp"
-REMEDIES = {
-    "object has no attribute": "tensors have no methods: write Sum(x, axis); an axis is its size",
-    "must be Tensor": SYMPYS,
-    "Cannot convert expression to float": SYMPYS,
-    "loop of ufunc": SYMPYS,
-    "for @": "a matrix product is Sum(a * b, K)",
-    "for ^": "a power is x**2",
-    "comparison of non-real": "numbers are real: leave out the root or logarithm of a negative one",
-    "truth value of Relational": "a choice between tensors is Piecewise((a, condition), (b, True))",
-    "is not subscriptable": "tensors are not indexed: pick with OneHot, rename an axis with Rename",
-    "is not iterable": "nothing goes through the entries of a tensor: write Sum(x, axis)",
-    "Scalar.__init__() missing": "a number has a default: eps = Scalar(1e-5)",
-    "No module named": "install it, or put the file beside this one",
-    "expected at most 1 argument": "did you mean Input?",
-    "cannot sympify": "a declaration has a line and a name of its own: x = Input(N, C)",
-}
-
-
-def _remedy(error: BaseException, module, remedies: Mapping[str, str] | None) -> str:
-    sympys = remedies is None and getattr(module, "Sum", None) is sympy.Sum
-    if sympys and isinstance(error, (TypeError, ValueError)):
-        return "Sum is SymPy's here: import Sum from gradform, after SymPy"
-    known = REMEDIES if remedies is None else remedies
-    return next((r for part, r in known.items() if part in str(error)), "mend that line")
 
 
 def _line_in(path: Path, error: BaseException | None) -> Place:
@@ -295,4 +282,4 @@ def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
     """An unknown name outside of a class body, or in a function that one calls."""
     place = _line_in(path, error)
     name = error.name or (re.findall(r"'(\w+)'", str(error)) or ["?"])[0]
-    return unknown_name(name, place, {})
+    return unknown_name(name, place, assigned_around(_checked_python(path)[0], place.line))

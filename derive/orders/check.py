@@ -22,7 +22,7 @@ from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
-from derive.notation.library import forward_from
+from derive.notation.library import as_forward
 from derive.orders import FIRST, SECOND
 from derive.orders.forwards import in_the_inputs
 from derive.orders.verdict import Said
@@ -76,9 +76,8 @@ def check_second(
 
     Long: the arguments are those of `check`.
     """
-    check_kinds(forward, formula, of, let)
-    if not isinstance(forward, type):
-        forward = forward_from(forward)
+    check_kinds(formula, of, let)
+    forward = as_forward(forward)
     proved = derive(forward, progress, limit)
     names = SecondNames(proved.definition, *in_the_inputs(proved.closed_form))
     meant = {**names.meant_in(formula), **names.mapped(let or {})}

@@ -48,11 +48,19 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get("GRADFORM_TRACEBACK"):
             raise
-        say(
-            f"error in gradform itself: {type(error).__name__}: {error}\n"
-            f"    {_outcome(before)}; GRADFORM_TRACEBACK=1 shows where, for a report"
-        )
+        say(f"error in gradform itself: {type(error).__name__}: {error}\n    {_outcome(before)}")
+        say(f"    {_for_a_report(error)}")
         return WRONG
+
+
+def _for_a_report(error: Exception) -> str:
+    """Keep what a report of an error needs, and say where it is."""
+    from derive.running.failure import kept  # rarely needed, and slow to import
+
+    file = kept(error, sys.argv)
+    if file is None:
+        return "no report could be kept: please open an issue with what GRADFORM_TRACEBACK=1 prints"
+    return f"please open an issue and attach {file}: versions, command, your file, traceback"
 
 
 def _outcome(before: int) -> str:

@@ -134,7 +134,7 @@ _OPERATIONS: dict[tuple[Callable[[Typed], str], str], str] = {
     (cumulated, "dim"): "cumsum cumulative_sum",
     (picked, "dim index"): "gather index_select",
     (picked, "index dim"): "take_along_dim take_along_axis",
-    (lambda t: t.count, "dim"): "size numel nelement",
+    (lambda t: t.count, "dim"): "size numel nelement len",
 }
 operations = {
     name: (make, tuple(arguments.split()))

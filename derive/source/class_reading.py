@@ -122,7 +122,8 @@ class ClassReading:
         """What to say of a name that nothing has; None where something has it."""
         if self.scope.outside(name) is not MISSING or name in self.code.co_freevars:
             return None
-        known = [n for n, v in self.scope.module.items() if isinstance(v, type)]
+        module = self.scope.module.items()
+        known = [n for n, v in module if isinstance(v, (type, Axis)) and not n.startswith("_")]
         return unknown_name(name, Place(self.file, line), self.assigned, known)
 
     def written(self, name: str, line: int) -> Written:
@@ -144,7 +145,8 @@ class ClassReading:
     def _statement(self, name: str, line: int) -> ast.expr | None:
         """What stands right of the ``=`` of ``name`` on ``line``."""
         for statement in self.by_line.get(line, ()):
-            targets = statement.targets if isinstance(statement, ast.Assign) else ()
+            annotated = [statement.target] if isinstance(statement, ast.AnnAssign) else []
+            targets = getattr(statement, "targets", annotated)
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
                 return statement.value
         return None

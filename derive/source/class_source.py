@@ -111,6 +111,12 @@ def assigned_in(tree: ast.ClassDef | None) -> dict[str, int]:
     return found
 
 
+def assigned_around(tree: ast.Module, line: int) -> dict[str, int]:
+    """The names that the innermost class around a line of a file assigns."""
+    around = [n for n in _classes(tree) if n.lineno <= line <= (n.end_lineno or line)]
+    return assigned_in(around[-1] if around else None)
+
+
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return  # runs in a scope of its own

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 from itertools import combinations
 
-from derive.language.errors import NotationError
 from derive.language.symbols import Axes, Axis, Tensor
 from derive.source.along_axes import IN_ONE, NOTES, OF_TWO, Typed, Unclear, operations
 from derive.source.class_source import MISSING
@@ -21,6 +20,7 @@ from derive.source.written import is_all_known, written_in
 
 NAMES_OF_AXES = ("dim", "axis", "dims", "axes", "start_dim")
 NAMES_OF_OPERANDS = ("input", "a", "x", "tensor", "input_tensor")
+NUMPY = ("np", "numpy")  # as a name that nothing has, where it is not imported
 MOST_KEPT = 6  # axes that may have been kept: their subsets are tried
 EVERY = ast.Constant(None)  # instead of dimensions: all of them
 View = tuple[Axis | None, ...]  # the dimensions of a tensor; None is one of size 1
@@ -30,7 +30,8 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
     """What to write for a call of an operation, with the axes that it means; '' where it is none
     that goes along axes. ``function`` is `MISSING` for a method of a tensor.
     """
-    method = function is MISSING and isinstance(call.func, ast.Attribute)
+    attribute = function is MISSING and isinstance(call.func, ast.Attribute)
+    method = attribute and reader.is_tensor(unmoved(call.func.value))
     typed = getattr(call.func, "attr", getattr(call.func, "id", ""))
     name = next((n for n in (typed, getattr(function, "__name__", "")) if n in operations), "")
     first = [k.value for k in call.keywords if k.arg in NAMES_OF_OPERANDS]
@@ -53,11 +54,13 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
     if package == "builtins":
         dims = dims if _axis_of(dims, reader) else ast.Constant(0)  # goes through the entries
     try:
-        if dims is EVERY and name in IN_ONE:
-            raise Unclear("it goes along one axis, which has to be named")
-        views = _views(x, reader)
+        views = views_of(x, reader)
         axes = _axes(dims, views, ast.unparse(x), reader)
-        code = make(Typed(ast.unparse(unmoved(x)), axes, given, package != "numpy"))
+        each = [(axis,) for axis in axes] if dims is EVERY and name in IN_ONE else [axes]
+        torchs = package != "numpy" and ast.unparse(call.func).partition(".")[0] not in NUMPY
+        code = " or ".join(
+            make(Typed(ast.unparse(unmoved(x)), along, given, torchs)) for along in each
+        )
     except Unclear as why:
         return f"name the axis that is meant, as in Sum(x, axis): {why}"
     note = f", {NOTES[name]}" if name in NOTES else ""
@@ -148,7 +151,7 @@ def _move(node: ast.AST) -> tuple[str, ast.AST, list[ast.AST]] | None:
     return name, node.func.value, given
 
 
-def _views(x: ast.AST, reader: Reader) -> list[View]:
+def views_of(x: ast.AST, reader: Reader) -> list[View]:
     """The layouts that a part of a line may have in torch, that without dimensions of size 1 first.
     Raises `Unclear`.
     """
@@ -156,7 +159,7 @@ def _views(x: ast.AST, reader: Reader) -> list[View]:
     if move is None:
         return _unmoved_views(x, reader)
     name, of, given = move
-    views = _views(of, reader)
+    views = views_of(of, reader)
     if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
         given = given[0].elts
     numbers = [_number(each, reader) for each in given]
@@ -275,23 +278,20 @@ def numbered(call: ast.Call, reader: Reader) -> bool:
     )
 
 
-def size_named(x: ast.AST, dim: ast.AST, reader: Reader) -> str:
-    """What to write for ``x.shape[dim]``."""
-    call = ast.Call(ast.Attribute(x, "size", ast.Load()), [dim], [])
-    return dimensions_named(call, MISSING, reader)
-
-
-def refused_dimensions(node: ast.Call, reader: Reader) -> None:
-    """Refuse an operation of torch on a tensor: as its method, or as a name that nothing has."""
-    function = node.func
-    if isinstance(function, ast.Attribute) and reader.is_tensor(unmoved(function.value)):
-        remedy = dimensions_named(node, MISSING, reader)
-        said = "tensors have no methods here"
-    elif isinstance(function, ast.Name) and reader.value(function) is MISSING:
-        is_own = function.id in reader.body.assigned or not any(map(reader.is_tensor, node.args))
-        remedy = "" if is_own else dimensions_named(node, MISSING, reader)
-        said = "this is unknown here, and not part of the notation"
-    else:
-        return
-    if remedy:
-        raise NotationError(f"{ast.unparse(function)}: {said}", remedy)
+def axis_gone_through(node: ast.AST, reader: Reader) -> str:
+    """The axis that is meant by who goes through ``N``, ``range(N)`` or ``range(x.shape[1])``; the
+    first of a tensor's.
+    """
+    named = {value.name for n in ast.walk(node) if (value := _axis_of(n, reader)) is not None}
+    if len(named) == 1:
+        return named.pop()
+    for each in ast.walk(node):
+        shape = each.value if isinstance(each, ast.Subscript) else None
+        try:
+            if getattr(shape, "attr", "") == "shape":
+                return str(_meant(each.slice, views_of(shape.value, reader), "it", reader))
+            if reader.is_tensor(each) and not isinstance(each, (ast.Call, ast.Subscript)):
+                return str(_meant(ast.Constant(0), views_of(each, reader), "it", reader))
+        except Unclear:
+            continue
+    return "axis"

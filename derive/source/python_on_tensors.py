@@ -17,19 +17,21 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType, FunctionType
 
-from sympy import Piecewise
-from sympy.logic.boolalg import BooleanFunction
-
 from derive.language.errors import NotationError, Place
 from derive.language.nodes import Max, Sum
+from derive.language.symbols import Axis, Tensor
 from derive.source.called_functions import FUNCTIONS, arguments_of, lines_of, spread
 from derive.source.class_source import MISSING, children, decides_in_python
-from derive.source.dimensions import (
-    dimensions_named,
-    numbered,
-    refused_dimensions,
-    size_named,
-    unmoved,
+from derive.source.dimensions import MOVES, dimensions_named, numbered, unmoved
+from derive.source.indexing import indexed
+from derive.source.instead import (
+    as_plain,
+    in_sympy,
+    instead,
+    is_method,
+    no_formula,
+    works_on,
+    works_on_numbers,
 )
 from derive.source.line_reader import (
     COMPREHENSIONS,
@@ -39,31 +41,32 @@ from derive.source.line_reader import (
     arguments,
     function_of,
     is_library,
-    is_pythons,
-    makes_formulas,
     package_of,
 )
 from derive.source.python_operators import (
     chosen,
     compared,
-    is_number,
     joined,
     negated,
     operated,
     written,
 )
 from derive.source.python_statements import (
+    assigned,
     assigned_again,
     branched,
     comprehended,
+    defined,
     looped,
     matched,
     named_inside,
     only_annotated,
     unnamed,
 )
-from derive.source.spellings import NODES, in_the_notation, is_pointwise, spellings
+from derive.source.spellings import HAS, NODES, SIZE, in_the_notation, is_pointwise, spellings
+from derive.source.typed_conditions import check_conditions
 
+METHODS = "tensors have no methods here"
 DEEPEST = 8  # functions that call each other
 
 
@@ -109,59 +112,76 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
 BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
-def _indexed(node: ast.Subscript, reader: Reader) -> None:
-    of = node.value
-    if isinstance(of, ast.Attribute) and of.attr == "shape" and reader.is_tensor(of.value):
-        remedy = size_named(of.value, node.slice, reader)
-        raise NotationError(f"{written(node)}: tensors have no methods here", remedy)
-    if reader.is_tensor(node.value):
-        raise NotationError(
-            f"{written(node)}: tensors are not indexed by number",
-            "pick with Sum(OneHot(labels, C) * x, C), or Sum(OneHot(0, G) * x, G) where "
-            'G = Axis("G", 4); Rename(x, N, M) is the same tensor along M',
-        )
-
-
 def _attribute(node: ast.Attribute, reader: Reader) -> None:
     if node.attr in INFORMATION or not reader.is_tensor(node.value):
         return
-    own = is_pointwise(node.attr) and node.attr not in spellings
-    remedy = f"write {node.attr}({written(node.value)}), with {node.attr} from sympy"
-    raise NotationError(
-        f"{written(node)}: tensors have no methods here",
-        remedy if own else in_the_notation(node.attr),
-    )
+    if is_pointwise(node.attr) and node.attr not in spellings:
+        remedy = in_sympy(node.attr, ast.unparse(node.value), reader)
+    elif isinstance(reader.value(node.value), Axis) and in_the_notation(node.attr) == SIZE:
+        remedy = f"write {ast.unparse(node.value)}: an axis stands for its own size"
+    elif node.attr in MOVES:
+        remedy = f"write {ast.unparse(unmoved(node))}: axes have names, and nothing is moved"
+    else:
+        remedy = in_the_notation(node.attr)
+    raise NotationError(f"{written(node)}: {METHODS}", remedy)
 
 
 def _called(node: ast.Call, reader: Reader) -> None:
     _check_passed(node, reader)
-    function = reader.value(node.func)
-    if function is MISSING:
-        _check_parts(node, reader)
-        return refused_dimensions(node, reader)
-    name = getattr(function, "__name__", type(function).__name__)
-    given = [a for a in arguments(node) if reader.is_tensor(unmoved(a))]
-    _check_conditions(function, node, reader)
+    plain = as_plain(node)
+    function = reader.value(plain.func if plain is node else node.func.func)
+    if refused := no_formula(function, plain, reader):
+        raise NotationError(f"{written(node)}: {refused[0]}", refused[1])
+    if isinstance(node.func, ast.Constant):
+        function = node.func.value
+    elif function is MISSING or plain is not node:
+        return _called_unknown(node, reader)
+    check_conditions(function, node, reader)
     if function in (Sum, Max) and node.args and numbered(node, reader):
         _check_parts(node, reader)
         raise NotationError(
             f"{written(node)}: axes are named, not numbered",
             dimensions_named(node, function, reader),
         )
+    if isinstance(function, (Tensor, Axis, int, float)):
+        a, b = written(node.func), ", ".join(map(ast.unparse, node.args))
+        raise NotationError(f"{written(node)}: {a} is no function", f"write {a} * ({b})")
     function = function_of(function)
     if isinstance(function, FunctionType) and not is_library(function, reader.body.file):
         _check_function(function, node, reader)
-    elif given and not makes_formulas(function, reader.body.file):
-        if package_of(function) == "sympy" and name in NODES:
-            raise NotationError(
-                f"{name} is SymPy's here, and not part of the notation",
-                f"import {name} from derive, after SymPy",
-            )
-        _check_parts(node, reader)
-        named = dimensions_named(node, function, reader)
-        own = is_pointwise(name) and not named
-        remedy = f"use SymPy's: from sympy import {name}" if own else named or in_the_notation(name)
-        raise NotationError(f"{written(node)}: {_works_on(function)}", remedy)
+    elif works_on_numbers(node, function, reader):
+        _refuse(function, node, reader)
+
+
+def _refuse(function: object, node: ast.Call, reader: Reader) -> None:
+    """Refuse a function of a library's, with what to write in its place."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if package_of(function) == "sympy" and name in NODES:
+        raise NotationError(
+            f"{name} is SymPy's here, and not part of the notation",
+            f"import {name} from derive, after SymPy",
+        )
+    _check_parts(node, reader)
+    remedy = instead(node, function, reader) or HAS
+    raise NotationError(f"{written(node)}: {works_on(function)}", remedy)
+
+
+def _called_unknown(node: ast.Call, reader: Reader) -> None:
+    """Refuse a method of a tensor and a call of what nothing has, if it is known what is meant."""
+    _check_parts(node, reader)
+    function = node.func
+    if is_method(node, reader):
+        said = METHODS
+    elif reader.is_tensor(function) or not any(map(reader.holds, arguments(node))):
+        return
+    elif isinstance(function, ast.Name):
+        if function.id in reader.body.assigned:
+            return
+        said = "this is unknown here, and not part of the notation"
+    else:
+        said = works_on(MISSING)
+    if remedy := instead(node, MISSING, reader):
+        raise NotationError(f"{written(node)}: {said}", remedy)
 
 
 def _check_parts(node: ast.Call, reader: Reader) -> None:
@@ -170,31 +190,6 @@ def _check_parts(node: ast.Call, reader: Reader) -> None:
     for part in (part for each in (*of, *arguments(node)) for part in ast.walk(unmoved(each))):
         if type(part) in checks:
             checks[type(part)](part, reader)
-
-
-def _check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
-    """What SymPy takes for a condition is one, and no tensor: to SymPy both are symbols."""
-    conditions = []
-    if function is Piecewise:
-        pairs = [a for a in node.args if isinstance(a, ast.Tuple) and len(a.elts) == 2]
-        conditions = [pair.elts[1] for pair in pairs]
-    elif isinstance(function, type) and issubclass(function, BooleanFunction):
-        conditions = node.args
-    for condition in conditions:
-        if is_number(condition, reader):
-            raise NotationError(
-                f"{written(node)}: {written(condition)} is a tensor, and no condition",
-                f"compare it: Ne({written(condition)}, 0)",
-            )
-
-
-def _works_on(function: object) -> str:
-    package = package_of(function)
-    if package == "sympy":
-        return "that works on how a formula is written, and a statement is a name in it"
-    if is_pythons(function):
-        return f"Python's {function.__name__} asks for a number or for entries, once"
-    return "that works on numbers, and a tensor is a formula here"
 
 
 def _check_passed(call: ast.Call, reader: Reader) -> None:
@@ -268,13 +263,16 @@ checks: dict[type[ast.AST], Callable[..., None]] = {
     ast.For: looped,
     ast.Match: matched,
     ast.BinOp: operated,
-    ast.Subscript: _indexed,
+    ast.Subscript: indexed,
     ast.Attribute: _attribute,
     ast.Call: _called,
     ast.AugAssign: assigned_again,
     ast.NamedExpr: named_inside,
     ast.AnnAssign: only_annotated,
     ast.Expr: unnamed,
+    ast.FunctionDef: defined,
+    ast.AsyncFunctionDef: defined,
+    ast.Assign: assigned,
     ast.ListComp: comprehended,
     ast.SetComp: comprehended,
     ast.DictComp: comprehended,

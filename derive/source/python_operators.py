@@ -9,12 +9,18 @@ from __future__ import annotations
 import ast
 from itertools import pairwise
 
-from sympy import Add, Mul
+from sympy import Add, Basic, Mul
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanFunction
 
+from derive.language.declarations import Declaration, is_array
 from derive.language.errors import NotationError
 from derive.language.symbols import Axis, Tensor
+from derive.source.class_source import MISSING
 from derive.source.line_reader import Reader, is_symbolic
+from derive.source.products import product
 
+LOGICAL = (ast.BitXor, ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)
 LONGEST = 60  # characters of a part of a line in a message
 
 
@@ -69,7 +75,7 @@ def as_condition(node: ast.AST) -> str:
 def negated(node: ast.UnaryOp, reader: Reader) -> None:
     if isinstance(node.op, ast.Invert) and is_number(node.operand, reader):
         raise NotationError(
-            f"{written(node)} works on conditions, and a tensor is none",
+            f"{written(node)}: this works on conditions, and a tensor is none",
             f"compare it: Eq({written(node.operand)}, 0)",
         )
     if isinstance(node.op, ast.Not) and reader.is_tensor(node.operand):
@@ -94,17 +100,54 @@ def operated(node: ast.BinOp, reader: Reader) -> None:
     sides = (node.left, node.right)
     if isinstance(node.op, ast.MatMult) and any(map(reader.is_tensor, sides)):
         raise NotationError(
-            f"{written(node)}: @ goes by the order of dimensions, and there is none",
-            "a matrix product is Sum(a * b, K)",
+            f"{written(node)}: @ goes by the order of dimensions, and axes have names instead",
+            product("matmul", [*sides], reader),
         )
-    logical = (ast.BitXor, ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)
-    if isinstance(node.op, logical) and any(is_number(side, reader) for side in sides):
-        power = isinstance(node.op, ast.BitXor)
+    for side, other in (sides, sides[::-1]):
+        if reader.is_tensor(other) or reader.is_tensor(side):
+            _check_operand(node, side, reader)
+    if isinstance(node.op, LOGICAL) and any(is_number(side, reader) for side in sides):
         a, b = map(written, sides)
+        conditions = ", ".join(map(as_condition, sides))
+        name = "Or" if isinstance(node.op, ast.BitOr) else "And"
+        powers = {ast.BitXor: f"{a}**{b}", ast.LShift: f"{a} * 2**{b}", ast.RShift: f"{a} / 2**{b}"}
+        code = powers.get(type(node.op), f"{name}({conditions})")
         raise NotationError(
-            f"{written(node)} works on conditions, and a tensor is none",
-            f"a power is {a}**{b}" if power else f"compare first: And(Ne({a}, 0), Ne({b}, 0))",
+            f"{written(node)}: this works on conditions, and a tensor is none", f"write {code}"
         )
+
+
+def _check_operand(node: ast.BinOp, side: ast.AST, reader: Reader) -> None:
+    """A side of arithmetic is a formula or a number: no condition, no function, no array."""
+    value = reader.value(side)
+    is_logical = isinstance(node.op, LOGICAL)
+    if not is_logical and is_condition(side, value, reader):
+        number = ast.Name(f"Piecewise((1, {ast.unparse(side)}), (0, True))", ast.Load())
+        left, right = (number if each is side else each for each in (node.left, node.right))
+        raise NotationError(
+            f"{written(node)}: {written(side)} is a condition, and no number",
+            f"write {ast.unparse(ast.BinOp(left, node.op, right))}",
+        )
+    if callable(value) and not isinstance(value, (Basic, Declaration)) and value is not MISSING:
+        raise NotationError(
+            f"{written(node)}: {written(side)} is a function that is not called",
+            f"call it: write {written(side)}(x)",
+        )
+    if is_array(value):
+        raise NotationError(
+            f"{written(node)}: {written(side)} is an array, and the mathematics has none",
+            f"declare it, and pass the array to the function: {written(side)} = Given(C)",
+        )
+
+
+def is_condition(side: ast.AST, value: object, reader: Reader) -> bool:
+    """Whether a part of a line, which has that value where it is a name, is a condition."""
+    if isinstance(side, ast.Compare):
+        return reader.is_tensor(side)
+    if isinstance(side, ast.Call):
+        function = reader.value(side.func)
+        return isinstance(function, type) and issubclass(function, (Relational, BooleanFunction))
+    return isinstance(value, (Relational, BooleanFunction))
 
 
 def is_number(node: ast.AST, reader: Reader) -> bool:

@@ -6,29 +6,113 @@ from __future__ import annotations
 
 import ast
 
+from derive.language.declarations import Declaration
 from derive.language.errors import NotationError
+from derive.source.class_source import MISSING
+from derive.source.dimensions import axis_gone_through
 from derive.source.line_reader import Reader, package_of
 from derive.source.python_operators import as_condition, written
 
 OURS = ("derive", "sympy")
+METHODS = ("self", "ctx", "cls")  # the first argument of what is called on an object
+TORCHS = ("forward", "backward", "__init__", "__call__", "setup_context")
+SHAPES = ("shape", "ndim", "dtype", "device")
+SEVERAL = (ast.Tuple, ast.List)
 ENTRIES = "nothing goes through the entries of a tensor or the indices of an axis"
 
 
 def branched(node, reader: Reader) -> None:
+    asked = [n for n in ast.walk(node.test) if isinstance(n, ast.Attribute)]
+    about_shapes = any(n.attr in SHAPES and reader.is_tensor(n.value) for n in asked)
+    if isinstance(node, ast.Assert) and about_shapes:
+        raise NotationError(
+            f"assert {written(node.test)}: a tensor has axes here, and no {asked[0].attr}",
+            "leave it out: the generated functions check the tensors that they are called with",
+        )
     if reader.is_tensor(node.test):
         word = type(node).__name__.lower()
         raise NotationError(
             f"{word} {written(node.test)}: Python decides once, not for every entry",
-            f"write Piecewise((a, {as_condition(node.test)}), (b, True)) on one line",
+            _as_choice(node) or f"write Piecewise((a, {as_condition(node.test)}), (b, True))",
         )
+
+
+def _as_choice(node: ast.stmt) -> str:
+    """``if c: y = a`` and ``else: y = b`` as one line; '' where they say more."""
+    if not isinstance(node, ast.If):
+        return ""
+    branches = [
+        block[0] if len(block) == 1 and isinstance(block[0], ast.Assign) else None
+        for block in (node.body, node.orelse)
+    ]
+    if None in branches or len({*map(_target, branches)}) > 1:
+        return ""
+    (name, a), (_, b) = ((_target(each), ast.unparse(each.value)) for each in branches)
+    return f"write {name} = Piecewise(({a}, {as_condition(node.test)}), ({b}, True))"
+
+
+def _target(node: ast.Assign) -> str:
+    return ", ".join(map(ast.unparse, node.targets))
 
 
 def looped(node, reader: Reader) -> None:
-    if reader.is_tensor(node.iter):
+    calls = [n for n in ast.walk(node.iter) if isinstance(n, ast.Call) and n.args]
+    if reader.is_tensor(node.iter) or any(reader.is_tensor(n.args[0]) for n in calls):
+        axis = axis_gone_through(node.iter, reader)
         raise NotationError(
             f"for {written(node.target)} in {written(node.iter)}: {ENTRIES}",
-            "write Sum(x, axis) or Max(x, axis); the index is Position(axis), in comparisons",
+            f"write Sum(x, {axis}) or Max(x, {axis}); the index is Position({axis}), in "
+            "comparisons",
         )
+
+
+def defined(node, reader: Reader) -> None:
+    """A function may stand in a class body, a method not: nobody calls it."""
+    first = next((a.arg for a in (*node.args.posonlyargs, *node.args.args)), "")
+    if reader.depth or not (first in METHODS or node.decorator_list or node.name in TORCHS):
+        return
+    values = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value]
+    output = written(values[-1]) if values and not _calls(values[-1]) else "..."
+    raise NotationError(
+        f"def {node.name}({ast.unparse(node.args)}): a forward has no methods, its lines are those "
+        "of the class",
+        f"write what the method computes as lines of the class, the last one as y = {output}",
+    )
+
+
+def _calls(node: ast.AST) -> bool:
+    """Whether a method of its own is called in it."""
+    return any(isinstance(n, ast.Name) and n.id in METHODS for n in ast.walk(node))
+
+
+def assigned(node: ast.Assign, reader: Reader) -> None:
+    """A line states one tensor: a comma makes several, and keeps none of them."""
+    one = isinstance(node.targets[0], ast.Name)
+    parts = getattr(node.value, "elts", ()) if isinstance(node.value, SEVERAL) else ()
+    if reader.depth or not one or not parts or not all(map(reader.is_tensor, parts)):
+        return
+    name, texts = node.targets[0].id, [ast.unparse(part) for part in parts]
+    kind = type(node.value).__name__.lower()
+    if len(texts) == 1:
+        raise NotationError(f"{name} is a {kind} with one tensor", f"write {name} = {texts[0]}")
+    if _is_declared(parts[0], reader):
+        return
+    side = " + ".join(f"OneHot({i}, State) * {_operand(part)}" for i, part in enumerate(parts))
+    raise NotationError(
+        f"{name} is a {kind} of {len(texts)} tensors, and a statement is one",
+        f'write {name} = {side}, with State = Axis("State", {len(texts)}): side by side along a '
+        "new axis; or give each a line and a name of its own",
+    )
+
+
+def _is_declared(node: ast.AST, reader: Reader) -> bool:
+    function = reader.value(node.func) if isinstance(node, ast.Call) else None
+    return isinstance(function, type) and issubclass(function, Declaration)
+
+
+def _operand(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if isinstance(node, (ast.Name, ast.Call)) else f"({text})"
 
 
 def matched(node: ast.Match, reader: Reader) -> None:
@@ -61,7 +145,14 @@ def only_annotated(node: ast.AnnAssign, reader: Reader) -> None:
     if reader.depth == 0 and node.value is None:
         raise NotationError(
             f"{written(node)} defines nothing in Python: it is an annotation",
-            f"write {written(node.target)} = {written(node.annotation)}",
+            f"write {written(node.target)} = "
+            f"{written(node.annotation) if isinstance(node.annotation, ast.Call) else '...'}",
+        )
+    names = [n.id for n in ast.walk(node.annotation) if isinstance(n, ast.Name)]
+    if reader.depth == 0 and any(reader.value_of(name) is MISSING for name in names):
+        raise NotationError(
+            f"{written(node.annotation)} is unknown here",
+            f"leave the annotation out: write {written(node.target)} = {ast.unparse(node.value)}",
         )
 
 

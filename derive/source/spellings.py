@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import sympy
 from sympy import Function
 
 from derive.language.errors import MATH
-from derive.language.nodes import LARGER
 
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
@@ -49,6 +48,7 @@ class Spelling:
 
 
 CUMULATIVE = "Sum(Piecewise((Rename(x, N, M), Position(M) <= Position(N)), (0, True)), M)"
+LARGER = "Piecewise((x, x > w), (w, True))"
 SMALLER = "Piecewise((x, x < w), (w, True))"
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
@@ -136,9 +136,13 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling(why="declare what passes no gradient: x = Given(N, C)"): (
         "detach stop_gradient no_grad requires_grad requires_grad_"
     ),
-    Spelling(why="a number is written as it is: 0, 1"): (
-        "zeros ones full zeros_like ones_like full_like empty tensor array asarray as_tensor"
-    ),
+    Spelling(
+        why="a number is written as it is: 0, 1; what is passed is declared: weight = Given(C)"
+    ): "zeros ones full zeros_like ones_like full_like empty tensor array asarray as_tensor",
+    Spelling(
+        why="declare what is passed on a line of its own: weight = Input(C), or Given(C) without a "
+        "gradient"
+    ): "Tensor Parameter Variable placeholder register_buffer FloatTensor ndarray",
     Spelling(why=SIZE): "size shape numel ndim dim len count nelement length",
     Spelling(why=NAMED): (
         "T t mT transpose permute swapaxes moveaxis movedim unsqueeze squeeze expand_dims "
@@ -174,13 +178,26 @@ def is_pointwise(name: str) -> bool:
     return name in ("sqrt", "cbrt") or (isinstance(found, type) and issubclass(found, Function))
 
 
-def in_the_gallery(name: str) -> str:
-    """How a forward of the gallery of that name is called; empty where there is none."""
+def in_the_gallery(name: str, tensors: Sequence[str] = ()) -> str:
+    """How a forward of the gallery of that name is called with those ``tensors``; empty where there
+    is none.
+    """
+    wanted = (_plain(name), _plain(name).removesuffix("loss"))
     for file in sorted(MATH.glob("*.py")):
-        for forward in re.findall(r"^class (\w+)\(Forward\)", file.read_text("utf-8"), re.M):
-            if _plain(name) == forward.lower():
-                return f"call {forward}, with: from derive.math.{file.stem} import {forward}"
+        for forward, body in _CLASS.findall(file.read_text("utf-8")):
+            if forward.lower() in wanted:
+                needed = [each for each in _NEEDED.findall(body) if OPTIONAL not in each[2]]
+                passed = [*tensors, *(tensor for tensor, *_ in needed[len(tensors) :])]
+                more = [f"{n} = {kind}({axes})" for n, kind, axes in needed[len(tensors) :]]
+                where = f", where {', '.join(more)}" if more and tensors else ""
+                call = f"{forward}({', '.join(passed)}){where}"
+                return f"write {call}, with: from derive.math.{file.stem} import {forward}"
     return ""
+
+
+OPTIONAL = "default="
+_CLASS = re.compile(r"^class (\w+)\(Forward\):\n((?:(?: .*)?\n)*)", re.M)
+_NEEDED = re.compile(r"^    (\w+) = (Input|Given|Label)\((.*)\)", re.M)
 
 
 def _plain(name: str) -> str:

@@ -9,6 +9,7 @@ import sympy
 from derive.language.errors import NotationError, Place
 from derive.source.spellings import DECLARATIONS, HAS, NODES, closest, in_the_notation, is_pointwise
 
+MODULES = {"sympy": "sympy", "sp": "sympy", "math": "math", "derive": "derive"}
 SIMILAR_OWN = 0.6  # of a name of the user's own: there are few, and one is likely meant
 
 
@@ -36,11 +37,20 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
             f"{name} is not seen by a function or a comprehension inside of a class body",
             "write the statement out, or pass the tensor as an argument",
         )
-    if len(name) == 1 and name.isupper():
+    is_axis = len(name) == 1 and name.isupper()
+    same = [each for each in (*assigned, *known) if each.lower() == name.lower()]
+    if same:
+        axis = f'; an axis is declared: {name} = Axis("{name}")' if is_axis else ""
+        return f"{name} is unknown", f"did you mean {same[0]}?{axis}"
+    if is_axis:
         return f"{name} is unknown", f'declare the axis: {name} = Axis("{name}")'
     own = closest(name, assigned, cutoff=SIMILAR_OWN)
     if own:
         return f"{name} is unknown", f"did you mean {own}?"
+    if name in MODULES:
+        module = MODULES.get(name, name)
+        renamed = f" as {name}" if name != module else ""
+        return f"{name} is unknown here", f"import it: import {module}{renamed}"
     if name in (*NODES, *DECLARATIONS):
         return f"{name} is unknown here", f"import it: from gradform import {name}"
     if in_the_notation(name) != HAS and not is_pointwise(name):
