@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from codegen.cli import gradform, main
 from forwards import HEAD
 
 import codegen.driver
 import derive.running.folders
-from codegen.cli import gradform, main
 from codegen.writing import MARKER, write_modules
 from derive.language.errors import QuestionError
 from derive.presentation.formats import FORMATS
@@ -331,7 +331,7 @@ def test_a_users_file_is_refused_before_anything_is_derived(
     for name in ("swish.html", "REPORT.md"):
         (pages / name).write_text(MINE)
     monkeypatch.setattr(codegen.driver, "derive", None)
-    monkeypatch.setattr("derive.commands.show.derive", None)
+    monkeypatch.setattr("derive.commands.showing.derive", None)
     monkeypatch.setattr("derive.commands.site.derive", None)
     assert gradform([part.format(here=norm.parent.name) for part in arguments]) == 2
     error = capsys.readouterr().err

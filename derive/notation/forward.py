@@ -17,12 +17,12 @@ import inspect
 import sys
 
 from derive.language.errors import NotationError, Place, caller_place
-from derive.language.names import checked_name
+from derive.language.names import checked_name, snake_case
 from derive.notation.block_names import without_prefixes
 from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
-from derive.notation.definition import Definition, snake_case
+from derive.notation.definition import Definition
 from derive.notation.influence import warn_of_no_influence, warn_of_wider_domains
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.reduced import reduced
