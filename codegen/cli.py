@@ -31,7 +31,7 @@ commands:
 examples:
   gradform new my_norm           begin a forward of your own, in my_norm.py
   gradform my_norm.py            derive its backward pass, prove it, write it to generated/
-  gradform show layer_norm       see how a gradient is derived, step by step
+  gradform show linear           see how a gradient is derived, step by step
 
 gradform COMMAND --help lists the options of a command, gradform --version says which one this is.
 exit status: {status}

@@ -5,12 +5,15 @@ In: facts before and after, which ``facts.py`` made. Out: changes, as lines for 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-FORWARD = "forward"  # the fact that is about the function itself
+TAKES, FORWARD = "takes", "forward"  # the facts that are about the function itself
 REMOVED, ADDED = "-", "+"
+NOTHING = "nothing changed in the mathematics"
 SAME_FUNCTION = "the same function as before; only this differs:"
+LEFT = re.compile(r"(\w+) = ")
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,10 @@ class Change:
 
 
 def changes(before: Derivation | None, after: Derivation | None) -> list[Change]:
-    """The facts that differ, in the order of ``after``; then those that are no more."""
+    """The facts that differ, in the order of ``after``; then those that are no more. What is only
+    called otherwise is the same.
+    """
+    before = before and _renamed(before, _names(before, after))
     old = {fact.about: fact for fact in before.facts} if before else {}
     new = {fact.about: fact for fact in after.facts} if after else {}
     nothing = Fact("", ())
@@ -69,8 +75,9 @@ def described(name: str, before: Derivation | None, after: Derivation | None) ->
     """What changed of one forward, line by line: ``-`` as it was, ``+`` as it is."""
     found = changes(before, after)
     if not found:
-        return [f"{name}: nothing changed in the mathematics"]
-    is_same = before and after and all(change.about != FORWARD for change in found)
+        names = (f"{old} is called {new}" for old, new in _names(before, after).items())
+        return [f"{name}: {NOTHING}" + "".join(f"; {each}" for each in names)]
+    is_same = all(change.about not in (TAKES, FORWARD) for change in found)
     if before is None:
         title = f"{name}: new"
     elif after is None:
@@ -92,6 +99,35 @@ def derivation_of(data: Mapping) -> Derivation:
     """The record that `asdict` was called with, after JSON."""
     facts = (Fact(f["about"], tuple(f["lines"]), f["key"]) for f in data["facts"])
     return Derivation(data["name"], tuple(facts))
+
+
+def _names(before: Derivation, after: Derivation | None) -> dict[str, str]:
+    """The new names of statements, where nothing else about the forward has changed."""
+    old, new = (_forward(each) if each else () for each in (before, after))
+    pairs = zip(map(LEFT.match, old), map(LEFT.match, new), strict=False)
+    names = {a[1]: b[1] for a, b in pairs if a and b and a[1] != b[1]}
+    return names if names and tuple(_said(old, names)) == new else {}
+
+
+def _forward(derivation: Derivation) -> tuple[str, ...]:
+    return next((fact.lines for fact in derivation.facts if fact.about == FORWARD), ())
+
+
+def _renamed(derivation: Derivation, names: Mapping[str, str]) -> Derivation:
+    """The same facts in new names. What has a key is compared by that."""
+    facts = (
+        replace(fact, about=about, lines=tuple(_said(fact.lines, names)))
+        for fact in derivation.facts
+        for about in _said([fact.about], names)
+    )
+    return replace(derivation, facts=tuple(facts)) if names else derivation
+
+
+def _said(lines: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
+    """The names stand alone, or behind the prefix of a derivative: ``drms``, ``c_rms``."""
+    word = re.compile(rf"\b(d|[a-z]_)?({'|'.join(map(re.escape, names))})\b")
+    for line in lines:
+        yield word.sub(lambda m: (m[1] or "") + names[m[2]], line) if names else line
 
 
 def _lines(change: Change) -> Iterator[str]:

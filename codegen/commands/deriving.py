@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -133,7 +134,9 @@ def _files_behind(names: Sequence[str]) -> Iterable[Path]:
     from derive.notation.gallery import files_named
 
     for file in files_named(names):
-        yield from files_behind(file)
+        yield file
+        with suppress(OSError):  # one that is not there, and may come
+            yield from files_behind(file)
 
 
 def main() -> None:

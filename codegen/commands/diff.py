@@ -21,7 +21,7 @@ from derive.running.parser import Parser
 
 HEAD = "HEAD"
 EXAMPLES = """\
-  gradform diff layer_norm
+  gradform diff huber
   gradform diff my_norm.py --against main
   gradform diff my_norm.py:MyNorm --against v1.2 --json
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from sympy import Expr, count_ops
 
-from codegen.commands.comparison import FORWARD, Derivation, Fact
+from codegen.commands.comparison import FORWARD, TAKES, Derivation, Fact
 from codegen.quality import Collectives, Emitted, Moves, Quality, Traffic
 from derive.formulas.text import formula
 from derive.language.errors import QuestionError
@@ -41,7 +41,7 @@ def _of_definition(definition: Definition) -> Iterator[Fact]:
     takes += [f"{t} = {default}" for t, default in definition.scalars]
     takes += [f"{each.label} ignored where {each.default}" for each in definition.ignoring]
     takes += [f"reduction {word}" for word, _ in definition.reductions]
-    yield Fact("takes", tuple(takes))
+    yield Fact(TAKES, tuple(takes))
     if definition.demands:
         demands = (f"{d.expression} {d.domain}" for d in definition.demands)
         yield Fact("refuses other values than", tuple(demands))
@@ -79,24 +79,18 @@ def _inlined(statements: Iterable[Statement]) -> list[str]:
 
 
 def _of_quality(quality: Quality) -> Iterator[Fact]:
-    yield from _formulas(quality.closed_form, "")
+    for line in quality.closed_form:
+        yield Fact(line.partition(" = ")[0], (line,))
     yield Fact("saved for backward", quality.saved)
     yield from _moved("forward", quality.forward)
     yield from _moved("backward", quality.backward)
     yield Fact("backward, reductions", quality.reductions)
-    yield Fact("backward, operations for each entry", (str(quality.operations),))
+    yield Fact("backward, operations in its formulas", (str(quality.operations),))
     yield Fact("may be infinite, NaN or far off", quality.unsafe)
     yield Fact("proved", (quality.proved,))
-    yield from _formulas(quality.second, "second order, ")
-    yield Fact("second order, proved", (quality.second_proved,))
+    yield Fact("second order", (f"{len(quality.second)} lines", quality.second_proved))
     for split in quality.split:
         yield Fact(f"split over ranks along {split.axis}", tuple(_told(split)))
-
-
-def _formulas(lines: Iterable[str], where: str) -> Iterator[Fact]:
-    """One fact for each name on the left-hand side."""
-    for line in lines:
-        yield Fact(f"{where}{line.partition(' = ')[0]}", (line,))
 
 
 def _moved(what: str, traffic: Traffic) -> Iterator[Fact]:

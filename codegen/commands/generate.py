@@ -17,7 +17,7 @@ TARGETS = (TORCH, "cpp")
 OUT = "generated"
 EXAMPLES = """\
   gradform my_norm.py
-  gradform layer_norm softmax --out my_project/gradients
+  gradform linear huber --out my_project/gradients
   gradform my_norm.py:MyNorm --target cpp
 """
 

@@ -19,6 +19,11 @@ EXAMPLES = """\
   gradform new MyNorm
   gradform new my_norm --out forwards
 """
+NEXT = {
+    "": "derive its backward pass, and write it to generated/",
+    "show ": "see how it is derived",
+    "watch ": "change the file, and see what that changes",
+}
 TEXT = '''\
 """A forward of your own: change it, and `gradform watch {file}` says what follows."""
 
@@ -69,12 +74,10 @@ def _new(options: argparse.Namespace) -> int:
         raise QuestionError(f"{path} is there already", f"{REMEDY}, or replace it with --force")
     refuse([path], REMEDY, force=options.force)
     write_all({path: TEXT.format(name=name, file=path)}, REMEDY, force=options.force)
-    sys.stdout.write(
-        f"written to {path}\n\n"
-        f"  gradform {path}          derive its backward pass and write it to generated/\n"
-        f"  gradform show {path}     see how it is derived\n"
-        f"  gradform watch {path}    change the file, and see what changes\n"
-    )
+    width = len(f"gradform watch {path}")
+    sys.stdout.write(f"written to {path}\n\n")
+    for verb, about in NEXT.items():
+        sys.stdout.write(f"  {f'gradform {verb}{path}':{width}}   {about}\n")
     return DONE
 
 
@@ -84,10 +87,9 @@ def _class_name(name: str) -> str:
         checked_name(name, "a forward")
     except QuestionError as error:
         stem = "".join(letter if letter.isalnum() else "_" for letter in Path(name).stem).strip("_")
-        example = stem if stem.isidentifier() else "my_norm"
-        raise QuestionError(
-            error.problem, f"{error.remedy}: gradform new {_joined(example)}"
-        ) from None
+        example = stem if stem.isidentifier() else "norm"
+        remedy = f"{error.remedy}; write for instance gradform new My{_joined(example)}"
+        raise QuestionError(error.problem, remedy) from None
     found = _joined(name)
     if find_spec(snake_case(found)) is not None and not Path(f"{snake_case(found)}.py").exists():
         raise QuestionError(

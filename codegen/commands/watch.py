@@ -65,14 +65,16 @@ class Watching:
 
     def __init__(self, options: argparse.Namespace):
         self.options = options
-        self.known: dict[str, Derivation] = {}
+        self.known: Sequence[Derivation] = ()
         self.files: set[str] = set()
         self.state: State = {}
         self.next, self.busy = Deriver(), None
 
     def start(self) -> None:
-        self.files = {str(file) for file in files_named(self.options.names)}
-        self._derive(first=True)
+        found = files_named(self.options.names)
+        self.files = {str(file) for file in found}
+        say(f"watching {', '.join(self.options.names) or 'the gallery'}; Ctrl-C ends")
+        self._derive()
 
     def look(self) -> None:
         """Derive again where a file has changed, once it is no longer being written to."""
@@ -90,7 +92,7 @@ class Watching:
         for deriver in filter(None, (self.next, self.busy)):
             deriver.end()
 
-    def _derive(self, first: bool = False) -> None:
+    def _derive(self) -> None:
         """Ask, and tell what came out; or stop, where a file is saved again before that."""
         self.state = _state(self.files)
         self.busy, self.next = self.next, None
@@ -101,21 +103,17 @@ class Watching:
         self.busy.end()
         self.busy, self.next = None, Deriver()
         if answer is not None:
-            self._tell(answer, first)
+            self._tell(answer)
 
-    def _tell(self, answer: Answer, first: bool) -> None:
+    def _tell(self, answer: Answer) -> None:
         self._watch_files(answer)
         if answer.status:
             say("waiting for the next save; Ctrl-C ends")
             return
         lines = []
-        found = {each.name: each for each in answer.derivations}
-        if first:
-            lines += [f"watching {', '.join(found)}; Ctrl-C ends"]
-        else:
-            for name, before, after in by_name([*self.known.values()], [*found.values()]):
-                lines += described(name, before, after)
-        self.known = found
+        for name, before, after in by_name(self.known, answer.derivations):
+            lines += described(name, before, after) if before else [f"{name}: derived and proved"]
+        self.known = answer.derivations
         lines += [f"written to {', '.join(answer.written)}"]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()

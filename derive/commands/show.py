@@ -15,8 +15,8 @@ from derive.running.parser import OneOf, Parser
 FORMATS = ("text", "markdown", "latex", "html")
 OUTPUT = "site"
 EXAMPLES = """\
-  gradform show layer_norm
-  gradform show layer_norm --of gain
+  gradform show linear
+  gradform show linear --of weight
   gradform show my_norm.py --format html --output my_norm.html
 """
 

@@ -11,7 +11,6 @@ from rich.progress import track
 
 from derive.commands.order import order_of
 from derive.commands.reduction import asked_forward
-from derive.commands.site import write_site
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UndecidedError
 from derive.language.nearest import did_you_mean
@@ -41,6 +40,8 @@ LinesOf = Callable[[type[Forward], Proved], Lines | None]
 
 def site(options: argparse.Namespace) -> int:
     """Write the pages of the forwards that are meant."""
+    from derive.commands.site import write_site  # with Jinja, which nothing else needs
+
     names, folder = options.names, options.output
     if folder.exists() and not folder.is_dir():
         raise QuestionError(f"{folder} is not a folder", "choose another one with --output")

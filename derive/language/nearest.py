@@ -9,8 +9,8 @@ SIMILAR = 0.6  # of a name: people leave out a word
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that is most like ``word``, however it is capitalised and whether its
-    words are joined by ``-`` or ``_``; None where none is similar.
+    """The one of ``known`` that is most like ``word``, however it is capitalised and its words are
+    joined, the first of equals; None where none is similar.
     """
     plain = {_plain(name): name for name in reversed([*known])}
     close = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=SIMILAR)
@@ -24,4 +24,4 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def _plain(name: str) -> str:
-    return name.lower().replace("-", "_").replace(" ", "_")
+    return "".join(letter for letter in name.lower() if letter not in "-_ ")
