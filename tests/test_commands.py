@@ -173,9 +173,7 @@ def test_what_is_like_nothing_gets_where_to_look(capsys):
         ["completion"],
         ["generate", "--frob"],
         ["-x"],
-        ["--"],
-        [""],
-    ][:-2],
+    ],
     ids=lambda a: " ".join(a)[:30],
 )
 def test_a_mistake_is_one_message_with_a_remedy(arguments, capsys, tmp_path, monkeypatch):

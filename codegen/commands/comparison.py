@@ -27,6 +27,7 @@ class Fact:
     about: str
     lines: tuple[str, ...]
     key: str = ""
+    in_names: bool = True  # whether the names of the forward's values stand in the lines
 
     def is_same(self, other: Fact) -> bool:
         return bool(self.key and self.key == other.key) or self.lines == other.lines
@@ -97,7 +98,7 @@ def as_json(before: Sequence[Derivation], after: Sequence[Derivation]) -> list[d
 
 def derivation_of(data: Mapping) -> Derivation:
     """The record that `asdict` was called with, after JSON."""
-    facts = (Fact(f["about"], tuple(f["lines"]), f["key"]) for f in data["facts"])
+    facts = (Fact(f["about"], tuple(f["lines"]), f["key"], f["in_names"]) for f in data["facts"])
     return Derivation(data["name"], tuple(facts))
 
 
@@ -116,7 +117,7 @@ def _forward(derivation: Derivation) -> tuple[str, ...]:
 def _renamed(derivation: Derivation, names: Mapping[str, str]) -> Derivation:
     """The same facts in new names. What has a key is compared by that."""
     facts = (
-        replace(fact, about=about, lines=tuple(_said(fact.lines, names)))
+        replace(fact, about=about, lines=tuple(_said(fact.lines, names))) if fact.in_names else fact
         for fact in derivation.facts
         for about in _said([fact.about], names)
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from sympy import Expr, count_ops
 
@@ -27,7 +28,7 @@ def derivation_facts(forward: type[Forward], emitted: Emitted) -> Derivation:
     facts = [*_of_definition(forward.definition)]
     for quality in (emitted.quality, *emitted.others):
         word = f"{quality.reduction}: " if quality.reduction else ""
-        facts += [Fact(f"{word}{f.about}", f.lines, f.key) for f in _of_quality(quality)]
+        facts += [replace(f, about=f"{word}{f.about}") for f in _of_quality(quality)]
     return Derivation(emitted.quality.name, tuple(facts))
 
 
@@ -87,16 +88,18 @@ def _of_quality(quality: Quality) -> Iterator[Fact]:
     yield Fact("backward, reductions", quality.reductions)
     yield Fact("backward, operations in its formulas", (str(quality.operations),))
     yield Fact("may be infinite, NaN or far off", quality.unsafe)
-    yield Fact("proved", (quality.proved,))
-    yield Fact("second order", (f"{len(quality.second)} lines", quality.second_proved))
+    yield Fact("proved", (quality.proved,), in_names=False)
+    yield Fact(
+        "second order", (f"{len(quality.second)} lines", quality.second_proved), in_names=False
+    )
     for split in quality.split:
-        yield Fact(f"split over ranks along {split.axis}", tuple(_told(split)))
+        yield Fact(f"split over ranks along {split.axis}", tuple(_told(split)), in_names=False)
 
 
 def _moved(what: str, traffic: Traffic) -> Iterator[Fact]:
     lines = [f"at least {_shown(traffic.kernel)}", f"{_shown(traffic.lines)} in torch"]
     lines += [f"{_shown(loops)} in a kernel" for loops in traffic.loops]
-    yield Fact(f"{what}, tensors of full size", tuple(lines))
+    yield Fact(f"{what}, tensors of full size", tuple(lines), in_names=False)
     yield Fact(f"{what}, larger than full size", traffic.larger)
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 
 SIMILAR = 0.6  # of a name: people leave out a word
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The one of ``known`` that is most like ``word``, however it is capitalised and its words are
-    joined, the first of equals; None where none is similar.
+    joined; of equals the one that begins like it, or the first. None where none is similar.
     """
-    plain = {_plain(name): name for name in reversed([*known])}
-    close = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=SIMILAR)
-    return plain[close[0]] if close else None
+    plain = _plain(word)
+    matcher = SequenceMatcher(b=plain)
+    found: list[tuple[float, bool, str]] = []
+    for name in known:
+        matcher.set_seq1(_plain(name))
+        found.append((matcher.ratio(), _plain(name)[:1] == plain[:1], name))
+    score, _, name = max(found, key=lambda each: each[:2], default=(0, False, None))
+    return name if score >= SIMILAR else None
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:

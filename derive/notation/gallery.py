@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os.path import isdir, isfile  # False for what is too long, or has a null byte
 from pathlib import Path
 
 from derive.language.errors import MATH, QuestionError, shortened
@@ -74,7 +75,7 @@ def files_named(names: Sequence[str]) -> list[Path]:
 def path_in(name: str) -> Path | None:
     """The file that NAME names, there or not; None where it is the name of a forward."""
     path, _, wanted = name.partition(".py:")
-    if wanted or name.endswith(".py") or "/" in name or _is_file(name):
+    if wanted or name.endswith(".py") or "/" in name or isfile(name):
         return Path(f"{path}.py" if wanted else name)
     return None
 
@@ -86,7 +87,7 @@ def file_of(name: str) -> tuple[Path, str]:
     """
     path = path_in(name)
     if path is not None:
-        if not path.is_file():
+        if not isfile(path):
             raise no_file(path, "that holds a forward")
         return path, name.partition(".py:")[2]
     for each in gallery():
@@ -97,7 +98,7 @@ def file_of(name: str) -> tuple[Path, str]:
 
 def no_file(path: Path, wanted: str) -> QuestionError:
     """What is said of a file that is none; ``wanted`` is what it had to be."""
-    what = "is a folder" if path.is_dir() else "does not exist"
+    what = "is a folder" if isdir(path) else "does not exist"
     return QuestionError(f"{path} {what}", f"name a Python file {wanted}")
 
 
@@ -105,13 +106,6 @@ def unknown_forward(name: str, known: Sequence[str], where: str, otherwise: str)
     """What is said of a name that none of the ``known`` forwards has."""
     problem = f"no forward is called {shortened(name)} {where}"
     return QuestionError(problem, did_you_mean(name, known, otherwise))
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):  # too long, or with a null byte
-        return False
 
 
 def _listed_in(path: Path) -> Iterator[Listed]:

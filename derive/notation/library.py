@@ -140,7 +140,7 @@ def run_file(path: Path, remedies: Mapping[str, str] | None = None) -> ModuleTyp
 
     Raises `QuestionError`, with file and line, where it cannot be read or run.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise no_file(path, "that holds a forward" if remedies is None else "that defines it")
     return _run(path, *checked_python(path), remedies)
 
