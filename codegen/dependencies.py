@@ -21,7 +21,7 @@ from pathlib import Path
 
 import derive
 from derive.language.distributions import NONE, distribution_of, installed_into
-from derive.notation.library import MATH
+from derive.language.errors import MATH
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
 FACE = Path(derive.__file__).parents[1] / "gradform"  # which only hands out what those have

@@ -50,6 +50,7 @@ def _quality(generated: Generated, program: Program, proved: Proved, target: Tar
             for p in program.backward.tensors[1:]  # the first is the upstream gradient
         ),
         reductions=counts.reductions,
+        operations=proved.closed_form.cost.operations,
         full=counts.full,
         forward=forward,
         backward=backward,

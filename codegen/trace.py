@@ -7,7 +7,6 @@ shown all the same. Modules and types are named by the objects themselves.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,14 +28,13 @@ from derive.language.symbols import Tensor
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.layout import layouts_of, shape
-from derive.notation.library import forward_from
 from derive.presentation.document import Block, Code, Document, Equation, Equations, Prose, Section
 from derive.presentation.terminal import rendered
 from derive.proving.claim import ProvedGradient
 from derive.proving.proved import Proved
 from derive.range.bounds import Bounds
 from derive.range.scaled import Scales
-from derive.running.command import DONE, guarded
+from derive.running.command import DONE
 from derive.running.progress import told
 from derive.values.relations import relations_of
 from derive.zero.exact import ZeroTest
@@ -45,15 +43,8 @@ PLAIN_WIDTH = 140  # a step of a derivation and its rule, side by side
 MOST_STEPS = 30  # what a person reads; of a longer derivation the rules are counted
 
 
-def trace_command(arguments: Sequence[str], program: str = "gradform trace") -> int:
-    """Show the way of one forward through the rooms: the record at each door."""
-    parser = argparse.ArgumentParser(prog=program, description=trace_command.__doc__)
-    parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
-    name = parser.parse_args(arguments).name
-    return guarded(lambda: _trace(forward_from(name)))
-
-
-def _trace(forward: type[Forward]) -> int:
+def trace(forward: type[Forward]) -> int:
+    """Print the doors that ``forward`` passes."""
     sections: list[Section] = []
     try:
         with told() as tell:

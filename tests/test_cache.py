@@ -13,8 +13,8 @@ from codegen.cache import FOLDER, VARIABLE, Cache, cache_folder
 from codegen.cli import main
 from codegen.dependencies import files_behind, machinery_files
 from codegen.emitting import emit_all
-from derive.language.errors import UnprovedError
-from derive.notation.library import MATH, forward_from
+from derive.language.errors import MATH, UnprovedError
+from derive.notation.library import forward_from
 
 LONG_AGO = 10**9
 

@@ -19,7 +19,6 @@ from derive import (
 from derive.language.nodes import renamed
 from derive.language.symbols import axes_of
 from derive.math.batch_norm import BatchNorm
-from derive.notation import library
 from derive.notation.layout import layouts_of, shape
 
 N, C, D, M = Axis("N"), Axis("C"), Axis("D"), Axis("M")
@@ -223,11 +222,11 @@ def test_of_the_projects_forwards_the_one_that_is_named_is_run(tmp_path, monkeyp
         "class Twofold(Forward):\n    x = Input(N)\n    y = 2 * x\n"
     )
     (tmp_path / "twofold.py").write_text(text)
-    (tmp_path / "other.py").write_text("raise SystemExit('this is not asked for')\n")
-    monkeypatch.setattr(library, "MATH", tmp_path)  # a folder of its own
+    (tmp_path / "other.py").write_text("raise SystemExit('nobody asks for this')\n")
+    monkeypatch.setattr("derive.notation.gallery.MATH", tmp_path)  # a folder of its own
     found = derive.forward_from("twofold")
     assert found is derive.forward_from("Twofold")
     (tmp_path / "twofold.py").write_text(text.replace("2 *", "3 *"))
     assert str(derive.forward_from("twofold").definition.statements[0].expression) == "3*x"
-    with pytest.raises(derive.QuestionError, match="this is not asked for"):
+    with pytest.raises(derive.QuestionError, match=r"did you mean twofold\? gradform list"):
         derive.forward_from("threefold")

@@ -352,7 +352,7 @@ def test_what_is_refuted_in_time_is_wrong_also_where_it_is_not_explained(
 
 
 def test_what_is_proved_but_not_shown_in_time(scaled, monkeypatch, capsys):
-    monkeypatch.setattr("derive.commands.show.document_of", hang)
+    monkeypatch.setattr("derive.commands.showing.document_of", hang)
     assert gradform(["show", scaled, "--limit", "1", "--chain"]) == 1
     said = capsys.readouterr()
     assert "the gradients are proved" in said.err and "what else there is to show" in said.err

@@ -331,7 +331,7 @@ def test_a_users_file_is_refused_before_anything_is_derived(
     for name in ("swish.html", "REPORT.md"):
         (pages / name).write_text(MINE)
     monkeypatch.setattr(codegen.driver, "derive", None)
-    monkeypatch.setattr("derive.commands.show.derive", None)
+    monkeypatch.setattr("derive.commands.showing.derive", None)
     monkeypatch.setattr("derive.commands.site.derive", None)
     assert gradform([part.format(here=norm.parent.name) for part in arguments]) == 2
     error = capsys.readouterr().err

@@ -11,11 +11,12 @@ from codegen.importing.command import AXES, parser_of_torch
 from derive.language.errors import QuestionError
 from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
 from derive.running.limits import Stage, limited, seconds_of
+from derive.running.parser import Parser
 from derive.running.progress import told
 
 EXAMPLES = """\
-  check my_ops.py:MyFunction --axes "x: N C, weight: C, bias: C"
-  check my_ops.py:Fused --axes "x: N C" --like reference
+  gradform check my_ops.py:MyFunction --axes "x: N C, weight: C, bias: C"
+  gradform check my_ops.py:Fused --axes "x: N C" --like reference
 """
 STATUS = "0 right; 1 wrong, undecided or narrower; 2 not understood"
 
@@ -25,8 +26,8 @@ def asks_for_function(arguments: Sequence[str]) -> bool:
     return any(a == AXES or a.startswith(f"{AXES}=") for a in arguments)
 
 
-def check_function_command(arguments: Sequence[str], program: str) -> int:
-    """Whether the backward of a torch.autograd.Function is the gradient of its forward."""
+def check_function_parser(program: str) -> Parser:
+    """Of ``check`` with axes."""
     parser = parser_of_torch(program, check_function_command.__doc__, EXAMPLES, STATUS)
     parser.add_argument("name", metavar="FILE.py:MyFunction", help="a torch.autograd.Function")
     parser.add_argument(
@@ -36,9 +37,14 @@ def check_function_command(arguments: Sequence[str], program: str) -> int:
         help="a torch function in the same file that computes the same: compares gradients "
         "numerically, for what cannot be traced",
     )
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     add_limit(parser, "to check each gradient")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def check_function_command(arguments: Sequence[str], program: str) -> int:
+    """Whether the backward of a torch.autograd.Function is the gradient of its forward."""
+    options = check_function_parser(program).parse_args(arguments)
     return guarded(lambda: _check(options))
 
 

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from derive.notation.library import files_read
 from derive.running.command import DONE, add_force, guarded
+from derive.running.parser import Parser
 from derive.running.progress import told
 from derive.running.writing import refuse, write_all
 
 REMEDY = "name another folder with --out"
 EXAMPLES = """\
-  import my_loss.py:focal_loss --axes "x: N C, target: N C"
-  import train.py:net --axes "x: B T C" --sizes "B: 2, T: 8" --out forwards
-  import my_loss.py:focal_loss --axes "x: N C, target: N C" --emit
+  gradform import my_loss.py:focal_loss --axes "x: N C, target: N C"
+  gradform import train.py:net --axes "x: B T C" --sizes "B: 2, T: 8" --out forwards
+  gradform import my_loss.py:focal_loss --axes "x: N C, target: N C" --emit
 """
 STATUS = "0 written; 1 unproved (--emit); 2 not understood, or not expressible in the notation"
 SAID_OF_AXES = """\
@@ -29,14 +29,9 @@ AXES = "--axes"
 Emit = Callable[[Sequence[str]], int]
 
 
-def parser_of_torch(program: str, said: str, examples: str, status: str) -> argparse.ArgumentParser:
+def parser_of_torch(program: str, said: str, examples: str, status: str) -> Parser:
     """What commands on the user's torch code ask alike: the axes, and sizes of an example."""
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=f"{said} Its file is executed.",
-        epilog=f"examples:\n{examples}{SAID_OF_AXES}exit status: {status}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(program, f"{said} Its file is executed.", f"{examples}{SAID_OF_AXES}", status)
     parser.add_argument(AXES, required=True, help='the axes of its tensors: "x: N C, labels: N"')
     parser.add_argument(
         "--sizes", default="", help='sizes of an example, if not all sizes work: "N: 8, C: 12"'
@@ -44,8 +39,8 @@ def parser_of_torch(program: str, said: str, examples: str, status: str) -> argp
     return parser
 
 
-def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
-    """Write a function or module of torch as a forward in the notation: a file that is yours."""
+def import_parser(program: str) -> Parser:
+    """Of ``import``."""
     parser = parser_of_torch(program, import_command.__doc__, EXAMPLES, STATUS)
     parser.add_argument("name", metavar="FILE.py:function", help="a function, or an nn.Module")
     parser.add_argument(
@@ -55,7 +50,12 @@ def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
         "--emit", action="store_true", help="also derive, prove and write the module"
     )
     add_force(parser)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
+    """Write a function or module of torch as a forward in the notation: a file that is yours."""
+    options = import_parser(program).parse_args(arguments)
     written: list[Path] = []
     status = guarded(lambda: _import(options, written))
     if status or not options.emit:
@@ -66,6 +66,7 @@ def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
 
 def _import(options: argparse.Namespace, written: list[Path]) -> int:
     from codegen.importing.driver import imported  # torch's export takes a second
+    from derive.notation.library import files_read
 
     with told() as tell:
         tell(f"{options.name}: tracing")

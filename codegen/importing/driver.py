@@ -32,8 +32,8 @@ from codegen.importing.trace import Traced, trace
 from codegen.importing.values import Value
 from codegen.importing.writing import Written, class_name, written
 from derive.language.errors import LONGEST, NotationError, Place, QuestionError
+from derive.language.names import snake_case
 from derive.notation.completeness import generated_names
-from derive.notation.definition import snake_case
 from derive.notation.forward import Forward
 from derive.notation.library import forward_from
 

@@ -21,6 +21,7 @@ from derive.checking.rounded import rounded_constants, with_constants
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
+from derive.language.nearest import did_you_mean
 from derive.language.symbols import Tensor
 from derive.notation.definition import IGNORE_INDEX, Definition
 from derive.notation.forward import Forward
@@ -247,7 +248,7 @@ def _target(definition: Definition, of: str | None) -> Tensor:
     if name not in known:
         raise QuestionError(
             f"{definition.name} has no differentiable tensor {of!r}",
-            f"--of takes one of {', '.join(known)}",
+            did_you_mean(of, known, f"--of takes one of {', '.join(known)}"),
         )
     return known[name]
 

@@ -7,16 +7,19 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from derive.checking.verdict import Verdict
 from derive.commands.order import add_order, order_of
 from derive.commands.reduction import add_reduction, asked_forward
 from derive.language.errors import QuestionError
 from derive.orders import SECOND
-from derive.orders.check import check
-from derive.running.command import NOT_UNDERSTOOD, add_limit, guarded
+from derive.running.command import NOT_UNDERSTOOD, add_limit, add_name, guarded
 from derive.running.limits import Stage, limited, seconds_of
+from derive.running.parser import Parser
 from derive.running.progress import told
+
+if TYPE_CHECKING:
+    from derive.checking.verdict import Verdict
 
 KIB = 1024  # bytes
 
@@ -24,38 +27,36 @@ KIB = 1024  # bytes
 VALUED = ("--of", "--file", "--let", "--limit", "--order", "--reduction")
 LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
 
-EPILOG = """\
-examples:
-  check NAME --of x "gain*(dy - dy.mean(0))"
-  check my_file.py:MyForward --file backward.py --let raw=normed --let g=gain
-  cat backward.py | check NAME --json -
-  check NAME --order 2 "y*(v - Sum(v*y, C))"
-of a torch.autograd.Function, whose file is run: gradform check FILE.py:MyFunction --axes AXES
-exit status: 0 right; 1 wrong, neither proved nor refuted, or without a value on a part of the
-data ("right where x > 0"); 2 not understood,
-which --json answers too, with the outcome "not understood" and the problem
+EXAMPLES = """\
+  gradform check NAME --of x "gain*(dy - dy.mean(0))"
+  gradform check my_file.py:MyForward --file backward.py --let raw=normed --let g=gain
+  cat backward.py | gradform check NAME --json -
+  gradform check NAME --order 2 "y*(v - Sum(v*y, C))"
+a torch.autograd.Function, whose file is run: gradform check FILE.py:MyFunction --axes AXES
 """
+STATUS = """\
+0 right; 1 wrong, neither proved nor refuted, or without a value on a part of the data
+("right where x > 0"); 2 not understood, which --json answers too, with the outcome "not
+understood" and the problem"""
 
 
-def check_command(
-    arguments: Sequence[str] | None = None, program: str = "python -m derive check"
-) -> int:
-    """Prove that a formula is the gradient, or show where it is wrong and what is missing."""
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=check_command.__doc__,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("name", metavar="NAME or FILE", help="a forward, or a file of your own")
+def check_parser(program: str) -> Parser:
+    """Of ``check``."""
+    parser = Parser(program, check_command.__doc__, EXAMPLES, STATUS)
+    add_name(parser)
     parser.add_argument(
         "formula",
         nargs="?",
         metavar="FORMULA",
         help="an expression, in torch or in the project's notation; - reads standard input",
     )
-    parser.add_argument("--of", metavar="INPUT", help="whose gradient it is (the first input)")
-    parser.add_argument("--file", type=Path, metavar="FILE", help="read it from a file, or -")
+    parser.add_argument("--of", metavar="INPUT", help="the input whose gradient it is (the first)")
+    parser.add_argument(
+        "--file",
+        type=Path,
+        metavar="FILE",
+        help="read the formula from a file, or from -",
+    )
     parser.add_argument(
         "--let",
         action="append",
@@ -65,10 +66,17 @@ def check_command(
     )
     add_order(parser, "a formula for", SECOND)
     add_reduction(parser)
-    parser.add_argument("--json", action="store_true", help="answer for programs")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     add_limit(parser, "to decide, in every shape that is tried together")
+    return parser
+
+
+def check_command(
+    arguments: Sequence[str] | None = None, program: str = "python -m derive check"
+) -> int:
+    """Prove that a formula is the gradient, or show where it is wrong and what is missing."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    options = parser.parse_intermixed_args(_with_formula_last(arguments))
+    options = check_parser(program).parse_intermixed_args(_with_formula_last(arguments))
     return guarded(lambda: _check(options))
 
 
@@ -86,6 +94,8 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from derive.orders.check import check
+
     try:
         limit = seconds_of(options.limit)
         order = order_of(options, SECOND)

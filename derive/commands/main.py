@@ -1,65 +1,78 @@
-"""``python -m derive``: the verbs that need no code generation."""
+"""``python -m derive``: the verbs that need no code generation; and ``list``, which is short."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from derive.notation.definition import IGNORE_INDEX, REDUCTION
-from derive.notation.library import list_forwards
+from derive.commands.check import check_command
+from derive.commands.show import show_command, site_command
+from derive.language.errors import QuestionError
+from derive.language.nearest import did_you_mean
+from derive.notation.gallery import gallery
 from derive.running.command import DONE, guarded
+from derive.running.parser import Command, Parser
 
-VERBS = {
-    "list": "list the forwards of derive/math",
-    "show": "show how a closed form comes about",
-    "check": "prove or refute a formula for a gradient",
-    "site": "write a page for every forward",
-}
+EVERY = "gradform list alone names them all"
+
+
+def list_parser(program: str) -> Parser:
+    """Of ``list``."""
+    parser = Parser(program, list_command.__doc__)
+    parser.add_argument(
+        "word",
+        nargs="?",
+        default="",
+        metavar="WORD",
+        help="only those with this word in their name or description",
+    )
+    return parser
 
 
 def list_command(
     arguments: Sequence[str] | None = None, program: str = "python -m derive list"
 ) -> int:
-    """List the forwards of ``derive/math``."""
-    argparse.ArgumentParser(prog=program, description=list_command.__doc__).parse_args(arguments)
-    return guarded(_list)
+    """List the forwards of the gallery: what each takes, what it returns, what it is."""
+    word = list_parser(program).parse_args(arguments).word
+    return guarded(lambda: _list(word))
 
 
-def _list() -> int:
-    forwards = list_forwards()
-    width = max((len(f.definition.snake) for f in forwards), default=0)
-    for forward in forwards:
-        definition = forward.definition
-        names = [t.name for t in definition.arguments]
-        names += [name for name, _ in definition.size_arguments]
-        names += [t.name for t, _ in definition.scalars]
-        names += [IGNORE_INDEX] * bool(definition.ignoring)
-        names += [REDUCTION] * bool(definition.reductions)
-        about = " ".join(definition.doc.split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
-        print(f"{definition.snake:{width}}  {', '.join(names)} -> {definition.output}   {about}")
+def _list(word: str) -> int:
+    """Read from the files; none of them is run."""
+    known = gallery()
+    asked = word.lower()
+    found = [f for f in known if asked in f"{f.function} {f.name} {f.about}".lower()]
+    if word and not found:
+        names = [each.function for each in known]
+        raise QuestionError(
+            f"no forward of the gallery is about {word!r}", did_you_mean(word, names, EVERY)
+        )
+    width = max((len(f.function) for f in found), default=0)
+    for f in found:
+        print(f"{f.function:{width}}  {', '.join(f.takes)} -> {f.returns}   {f.about}")
     return DONE
+
+
+VERBS: dict[str, Command] = {
+    "list": list_command,
+    "show": show_command,
+    "check": check_command,
+    "site": site_command,
+}
+ABOUT = f"""\
+Derivations, without code: {", ".join(VERBS)}.
+{"python -m derive VERB --help"} says what each takes.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """``python -m derive``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m derive", description="Derivations, without code."
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb, about in VERBS.items():
-        verbs.add_parser(verb, help=about, add_help=False)
+    program = "python -m derive"
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    verb = parser.parse_args(arguments[:1]).verb  # what follows is for the command of the verb
-    return _command(verb)(arguments[1:])
-
-
-def _command(verb: str) -> Callable[[Sequence[str]], int]:
-    """The command of a verb; its modules are imported when it is called for."""
-    if verb == "check":
-        from derive.commands.check import check_command
-
-        return check_command
-    from derive.commands.show import show_command, site_command
-
-    return {"list": list_command, "show": show_command, "site": site_command}[verb]
+    if arguments and arguments[0] in VERBS:
+        return VERBS[arguments[0]](arguments[1:], f"{program} {arguments[0]}")
+    parser = Parser(program, ABOUT)
+    parser.add_argument("verb", metavar="VERB", help=", ".join(VERBS))
+    verb = parser.parse_args(arguments[:1]).verb
+    known = ", ".join(VERBS)
+    parser.error(f"there is no verb {verb}; {did_you_mean(verb, VERBS, f'there are {known}')}")

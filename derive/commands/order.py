@@ -17,7 +17,7 @@ def add_order(parser: argparse.ArgumentParser, what: str, most: int, default: in
         "--order",
         default=str(default),
         metavar="K",
-        help=f"{what} {', '.join(others)} or {last}; {default} without it",
+        help=f"{what} {', '.join(others)} or {last} ({default})",
     )
 
 

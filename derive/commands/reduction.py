@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from derive.language.errors import QuestionError
-from derive.notation.forward import Forward, reduced_forward
-from derive.notation.library import forward_from
+
+if TYPE_CHECKING:
+    from derive.notation.forward import Forward
 
 
 def add_reduction(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reduction",
         metavar="WORD",
-        help='of a loss that has one: none, sum or what else it names, such as "mean"',
+        help="the reduction of a loss that has one: none, sum, or the one it names, such as mean",
     )
 
 
 def asked_forward(options: argparse.Namespace) -> type[Forward]:
     """The forward that was named, with that reduction. Raises `QuestionError`."""
+    from derive.notation.forward import reduced_forward
+    from derive.notation.library import forward_from
+
     return reduced_forward(forward_from(options.name), options.reduction)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Callable
 from itertools import chain, count
 
@@ -36,3 +37,8 @@ def unused(name: str, is_taken: Callable[[str], bool]) -> str:
     """``name``, or the first of ``name_2``, ``name_3``, ... that is free."""
     numbered = (f"{name}_{number}" for number in count(2))
     return next(free for free in chain([name], numbered) if not is_taken(free))
+
+
+def snake_case(name: str) -> str:
+    """``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

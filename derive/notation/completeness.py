@@ -10,10 +10,11 @@ from sympy import Expr
 
 from derive.language.declarations import exact
 from derive.language.errors import NotationError
+from derive.language.names import snake_case
 from derive.language.nodes import ArrayNode, Reshaping
 from derive.language.symbols import Axis
 from derive.notation.class_body import ClassBody
-from derive.notation.definition import Statement, snake_case
+from derive.notation.definition import Statement
 from derive.notation.made_axes import known_sizes
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain", "jvp", "double_backward")

@@ -5,7 +5,6 @@ Everything after the class body works on it; ``forward.py`` makes it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from sympy import Expr, Integer
 from derive.language.domain import Demand
 from derive.language.errors import Place
 from derive.language.float_range import exact_number
+from derive.language.names import snake_case
 from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.made_axes import known_sizes
 
@@ -187,8 +187,3 @@ class Definition:
     def in_order(self, axes) -> tuple[Axis, ...]:
         """``axes`` in the order in which they become dimensions."""
         return tuple(sorted(axes, key=self.axes.index))
-
-
-def snake_case(name: str) -> str:
-    """``BatchNorm`` is ``batch_norm``, ``SoftmaxNLL`` is ``softmax_nll``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

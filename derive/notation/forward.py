@@ -23,13 +23,13 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
 from derive.language.errors import NotationError, Place, caller_place
-from derive.language.names import checked_name
+from derive.language.names import checked_name, snake_case
 from derive.language.symbols import Axis, Tensor
 from derive.notation.block_names import without_prefixes
 from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
-from derive.notation.definition import Definition, snake_case
+from derive.notation.definition import Definition
 from derive.notation.influence import (
     warn_of_missing_total,
     warn_of_no_influence,

@@ -8,7 +8,6 @@ remedy.
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -22,14 +21,23 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from derive.language.distributions import NONE, distribution_of
-from derive.language.errors import MATH, Place, QuestionError, is_internal, shortened_text
-from derive.notation.definition import snake_case
+from derive.language.errors import Place, QuestionError, is_internal
 from derive.notation.forward import Forward
+from derive.notation.gallery import (
+    IN_GALLERY,
+    files_that_define,
+    gallery_names,
+    math_files,
+    no_file,
+    path_in,
+    unknown_forward,
+)
+from derive.notation.python_file import checked_python
 from derive.source.class_source import assigned_around, read_already
-from derive.source.python_errors import is_ours, not_defined, remedy_of, syntax_remedy
+from derive.source.python_errors import is_ours, not_defined, remedy_of
 from derive.source.unknown_names import unknown_name
 
-SIMILAR = 0.5  # of a forward's name: people leave out whole words
+MOST_NAMED = 3  # forwards of a file in a message
 HASH = 12  # characters of a hash: enough that no two files meet
 
 OUR_MODULES = "gradform_file_"
@@ -68,36 +76,28 @@ def as_forward(asked: type[Forward] | str | Path) -> type[Forward]:
 def forwards_from(name: str | Path) -> list[type[Forward]]:
     """All forwards that ``name`` means: one for a forward's name, all of a file's for a file."""
     name = str(name)
-    path, _, wanted = name.partition(".py:")
-    if wanted or name.endswith(".py") or "/" in name or Path(name).is_file():
-        path = Path(f"{path}.py" if wanted else name)
+    path = path_in(name)
+    if path is not None:
         found = load(path)
+        wanted = name.partition(".py:")[2]
         if wanted:
-            found = [f for f in found if _is(f, wanted)] or _unknown(wanted, found, f"in {path}")
+            there = f"{path} has {', '.join(f.__name__ for f in found[:MOST_NAMED])}"
+            there += ", ..." * (len(found) > MOST_NAMED)
+            matching = [f for f in found if _is(f, wanted)]
+            names = [name for f in found for name in (f.__name__, f.definition.snake)]
+            if not matching:
+                raise unknown_forward(wanted, names, f"in {path}", there)
+            return matching
         return found
-    matching = [f for path in _files_that_define(name) for f in _known(path) if _is(f, name)]
-    return matching or _unknown(name, list_forwards(), "among the forwards of derive/math")
+    matching = [f for path in files_that_define(name) for f in _known(path) if _is(f, name)]
+    if not matching:
+        raise unknown_forward(name, gallery_names(), "in the gallery", IN_GALLERY)
+    return matching
 
 
 def list_forwards() -> list[type[Forward]]:
     """Every forward of ``derive/math``, by file and line."""
-    return [forward for path in _math_files() for forward in _known(path)]
-
-
-def _math_files() -> list[Path]:
-    return [path for path in sorted(MATH.glob("*.py")) if path.stem != "__init__"]
-
-
-def _files_that_define(name: str) -> list[Path]:
-    """The files of ``derive/math`` with a class of that name: the others need not be run."""
-    return [
-        path
-        for path in _math_files()
-        if any(
-            isinstance(node, ast.ClassDef) and name in (node.name, snake_case(node.name))
-            for node in _checked_python(path)[0].body
-        )
-    ]
+    return [forward for path in math_files() for forward in _known(path)]
 
 
 def _is(forward: type[Forward], name: str) -> bool:
@@ -139,7 +139,7 @@ def load(path: Path) -> list[type[Forward]]:
     ]
     found = sorted(dict.fromkeys(found), key=lambda forward: forward.definition.place.line)
     if not found:
-        remedy = not_defined(_checked_python(path)[0], path)
+        remedy = not_defined(checked_python(path)[0], path)
         raise QuestionError(f"{path} holds no forward", remedy)
     return found
 
@@ -150,47 +150,9 @@ def run_file(path: Path, remedies: Mapping[str, str] | None = None) -> ModuleTyp
 
     Raises `QuestionError`, with file and line, where it cannot be read or run.
     """
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        wanted = "that holds a forward" if remedies is None else "that defines it"
-        raise QuestionError(f"{path} {what}", f"name a Python file {wanted}")
-    return _run(path, *_checked_python(path), remedies)
-
-
-def _unknown(name: str, known, where: str):
-    names = [f.definition.snake for f in known] + [f.__name__ for f in known]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=SIMILAR)
-    remedy = f"did you mean {close[0]}? " if close else ""
-    raise QuestionError(
-        f"no forward is called {name!r} {where}",
-        f"{remedy}There are: {', '.join(f.definition.snake for f in known)}. "
-        "A file of your own is named by its path",
-    )
-
-
-def _checked_python(path: Path) -> tuple[ast.Module, CodeType]:
-    """The syntax tree of a file that is Python, and what it is compiled to."""
-    place = Place(str(path), 0)
-    not_text = QuestionError("this is not a text file", "name a Python file (.py, UTF-8)", place)
-    try:
-        content = path.read_bytes()
-        if b"\0" in content:
-            raise not_text
-        tree = ast.parse(content, str(path))
-        return tree, compile(tree, str(path.resolve()), "exec", dont_inherit=True)
-    except SyntaxError as error:
-        if "utf-8" in str(error):
-            raise not_text from None
-        place = Place(str(path), error.lineno or 0)
-        line = f"{shortened_text(error.text.strip())}: " if error.text else ""
-        problem = f"{line}this is not Python: {error.msg}"
-        raise QuestionError(problem, syntax_remedy(error), place) from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise QuestionError(f"this is not Python: {error}", "name a Python file", place) from None
-    except OSError as error:
-        raise QuestionError(
-            f"cannot be read: {error.strerror}", "check its permissions", place
-        ) from None
+    if not os.path.isfile(path):
+        raise no_file(path, "that holds a forward" if remedies is None else "that defines it")
+    return _run(path, *checked_python(path), remedies)
 
 
 class _FreshLoader(SourceFileLoader):
@@ -282,4 +244,4 @@ def _unknown_in_file(path: Path, error: NameError) -> QuestionError:
     """An unknown name outside of a class body, or in a function that one calls."""
     place = _line_in(path, error)
     name = error.name or (re.findall(r"'(\w+)'", str(error)) or ["?"])[0]
-    return unknown_name(name, place, assigned_around(_checked_python(path)[0], place.line))
+    return unknown_name(name, place, assigned_around(checked_python(path)[0], place.line))

@@ -15,6 +15,8 @@ from derive.running.starting import flushed
 from derive.running.writing import replaced
 
 DONE, WRONG, NOT_UNDERSTOOD, INTERRUPTED = 0, 1, 2, 130  # exit statuses
+NAME = "NAME or FILE"
+ABOUT_NAME = "a forward of the gallery, a file of your own, or file.py:Class for one of several"
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -74,12 +76,24 @@ def say(message: str) -> None:
         sys.stderr.write(f"{message}\n")
 
 
+def add_name(parser: argparse.ArgumentParser) -> None:
+    """Of every command on one forward."""
+    parser.add_argument("name", metavar=NAME, help=ABOUT_NAME)
+
+
+def add_names(parser: argparse.ArgumentParser) -> None:
+    """Of every command on several, or on all of the gallery."""
+    parser.add_argument(
+        "names", nargs="*", metavar=NAME, help=f"{ABOUT_NAME}; without any, the whole gallery"
+    )
+
+
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Of every command that writes files."""
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files too that gradform did not write, and those that it reads",
+        help="also replace files that gradform did not write, and those that it reads",
     )
 
 

@@ -1,0 +1,115 @@
+"""The facts of a derivation, by which two of them are compared.
+
+In: a forward, and the module that was derived of it. Out: a `Derivation`, which is plain data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sympy import Expr, count_ops
+
+from codegen.commands.comparison import FORWARD, TAKES, Derivation, Fact
+from codegen.quality import Collectives, Emitted, Moves, Quality, Traffic
+from derive.formulas.text import formula
+from derive.language.errors import QuestionError
+from derive.language.symbols import Tensor
+from derive.notation.definition import Definition, Statement
+from derive.notation.forward import Forward
+from derive.notation.layout import layouts_of, shape
+
+LARGEST_INLINED = 2000  # operations of one expression; what is larger keeps its name
+
+
+def derivation_facts(forward: type[Forward], emitted: Emitted) -> Derivation:
+    """What `Emitted` says of ``forward``, in its default reduction and in the others."""
+    facts = [*_of_definition(forward.definition)]
+    for quality in (emitted.quality, *emitted.others):
+        word = f"{quality.reduction}: " if quality.reduction else ""
+        facts += [replace(f, about=f"{word}{f.about}") for f in _of_quality(quality)]
+    return Derivation(emitted.quality.name, tuple(facts))
+
+
+def _of_definition(definition: Definition) -> Iterator[Fact]:
+    layouts, optional = layouts_of(definition), dict(definition.optional)
+    takes = [
+        f"{t} {shape(layouts[t.name])}" + (f" = {optional[t.name]:g}" if t.name in optional else "")
+        for t in definition.arguments
+    ]
+    takes += [name for name, _ in definition.size_arguments]
+    takes += [f"{t} = {default}" for t, default in definition.scalars]
+    takes += [f"{each.label} ignored where {each.default}" for each in definition.ignoring]
+    takes += [f"reduction {word}" for word, _ in definition.reductions]
+    yield Fact(TAKES, tuple(takes))
+    if definition.demands:
+        demands = (f"{d.expression} {d.domain}" for d in definition.demands)
+        yield Fact("refuses other values than", tuple(demands))
+    yield Fact(
+        FORWARD,
+        tuple(f"{s.tensor} = {formula(s.expression)}" for s in definition.statements),
+        _function(definition),
+    )
+
+
+def _function(definition: Definition) -> str:
+    """A hash of the output as an expression in the arguments, for each reduction: the same
+    whatever names the user gave to parts of it.
+    """
+    before, reductions = definition.statements[:-1], definition.reductions
+    last = reductions or (("", definition.statements[-1]),)
+    try:
+        found = [f"{word} {'; '.join(_inlined([*before, s]))}" for word, s in last]
+    except QuestionError:  # an expression that cannot stand in another one
+        return ""
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def _inlined(statements: Iterable[Statement]) -> list[str]:
+    """The last statement with the others in it; before it those that are too large for that."""
+    known: dict[Tensor, Expr] = {}
+    large, whole = [], None
+    for statement in statements:
+        whole = statement.expression.xreplace(known)
+        if count_ops(whole) > LARGEST_INLINED:
+            large.append(f"{statement.tensor} = {whole}")
+        else:
+            known[statement.tensor] = whole
+    return [*large, str(whole)]
+
+
+def _of_quality(quality: Quality) -> Iterator[Fact]:
+    for line in quality.closed_form:
+        yield Fact(line.partition(" = ")[0], (line,))
+    yield Fact("saved for backward", quality.saved)
+    yield from _moved("forward", quality.forward)
+    yield from _moved("backward", quality.backward)
+    yield Fact("backward, reductions", quality.reductions)
+    yield Fact("backward, operations in its formulas", (str(quality.operations),))
+    yield Fact("may be infinite, NaN or far off", quality.unsafe)
+    yield Fact("proved", (quality.proved,), in_names=False)
+    yield Fact(
+        "second order", (f"{len(quality.second)} lines", quality.second_proved), in_names=False
+    )
+    for split in quality.split:
+        yield Fact(f"split over ranks along {split.axis}", tuple(_told(split)), in_names=False)
+
+
+def _moved(what: str, traffic: Traffic) -> Iterator[Fact]:
+    lines = [f"at least {_shown(traffic.kernel)}", f"{_shown(traffic.lines)} in torch"]
+    lines += [f"{_shown(loops)} in a kernel" for loops in traffic.loops]
+    yield Fact(f"{what}, tensors of full size", tuple(lines), in_names=False)
+    yield Fact(f"{what}, larger than full size", traffic.larger)
+
+
+def _shown(moves: Moves) -> str:
+    return f"{moves.reads} read and {moves.writes} written"
+
+
+def _told(split: Collectives) -> Iterator[str]:
+    if split.refused:
+        yield split.refused
+        return
+    yield f"forward: {'; '.join(split.forward) or 'nothing'}"
+    yield f"backward: {'; '.join(split.backward) or 'nothing'}"

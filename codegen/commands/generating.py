@@ -1,0 +1,204 @@
+"""What ``gradform NAME`` and ``gradform report`` do: all of a run is written, or nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from codegen.cache import Cache, cache_folder
+from codegen.commands.generate import TORCH
+from codegen.driver import file_of
+from codegen.emitting import emit_all
+from codegen.progress import in_a_bar, in_lines
+from codegen.quality import Emitted
+from codegen.ranks import OfRanks, file_of_ranks, generate_of_ranks, present
+from codegen.report import FILE, report
+from codegen.sharding import CHUNK, SHARD
+from codegen.tables import table, table_of_ranks
+from codegen.targets import kernels
+from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
+from derive.commands.order import order_of
+from derive.commands.reduction import refuse_reduction
+from derive.language.errors import QuestionError
+from derive.notation.forward import Forward, reduced_forward
+from derive.notation.library import files_read, forwards_from, list_forwards
+from derive.orders import SECOND, THIRD
+from derive.running.command import DONE, WRONG, say
+from derive.running.limits import seconds_of
+from derive.running.writing import current, refuse
+
+PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broken
+
+# Forwards, and the module of each.
+Derived = tuple[list[type[Forward]], list[Emitted]]
+
+
+def generate(options: argparse.Namespace) -> int:
+    """Derive, prove and write the modules that are asked for, and show the table."""
+    if options.shard or options.chunk:
+        return _in_parts(options, order_of(options, THIRD))
+    refuse_reduction(options)
+    if options.standalone and options.target in kernels:
+        raise QuestionError("kernels stand beside _runtime.py", "leave --standalone out")
+    derived = derive_modules(options, not options.check)
+    return _ended(options, texts_of(options, derived), derived[1], table(derived[1]))
+
+
+def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
+    """What is asked for, ready to be written. What may not be written is refused at once, where
+    the caller ``writes``.
+    """
+    order, limit = order_of(options, THIRD), seconds_of(options.limit)
+    cache, forwards = _cache(options, order, options.target), _forwards(options)
+    if writes:
+        _refuse([options.out / file_of(forward) for forward in forwards], options)
+    return forwards, _emitted(forwards, cache, limit)
+
+
+def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
+    """The files that are written, with those that stand there and are made of the same forwards."""
+    (forwards, results), out, limit = derived, options.out, seconds_of(options.limit)
+    texts = {out / result.file: result.text for result in results}
+    for forward in forwards:
+        for reduced, way, axes in present(out, forward):
+            again = generate_of_ranks(reduced, axes, limit=limit, way=way)
+            texts[out / again.file] = again.text
+    texts = with_runtime(texts, options.standalone)
+    if options.target in kernels:
+        texts |= kernel_files(out, results, kernels[options.target])
+    return texts
+
+
+def _cache(options: argparse.Namespace, order: int = SECOND, target: str = TORCH) -> Cache:
+    cache = Cache(None if options.no_cache else cache_folder(), order, target)
+    if cache.distrusted:
+        say(cache.distrusted)
+    return cache
+
+
+def _in_parts(options: argparse.Namespace, order: int) -> int:
+    """Write the modules for the ranks of groups, or those that compute in chunks."""
+    way, axes = (SHARD, options.shard) if options.shard else (CHUNK, options.chunk)
+    if options.shard and options.chunk:
+        raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
+    if not options.names:
+        raise QuestionError("which forward is split?", f"name it before --{way}")
+    if options.target != TORCH or order != SECOND or options.standalone:
+        raise QuestionError(
+            f"--{way} writes torch code of the first order alone, beside _runtime.py",
+            "leave --target, --order and --standalone out",
+        )
+    forwards, limit = _forwards(options), seconds_of(options.limit)
+    forwards = [reduced_forward(forward, options.reduction) for forward in forwards]
+    if not options.check:
+        _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
+    found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
+    texts = with_runtime({options.out / each.file: each.text for each in found})
+    return _ended(options, texts, found, table_of_ranks(found))
+
+
+def _ended(
+    options: argparse.Namespace,
+    texts: dict[Path, str],
+    found: Sequence[Emitted | OfRanks],
+    shown: Table,
+) -> int:
+    """Write the modules, or say which are out of date; either way show the table."""
+    if options.check:
+        _console().print(shown)
+        return _said(outdated(texts))
+    write_modules(texts, files_read(), options.force)
+    _console().print(shown)
+    files = ", ".join(each.file for each in found)
+    _console().print(f"written to {options.out}: {files}", soft_wrap=True)
+    if not (options.standalone or (options.out / "__init__.py").exists()):
+        say(
+            f"note: {options.out} has no __init__.py, and its modules import _runtime from their "
+            "own package: import them from the folder above, or write them with --standalone"
+        )
+    return DONE
+
+
+def write_report(options: argparse.Namespace) -> int:
+    """Write the table of quality, or say that it is out of date."""
+    path, limit = options.out / FILE, seconds_of(options.limit)
+    forwards = _forwards(options)
+    if not options.check:
+        _refuse([path], options)
+    results = _emitted(forwards, _cache(options), limit)
+    text = report(results, current(path))
+    if options.check:
+        return _said(outdated({path: text}))
+    write_modules({path: text}, files_read(), options.force)
+    _console().print(f"written to {path}", soft_wrap=True)
+    return DONE
+
+
+def _refuse(paths: Sequence[Path], options: argparse.Namespace) -> None:
+    """What would be refused after the derivation is refused before it."""
+    refuse(paths, REMEDY, files_read(), options.force)
+
+
+def _said(outdated: Sequence[Path]) -> int:
+    if outdated:
+        names = ", ".join(map(str, outdated))
+        _console(stderr=True).print(
+            f"out of date: {names}; run the same command without --check", style="bold red"
+        )
+    return WRONG if outdated else DONE
+
+
+def _forwards(options: argparse.Namespace) -> list[type[Forward]]:
+    """Those that are meant, each once; all of ``derive/math`` without a name."""
+    names, out = options.names, options.out
+    if os.path.lexists(out) and not out.is_dir():
+        raise QuestionError(f"{out} is not a folder", REMEDY)
+    forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
+    forwards = list({(f.definition.place.file, f.__name__): f for f in forwards}.values())
+    _refuse_same_file(forwards)
+    return forwards
+
+
+def _refuse_same_file(forwards) -> None:
+    seen = {}
+    for forward in forwards:
+        other = seen.setdefault(forward.definition.snake, forward)
+        if other is not forward:
+            raise QuestionError(
+                f"{other.__name__} and {forward.__name__} would be written to the same file, "
+                f"{forward.definition.snake}.py",
+                "rename one of the two classes",
+                forward.definition.place,
+            )
+
+
+def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | None) -> list[Emitted]:
+    """All of them, with a bar, or a line from time to time; what the limit left undone is said."""
+    console = _console(stderr=True)
+    tell = in_a_bar if console.is_terminal else in_lines
+    with tell(len(forwards), console) as (working, finished):
+        results = emit_all(forwards, cache, working, finished, limit=limit)
+    for result in results:
+        if result.cut_short:
+            say(f"note: {result.cut_short}")
+    return results
+
+
+def _console(stderr: bool = False) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    terminal = stream is not None and stream.isatty()
+    return _Console(
+        stderr=stderr, width=None if terminal else PLAIN_WIDTH, highlight=False, markup=False
+    )
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Whoever reads has read enough: for `guarded` to settle, not the end of the program."""
+        raise BrokenPipeError

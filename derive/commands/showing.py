@@ -1,0 +1,162 @@
+"""What ``show`` and ``site`` do: a derivation in the terminal, as a document, or as a page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Collection
+
+from rich.console import Console
+from rich.progress import track
+
+from derive.commands.order import order_of
+from derive.commands.reduction import asked_forward
+from derive.derivation import derive
+from derive.language.errors import QuestionError, UndecidedError
+from derive.language.nearest import did_you_mean
+from derive.notation.forward import Forward
+from derive.notation.library import files_read, forwards_from, list_forwards
+from derive.orders import FIRST, THIRD
+from derive.orders.second import second_order
+from derive.orders.sections import document_of_second, document_of_third
+from derive.orders.third import third_order
+from derive.presentation.document import Document, Lines
+from derive.presentation.formats import FORMATS
+from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
+from derive.presentation.terminal import rendered
+from derive.proving.proved import Proved
+from derive.running.command import DONE, WRONG, say
+from derive.running.limits import Doing, Stage, limited, seconds_of
+from derive.running.progress import told
+from derive.running.writing import MARK, refuse, write_all
+
+PLAIN_WIDTH = 160  # columns, where the output is no terminal
+MOST_ENTRIES = 6  # of an axis that is written out: a person compares no more
+FILE_REMEDY = "choose another file with --output"
+
+# What the code of a forward is, where that is known.
+LinesOf = Callable[[type[Forward], Proved], Lines | None]
+
+
+def site(options: argparse.Namespace) -> int:
+    """Write the pages of the forwards that are meant."""
+    from derive.commands.site import write_site  # with Jinja, which nothing else needs
+
+    names, folder = options.names, options.output
+    if folder.exists() and not folder.is_dir():
+        raise QuestionError(f"{folder} is not a folder", "choose another one with --output")
+    forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
+    console = Console(stderr=True)
+
+    def progress(forwards):
+        return track(forwards, "pages", console=console, disable=not console.is_terminal)
+
+    files = write_site(folder, forwards, progress, options.force, options.playground)
+    sys.stdout.write(f"written to {folder}: {', '.join(file.name for file in files)}\n")
+    return DONE
+
+
+def show(options: argparse.Namespace, lines_of: LinesOf) -> int:
+    """Print or write the derivation that is asked for."""
+    if not 1 <= options.small_batch <= MOST_ENTRIES:
+        raise QuestionError(
+            f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
+            "leave it out for 3",
+        )
+    seconds_of(options.limit)
+    if order_of(options, THIRD) == THIRD and options.of is not None:
+        raise QuestionError(
+            f"--of {options.of}: a third order is shown as a whole",
+            "leave it out, or take --order 2",
+        )
+    forward = asked_forward(options)
+    if options.output is not None:
+        refuse([options.output], FILE_REMEDY, files_read(), options.force)
+    document, code = _found(forward, options, lines_of)
+    text = None if options.format == "text" else FORMATS[options.format](document)
+    if options.output is not None:
+        plain = text if text is not None else f"{MARK}\n\n{_plain(document)}"
+        write_all({options.output: plain}, FILE_REMEDY, files_read(), options.force)
+    elif text is not None:
+        _in_utf8()  # which is what a document says of itself
+        sys.stdout.write(text)
+    elif sys.stdout.isatty():
+        Console(highlight=False, markup=False, emoji=False).print(rendered(document))
+    else:
+        sys.stdout.write(_plain(document))
+    if code is not None and code.refused:
+        say(f"unproved: {code.refused}")
+        return WRONG
+    return DONE
+
+
+def _found(
+    forward: type[Forward], options: argparse.Namespace, lines_of: LinesOf
+) -> tuple[Document, Lines | None]:
+    """The derivation as a document, and the lines of code in it."""
+    limit, titles = seconds_of(options.limit), (FORWARD, CHAIN) if options.chain else TITLES
+    name = forward.definition.snake
+    with told() as tell:
+        doing = Doing(lambda what: tell(f"{name}: {what}"))
+        proved = derive(forward, doing, limit)
+        _check_input(proved, options.of)
+        if proved.cut_short:
+            say(f"note: {proved.cut_short}")
+        again = _again(proved, options, doing, limit, titles)
+        with limited(limit), Stage():
+            if again is not None:
+                return again(), None
+            doing("comparing the code with autograd")
+            code = lines_of(forward, proved) if CODE in titles else None
+            doing("looking for what else there is to show")
+            return document_of(proved, options.of, code, options.small_batch, titles), code
+    raise UndecidedError(
+        f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the limit of "
+        f"time was over before they were shown\n    being done: {doing}\n    give a longer limit"
+    )
+
+
+def _again(
+    proved: Proved,
+    options: argparse.Namespace,
+    doing: Doing,
+    limit: float | None,
+    titles: Collection[str],
+) -> Callable[[], Document] | None:
+    """The document of a higher order, once it is asked for; None of the first."""
+    order = order_of(options, THIRD)
+    if order == FIRST:
+        return None
+    second = second_order(proved, doing, limit)
+    programs = [second.second, second.pullback]
+    third = third_order(second, doing, limit) if order == THIRD else None
+    programs += [again.program for again in third.programs] if third is not None else []
+    for program in programs:
+        if program.proved.cut_short:
+            say(f"note: {program.proved.cut_short}")
+    if third is not None:
+        return lambda: document_of_third(third, options.small_batch, titles)
+    return lambda: document_of_second(second, options.of, options.small_batch, titles)
+
+
+def _in_utf8() -> None:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+
+
+def _check_input(proved: Proved, of: str | None) -> None:
+    names = [t.name for t in proved.definition.differentiable]
+    if of is not None and of not in names:
+        raise QuestionError(
+            f"{of} is no differentiable input of {proved.definition.name}",
+            did_you_mean(of, names, f"--of takes one of {', '.join(names)}"),
+        )
+
+
+def _plain(document: Document) -> str:
+    """Without colours, and without spaces at the ends of lines."""
+    plain = {"highlight": False, "markup": False, "emoji": False, "color_system": None}
+    console = Console(width=PLAIN_WIDTH, **plain)
+    with console.capture() as captured:
+        console.print(rendered(document))
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())

@@ -1,0 +1,32 @@
+"""What somebody may have meant who mistyped a name: one suggestion, not a list of all names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+SIMILAR = 0.6  # of a name: people leave out a word
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one of ``known`` that is most like ``word``, however it is capitalised and its words are
+    joined; of equals the one that begins like it, or the first. None where none is similar.
+    """
+    plain = _plain(word)
+    matcher = SequenceMatcher(b=plain)
+    found: list[tuple[float, bool, str]] = []
+    for name in known:
+        matcher.set_seq1(_plain(name))
+        found.append((matcher.ratio(), _plain(name)[:1] == plain[:1], name))
+    score, _, name = max(found, key=lambda each: each[:2], default=(0, False, None))
+    return name if score >= SIMILAR else None
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """A remedy: the nearest name, if there is one; then where all of them can be read."""
+    near = nearest(word, known)
+    return f"did you mean {near}? {otherwise}" if near else otherwise
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter not in "-_ ")

@@ -1,0 +1,81 @@
+"""The parser of a command's arguments: a mistake is one message on standard error, with what to
+type instead, and exit status 2, as every other mistake is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+from derive.language.errors import said
+from derive.language.nearest import did_you_mean
+from derive.running.command import NOT_UNDERSTOOD, say
+
+STATUS = "0 done; 1 unproved or out of date; 2 the command was not understood; 130 Ctrl-C"
+
+
+class Parser(argparse.ArgumentParser):
+    """Of the command ``program``. ``examples`` are whole lines, each with a line end."""
+
+    def __init__(self, program: str, about: str, examples: str = "", status: str = STATUS):
+        shown = f"examples:\n{examples}" if examples else ""
+        super().__init__(
+            prog=program,
+            description=about,
+            epilog=f"{shown}exit status: {status}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def parse_args(self, args=None, namespace=None):
+        return self._all_known(*self.parse_known_args(args, namespace))
+
+    def parse_intermixed_args(self, args=None, namespace=None):
+        return self._all_known(*self.parse_known_intermixed_args(args, namespace))
+
+    def error(self, message: str) -> NoReturn:
+        self._refuse(message[0].lower() + message[1:], self._remedy)
+
+    @property
+    def options(self) -> list[str]:
+        """The options that it knows, with their dashes."""
+        return [word for action in self._actions for word in action.option_strings]
+
+    @property
+    def _remedy(self) -> str:
+        return f"{self.prog} --help says what it takes"
+
+    def _all_known(self, found: argparse.Namespace, left: Sequence[str]) -> argparse.Namespace:
+        if not left:
+            return found
+        word = next((each for each in left if each.startswith("-")), left[0])
+        if not word.startswith("-"):
+            self._refuse(f"{word} is one word too many for {self.prog}", self._remedy)
+        option = word.partition("=")[0]
+        remedy = did_you_mean(option, self.options, self._remedy)
+        self._refuse(f"{self.prog} has no option {option}", remedy)
+
+    def _refuse(self, problem: str, remedy: str) -> NoReturn:
+        say(f"error: {said(problem, remedy)}")
+        self.exit(NOT_UNDERSTOOD)
+
+
+class OneOf:
+    """The ``type`` of an argument that is one of a few words."""
+
+    def __init__(self, words: Iterable[str]):
+        self.words = tuple(words)
+
+    def __call__(self, word: str) -> str:
+        if word in self.words:
+            return word
+        *others, last = self.words
+        known = f"it is {', '.join(others)} or {last}"
+        raise argparse.ArgumentTypeError(
+            f"there is no {word!r}; {did_you_mean(word, self.words, known)}"
+        )
+
+
+# What every command is made of: its parser, and what runs it with the words behind its name.
+Parsing = Callable[[str], Parser]
+Command = Callable[[Sequence[str], str], int]
