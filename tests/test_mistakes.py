@@ -424,10 +424,10 @@ def test_a_class_that_is_no_forward_is_told_how_it_begins(head, tmp_path):
 
 
 IMPORTED = {
-    "from derive import Forwrad": "write from derive import Forward",
-    "from derive import input": "write from derive import Input",
+    "from gradform import Forwrad": "write from gradform import Forward",
+    "from gradform import input": "write from gradform import Input",
     "from derive import exp": "write from sympy import exp",
-    "from sympy import Axis": "write from derive import Axis",
+    "from sympy import Axis": "write from gradform import Axis",
     "from derive.math import Softmax": "write from derive.math.softmax import Softmax",
     "import derived": "did you mean derive?",
     "N, C = Axis('N', 'C')": 'write N, C = Axis("N"), Axis("C")',

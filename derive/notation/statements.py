@@ -60,7 +60,7 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
         kind = type(foreign[0]).__name__
         raise NotationError(
             f"{kind} is SymPy's here, and not part of the notation",
-            f"import {kind} from derive" if kind == "Sum" else "write it with Sum and functions",
+            f"import {kind} from gradform" if kind == "Sum" else "write it with Sum and functions",
         )
     _check_derivatives(e)
     for choice in e.atoms(Piecewise):
@@ -230,7 +230,7 @@ def _choice(extreme) -> Expr:
         code = f"Max({of}, {sizes[0]})" if kind == "Max" else f"-Max({-of}, {sizes[0]})"
         raise NotationError(
             f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
-            f"along an axis write {code}, with Max from derive, imported after SymPy",
+            f"along an axis write {code}, with Max from gradform, imported after SymPy",
         )
     compare = Ge if isinstance(extreme, PointwiseMax) else Le
     chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))

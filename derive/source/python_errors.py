@@ -45,7 +45,7 @@ def remedy_of(error: BaseException, module: ModuleType, place: Place) -> str:
     """What to do about an error that the line at ``place`` of a file raised."""
     text = str(error)
     if getattr(module, "Sum", None) is sympy.Sum and isinstance(error, (TypeError, ValueError)):
-        return "Sum is SymPy's here: import Sum from derive, after SymPy"
+        return "Sum is SymPy's here: import Sum from gradform, after SymPy"
     if isinstance(error, ImportError) and (found := _imported(error)):
         return found
     called = re.match(r"(\w+): \w+ must be a tensor, got Tensor", text)
@@ -69,7 +69,7 @@ def _imported(error: ImportError) -> str:
         line = in_the_gallery(wanted).partition("with: ")[2]
         return f"write {line}" if line else ""
     if wanted in (*NODES, *DECLARATIONS):
-        return f"write from derive import {wanted}"
+        return f"write from gradform import {wanted}"
     there = [n for n in dir(importlib.import_module(module)) if not n.startswith("_")]
     same = next((n for n in there if n.lower() == wanted.lower()), None)
     if meant := same or closest(wanted, there):

@@ -159,7 +159,7 @@ def _refuse(function: object, node: ast.Call, reader: Reader) -> None:
     if package_of(function) == "sympy" and name in NODES:
         raise NotationError(
             f"{name} is SymPy's here, and not part of the notation",
-            f"import {name} from derive, after SymPy",
+            f"import {name} from gradform, after SymPy",
         )
     _check_parts(node, reader)
     remedy = instead(node, function, reader) or HAS
