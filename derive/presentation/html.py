@@ -7,8 +7,10 @@ the page through the templates alone, which escape them; the MathML is escaped b
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -39,6 +41,15 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
+
+
+@cache
+def _font(name: str) -> str:
+    """A font of the folder ``fonts``, as it stands in a stylesheet."""
+    return b64encode((Path(__file__).parent / "fonts" / f"{name}.woff2").read_bytes()).decode()
+
+
+TEMPLATES.globals["font"] = _font
 
 
 # Control characters, and halves of characters, which UTF-8 does not know.
