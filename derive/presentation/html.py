@@ -10,7 +10,6 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -43,14 +42,11 @@ TEMPLATES = Environment(
 )
 
 
-@cache
-def _font(name: str) -> str:
-    """A font of the folder ``fonts``, as it stands in a stylesheet."""
-    return b64encode((Path(__file__).parent / "fonts" / f"{name}.woff2").read_bytes()).decode()
-
-
-TEMPLATES.globals["font"] = _font
-
+# As they stand in a stylesheet; the playground has a stylesheet of its own, and none of the files.
+TEMPLATES.globals["fonts"] = {
+    file.stem: b64encode(file.read_bytes()).decode()
+    for file in (Path(__file__).parent / "fonts").glob("*.woff2")
+}
 
 # Control characters, and halves of characters, which UTF-8 does not know.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
