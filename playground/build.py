@@ -76,7 +76,7 @@ def build(work: Path) -> Path:
     bundled = _bundle(out)
     for name, known_as in PYODIDE.items():
         shutil.copy(MODULES / "pyodide" / name, out / known_as)
-    _pages(library, out)
+    _pages(out)
     (out / "licences.txt").write_text(_licences(wheels, bundled), encoding="utf-8")
     _service_worker(out)
     return out
@@ -129,10 +129,10 @@ def _bundle(out: Path) -> list[str]:
     return sorted({"/".join(p[: 2 if p[0].startswith("@") else 1]) for p in inside} | {"pyodide"})
 
 
-def _pages(library: Path, out: Path) -> None:
+def _pages(out: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-c", TELLING],
-        env={**os.environ, "PYTHONPATH": str(library)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=out,
         check=True,
         capture_output=True,

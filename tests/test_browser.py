@@ -79,6 +79,34 @@ def test_every_formula_has_a_size(browser, pages, name):
     assert tab.value(FLAT_FORMULAS) == 0
 
 
+LOADED = "[...document.fonts].filter(f => f.status == 'loaded').map(f => f.family).sort()"
+# The bracket around a fraction, and one around a letter; a sign of a sum above and below the line.
+BRACKETS = """
+    [...document.querySelectorAll('math mrow')]
+        .filter(row => row.firstElementChild?.textContent == '(')
+        .map(row => [row.firstElementChild.getBoundingClientRect().height,
+            parseFloat(getComputedStyle(row).fontSize), !!row.querySelector('mfrac')])
+"""
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "index", "notebook", "lessons/softmax_twice"])
+def test_the_fonts_of_formulas_are_loaded(browser, pages, name):
+    tab = Tab(browser, pages[name], 1400)
+    tab.call("Runtime.evaluate", expression="document.fonts.ready", awaitPromise=True)
+    assert tab.value(LOADED) == ["Gradform Math", "Gradform Names"]
+
+
+def test_brackets_grow_with_what_is_in_them(browser, pages):
+    tab = Tab(browser, pages["batch_norm"], 1400)
+    tab.value(OPEN_ALL)
+    tab.call("Runtime.evaluate", expression="document.fonts.ready", awaitPromise=True)
+    tall, flat = [], []
+    for height, size, fraction in tab.value(BRACKETS):
+        (tall if fraction else flat).append(height / size)
+    assert tall and flat
+    assert min(tall) > max(flat)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_step_opens_on_a_click(browser, pages, width):
     tab = Tab(browser, pages["batch_norm"], width)

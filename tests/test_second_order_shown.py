@@ -22,7 +22,7 @@ from derive.presentation.terminal import words_of
 
 NAMES = ("softmax", "batch_norm", "softmax_nll")
 TANGENT = "y*(v - (v*y).sum(-1, keepdim=True))"
-CHAIN, CLOSED = "the chain", "to the closed form"
+RESULT, CHAIN, CLOSED = "the closed form", "the chain", "to the closed form"
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -92,7 +92,7 @@ def test_the_lines_are_those_of_a_textbook(capsys):
 
 
 def test_the_sections_are_those_of_both_programs(document):
-    steps = ["the forward", CHAIN, CLOSED, "the small batch"]
+    steps = [RESULT, "the forward", CHAIN, CLOSED, "the small batch"]
     assert [s.title for s in document.sections] == [
         SECOND,
         *(f"{program}: {step}" for program in (BACKWARD, PULLBACK) for step in steps),
@@ -142,7 +142,7 @@ def test_every_line_of_every_step_has_the_same_value(document, second, program):
         elif line.left != "+":
             break  # the paths, which say it again
         target.expression += line.right
-    closed = [Value(li.left, li.right) for li in lines(document, f"{program}: {CLOSED}")]
+    closed = [Value(li.left, li.right) for li in lines(document, f"{program}: {RESULT}")]
     known = [*form.relations.parts, *form.definition.statements, *chain.values()]
     sizes = dict(zip(form.definition.axes, (3, 2), strict=True))
     indexed = {t.name: form.definition.axes[-1] for t in form.definition.labels}
@@ -163,7 +163,7 @@ def test_every_line_of_every_step_has_the_same_value(document, second, program):
 def test_the_last_line_of_the_steps_is_the_line_that_is_computed(document):
     for program in (BACKWARD, PULLBACK):
         computed = {}
-        for line in lines(document, f"{program}: {CLOSED}"):
+        for line in lines(document, f"{program}: {RESULT}"):
             computed.setdefault(line.left, line.right)  # below it may stand as it is published
         shown = blocks(document, Derivation, f"{program}: {CLOSED}")
         reached = {b.start.left: b.reached for b in shown if isinstance(b.start.left, Tensor)}

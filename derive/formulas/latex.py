@@ -27,7 +27,13 @@ from derive.formulas.text import (
 from derive.language.nodes import ArrayNode, Reduction
 from derive.language.symbols import Axis, Tensor
 
-SIGNS = {"Sum": r"\sum", "Max": r"\max", "Peak": r"\max", "ArgMax": r"\arg\max"}
+SIGNS = {
+    "Sum": r"\sum",
+    "Max": r"\max",
+    "Peak": r"\max",
+    "SubtractedPeak": r"\max",
+    "ArgMax": r"\arg\max",
+}
 
 OPERATORS = frozenset({"exp", *accepted_latex_functions})
 WORD = r"\\mathrm\{\w[\w\\][^{}]*\}"

@@ -14,7 +14,7 @@ from derive.language.symbols import Tensor
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-SIGNS = {"Sum": "Σ", "Max": "max", "Peak": "max", "ArgMax": "argmax"}
+SIGNS = {"Sum": "Σ", "Max": "max", "Peak": "max", "SubtractedPeak": "max", "ArgMax": "argmax"}
 
 
 def unicode_formula(e: Expr) -> str:

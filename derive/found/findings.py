@@ -153,10 +153,14 @@ def _follows(statement: Statement, adjoint: Adjoint, unmoved, chain: Chain) -> b
     return name not in moving and all(name in unmoved.get(other, ()) for other in moving)
 
 
-def _total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> bool:
-    """Whether a gradient is found to sum to zero along ``axis``."""
+def _total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> tuple[Step, ...]:
+    """The steps by which a gradient is found to sum to zero along ``axis``, if it is."""
+    whole = Sum.over(adjoint.tensor, [axis])
     total, rules = Sum.over(form.closed[adjoint.name], [axis]), (elimination, *identities)
-    return normal_form(total, adjoint.tensor, rules, form.knowledge, Record()) == 0
+    record = Record()
+    record.add(adjoint.tensor, "closed form", whole, total, f"that of {adjoint.tensor} is inserted")
+    vanishes = normal_form(total, adjoint.tensor, rules, form.knowledge, record) == 0
+    return tuple(record.steps) if vanishes else ()
 
 
 def _balanced(form: ClosedForm, wanted: Collection[str] | None) -> Iterator[Balance]:
@@ -170,14 +174,15 @@ def _balanced(form: ClosedForm, wanted: Collection[str] | None) -> Iterator[Bala
             seen.add((closed, axis))
             if wanted is not None and adjoint.name not in wanted:
                 continue
-            if not _total_vanishes(form, adjoint, axis):
+            steps = _total_vanishes(form, adjoint, axis)
+            if not steps:
                 continue
             moved = draft(derive_chain(_shifted(form.definition, adjoint.of, axis)))
             shift = moved.chain.adjoints[-1]
             proved = _proved_zero(moved, shift)
             if proved is not None:
-                steps = moved.steps_to(shift.tensor)
-                yield Balance(adjoint.tensor, axis, steps, moved.facts, proved)
+                facts = tuple(filter(None, form.knowledge.found.values()))
+                yield Balance(adjoint.tensor, axis, steps, facts, proved)
 
 
 def _shifted(definition: Definition, tensor: Tensor, axis: Axis) -> Definition:

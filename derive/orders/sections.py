@@ -23,6 +23,7 @@ from derive.presentation.sections import (
     CLOSED_FORM,
     FORWARD,
     PROVED,
+    RESULT,
     SMALL_BATCH,
     document_of,
 )
@@ -31,7 +32,7 @@ from derive.proving.proved import in_words
 
 SECOND, BACKWARD, PULLBACK = "Second order", "Double backward", "The pullback"
 THIRD = "Third order"
-STEPS = FORWARD, CHAIN, CLOSED_FORM, SMALL_BATCH
+STEPS = RESULT, FORWARD, CHAIN, CLOSED_FORM, SMALL_BATCH
 
 
 def document_of_second(

@@ -7,6 +7,7 @@ the page through the templates alone, which escape them; the MathML is escaped b
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,12 @@ TEMPLATES = Environment(
     keep_trailing_newline=True,
 )
 
+
+# As they stand in a stylesheet; the playground has a stylesheet of its own, and none of the files.
+TEMPLATES.globals["fonts"] = {
+    file.stem: b64encode(file.read_bytes()).decode()
+    for file in (Path(__file__).parent / "fonts").glob("*.woff2")
+}
 
 # Control characters, and halves of characters, which UTF-8 does not know.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

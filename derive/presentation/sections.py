@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 
-from sympy import Basic, Expr
+from sympy import Basic, Eq, Expr
 
 from derive.chain.chain import Adjoint
 from derive.closing.closed_form import ClosedForm, ClosedStatement
@@ -33,17 +34,22 @@ from derive.presentation.document import (
     Prose,
     Section,
 )
+from derive.presentation.names import explained
 from derive.presentation.paths import branching, paths_to
 from derive.presentation.small import small_batches
+from derive.presentation.stable import computed_forward
 from derive.proving.proved import Proved
 
-TITLES = FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, PROVED, CODE = (
+# What was looked for, why it may be trusted, how it comes about, and what is run.
+TITLES = RESULT, PROVED, FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, STABLE, CODE = (
+    "The closed form",
+    "What was proved",
     "The forward",
     "The chain",
     "To the closed form",
     "What else was found",
     "The small batch",
-    "What was proved",
+    "The forward, as it is computed",
     "The code, compared with autograd",
 )
 
@@ -67,16 +73,19 @@ def document_of(
     wanted = _on_the_way(proved, of)
     overview = of is None and len(definition.statements) > LONGEST_WHOLE
     blocks: dict[str, Iterator[Block]] = {
+        RESULT: _result(proved, wanted),
+        PROVED: _proof(proved),
         FORWARD: _forward(proved, overview),
         CHAIN: _chain(proved, wanted, of, overview),
-        CLOSED_FORM: _closed_form(proved, wanted),
+        CLOSED_FORM: derivations_of(proved, wanted),
         FOUND: findings_in(proved, wanted),
         SMALL_BATCH: small_batches(proved, wanted, of, entries, overview),
-        PROVED: _proof(proved),
+        STABLE: _computed_forward(proved, overview),
         CODE: _code(code, wanted),
     }
     sections = (Section(title, tuple(blocks[title])) for title in TITLES if title in titles)
-    sections = tuple(section for section in sections if section.blocks)
+    sections = (section for section in sections if section.blocks)
+    sections = tuple(explained(sections, proved.closed_form))
     return Document(definition.name, _paragraphs(definition.doc), sections, overview)
 
 
@@ -217,17 +226,30 @@ def _paths(form: ClosedForm, adjoint: Adjoint) -> Iterator[Block]:
     yield Equations(tuple(lines))
 
 
-def _closed_form(proved: Proved, wanted: set[str]) -> Iterator[Block]:
-    yield from derivations_of(proved, wanted)
+def _result(proved: Proved, wanted: set[str]) -> Iterator[Block]:
+    """The closed form, as it is computed, and the values of the forward that stand in it."""
     form = proved.closed_form
+    layouts = layouts_of(form.definition)  # a part of the forward has none
     shown = [s for s in form.statements if s.tensor.name in wanted or s.of is None]
-    yield Prose("The closed form, as it is computed:")
-    yield equations_of(shown)
+    shapes = {
+        s.tensor: shape(layouts[s.of.name]) for s in shown if getattr(s.of, "name", "") in layouts
+    }
+    lines = equations_of(shown).lines
+    yield Equations(tuple(replace(line, shape=shapes.get(line.left, "")) for line in lines))
+    met = {t.name for s in shown for t in tensors_in(s.expression)}
+    used = [s for s in form.definition.statements if s.name in met]
+    if used:
+        yield Prose(("where ", *joined(Eq(s.tensor, s.expression, evaluate=False) for s in used)))
     yield from divisors_explained(form.definition, shown)
 
 
 def equations_of(statements: Iterable[ClosedStatement]) -> Equations:
     return Equations(tuple(Equation(s.tensor, s.expression) for s in statements))
+
+
+def _computed_forward(proved: Proved, overview: bool) -> Iterator[Block]:
+    blocks = tuple(computed_forward(proved))
+    yield from (Group("the lines that differ", blocks),) if overview and blocks else blocks
 
 
 def _proof(proved: Proved) -> Iterator[Block]:
