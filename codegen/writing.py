@@ -77,7 +77,7 @@ def outdated(texts: Mapping[Path, str]) -> list[Path]:
 
 def write_modules(
     texts: Mapping[Path, str], inputs: Iterable[Path] = (), force: bool = False
-) -> None:
+) -> list[Path]:
     """Replace every file by its new text; from a folder that held nothing, modules can be imported.
 
     Raises `QuestionError` where the folder cannot be written, and what
@@ -96,7 +96,7 @@ def write_modules(
         problem = f"{error.filename} cannot be written: {error.strerror}"
         raise QuestionError(problem, REMEDY) from None
     markers = {folder / "__init__.py": MARKER for folder in new}
-    writing.write_all(markers | dict(texts), REMEDY, inputs, force)
+    return writing.write_all(markers | dict(texts), REMEDY, inputs, force)
 
 
 def _show_difference(path: Path, text: str) -> bool:

@@ -11,6 +11,7 @@ import codegen.cache
 import codegen.driver
 from codegen.cache import FOLDER, VARIABLE, Cache, cache_folder
 from codegen.cli import main
+from codegen.commands import generating
 from codegen.dependencies import files_behind, machinery_files
 from codegen.emitting import emit_all
 from derive.language.errors import MATH, UnprovedError
@@ -186,6 +187,22 @@ def test_the_commands_keep_beside_what_is_worked_on(cube, machinery, tmp_path, m
     assert main(["cube.py", "--check"]) == 0
     assert "unchanged" in capsys.readouterr().out
     assert main(["report", "cube.py"]) == 0 and main(["report", "cube.py", "--check"]) == 0
+
+
+def test_of_all_forwards_those_are_named_that_were_written(
+    cube, machinery, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(generating, "list_forwards", lambda: [forward_from(cube)])
+    assert main([]) == 0
+    first = capsys.readouterr().out
+    assert "closed form" in first and first.endswith("written to generated: cube.py\n")
+    assert main([]) == 0
+    assert capsys.readouterr().out == "generated is up to date\n"
+    (tmp_path / "generated" / "cube.py").unlink()
+    assert main([]) == 0
+    assert capsys.readouterr().out == "written to generated: cube.py\n"
 
 
 def test_the_folder_is_named_by_a_variable():

@@ -47,7 +47,9 @@ def generate(options: argparse.Namespace) -> int:
     if options.standalone and options.target in kernels:
         raise QuestionError("kernels stand beside _runtime.py", "leave --standalone out")
     derived = derive_modules(options, not options.check)
-    return _ended(options, texts_of(options, derived), derived[1], table(derived[1]))
+    results = derived[1]
+    shown = results if options.names else [each for each in results if not each.unchanged]
+    return _ended(options, texts_of(options, derived), results, table(shown) if shown else "")
 
 
 def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
@@ -107,22 +109,30 @@ def _ended(
     options: argparse.Namespace,
     texts: dict[Path, str],
     found: Sequence[Emitted | OfRanks],
-    shown: Table,
+    shown: Table | str,
 ) -> int:
-    """Write the modules, or say which are out of date; either way show the table."""
+    """Write the modules, or say which are out of date; either way show the table. Of all that
+    there are, only those are named that were written.
+    """
     if options.check:
-        _console().print(shown)
+        _print(shown)
         return _said(outdated(texts))
-    write_modules(texts, files_read(), options.force)
-    _console().print(shown)
-    files = ", ".join(each.file for each in found)
-    _console().print(f"written to {options.out}: {files}", soft_wrap=True)
+    written = write_modules(texts, files_read(), options.force)
+    _print(shown)
+    files = [f.file for f in found if options.names or options.out / f.file in written]
+    said = f"written to {options.out}: {', '.join(files)}" if files else ""
+    _print(said or f"{options.out} is up to date")
     if not (options.standalone or (options.out / "__init__.py").exists()):
         say(
             f"note: {options.out} has no __init__.py, and its modules import _runtime from their "
             "own package: import them from the folder above, or write them with --standalone"
         )
     return DONE
+
+
+def _print(shown: Table | str) -> None:
+    if shown:
+        _console().print(shown, soft_wrap=isinstance(shown, str))
 
 
 def write_report(options: argparse.Namespace) -> int:
@@ -135,8 +145,8 @@ def write_report(options: argparse.Namespace) -> int:
     text = report(results, current(path))
     if options.check:
         return _said(outdated({path: text}))
-    write_modules({path: text}, files_read(), options.force)
-    _console().print(f"written to {path}", soft_wrap=True)
+    written = write_modules({path: text}, files_read(), options.force)
+    _print(f"written to {path}" if written else f"{path} is up to date")
     return DONE
 
 

@@ -54,11 +54,12 @@ def write_all(
     remedy: str,
     inputs: Iterable[Path] = (),
     force: bool | None = False,
-) -> None:
-    """Replace every file by its new text; whatever happens, all of them or none.
+) -> list[Path]:
+    """Replace every file by its new text; whatever happens, all of them or none. Returns those
+    that were written: a file whose text is the same already is not touched.
 
-    A file whose text is the same already is not touched. What must not be replaced is as in
-    `refuse`. Raises `QuestionError` for it, and with ``remedy`` where a file cannot be written.
+    What must not be replaced is as in `refuse`. Raises `QuestionError` for it, and with ``remedy``
+    where a file cannot be written.
     """
     wanted = {path: t.encode() if isinstance(t, str) else t for path, t in texts.items()}
     new_folders: list[Path] = []
@@ -72,6 +73,7 @@ def write_all(
             changed = {path: new for path, new in wanted.items() if _bytes_of(path) != new}
             refuse(changed, remedy, inputs, force)
             _replace(changed)
+        return [*changed]
     except BaseException as error:
         for folder in reversed(new_folders):
             with suppress(OSError):  # what is not empty stays
