@@ -77,6 +77,13 @@ def test_a_file_is_told_of_gradform(tmp_path, capsys):
     assert "import it: from gradform import Position" in capsys.readouterr().err
 
 
+def test_what_is_said_and_written_for_users_names_gradform():
+    """In messages, templates and files that a command begins; the mathematics imports below it."""
+    files = [f for p in ("derive", "codegen", "examples") for f in (ROOT / p).rglob("*.*")]
+    files = [f for f in files if f.suffix in (".py", ".jinja") and "math" not in f.parts]
+    assert [str(f) for f in files if "from derive import" in f.read_text()] == []
+
+
 def test_an_imported_function_is_written_with_gradform(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "half.py").write_text("def half(x):\n    return x / 2\n")

@@ -24,7 +24,7 @@ ROOMS = (
 NAMED = re.compile(r"(derive|codegen)(\.\w+)+")  # a module of ours in a string
 DOOR = ("derive", "derive.__main__")  # what is public, by name: it may know every room
 # Libraries of which only some rooms know.
-TORCH = {"torch", "codegen", "generated"}
+TORCH = {"torch", "codegen", "generated", "gradform"}
 SHOWN = {"presentation": {"jinja2", "rich"}, "commands": {"rich"}}
 # What makes closed forms, of which neither route of the proof may know.
 MAKES = ("chain", "values", "closing")
@@ -126,6 +126,16 @@ def test_a_forward_imports_what_is_public(file):
     ours = {arrow.of for arrow in arrows(file) if arrow.of.split(".")[0] == "derive"}
     public = re.compile(r"derive\.(\w+|math(\.\w+){1,2})")
     assert all(map(public.fullmatch, ours)), ours
+
+
+@pytest.mark.parametrize("file", [*files("codegen"), *files("gradform")], ids=module_of)
+def test_the_public_face_hands_out_what_the_two_packages_have(file):
+    """It is above both: neither knows it."""
+    found = {arrow.of.split(".")[0] for arrow in arrows(file)}
+    if file.is_relative_to(ROOT / "gradform"):
+        assert found <= {"gradform", "derive", "codegen", *sys.stdlib_module_names}
+    else:
+        assert not found & {"gradform", "generated"}
 
 
 @pytest.mark.parametrize("file", files("generated"), ids=module_of)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import codegen.cli
 from codegen.cli import gradform
 from codegen.dependencies import files_behind
 from derive.language.distributions import NONE, distribution_of
@@ -58,6 +59,7 @@ SAID = {
 }
 COMMANDS = f"""
 import contextlib, io, json, shlex, sys
+import codegen.cli
 from codegen.cli import gradform
 if __name__ == "__main__":
     for command in {list(SAID)!r}:
@@ -184,6 +186,12 @@ def test_the_installed_console_script_lists_the_gallery(installed, work):
     assert ran(python, "-m", "gradform", "list", cwd=work).splitlines() == listed
     said = ran(python, "-c", "import gradform; print(gradform.__version__)", cwd=work)
     assert said.strip() == VERSION
+
+
+@pytest.mark.skipif(not hasattr(codegen.cli, "VERSIONS"), reason="no --version yet")
+def test_the_installed_console_script_says_its_version(installed, work):
+    said = ran(str(installed / "bin" / "gradform"), "--version", cwd=work)
+    assert said == f"gradform {VERSION}\n"
 
 
 def test_every_verb_works_away_from_the_repository(installed, work):
