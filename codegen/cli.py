@@ -49,9 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
     """The console script: a verb and its words; without a verb it generates."""
-    first, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words:
+        return VERBS[GENERATE].command([], f"{PROGRAM} {GENERATE}")
+    first, *rest = words
     asks_help = first == HELP or first in HELPS
-    if asks_help and not rest:
+    if asks_help and (not rest or rest[0] == HELP):
         return guarded(lambda: _print(help_text()))
     if asks_help:
         return guarded(lambda: _verb_of(rest[0])) or gradform([rest[0], HELPS[-1]])
@@ -59,9 +62,8 @@ def gradform(arguments: Sequence[str] | None = None) -> int:
         return guarded(lambda: _print(f"{PROGRAM} {VERSION}\n"))
     if first in VERBS:
         return VERBS[first].command(rest, f"{PROGRAM} {first}")
-    return guarded(lambda: _verb_meant(first)) or VERBS[GENERATE].command(
-        [first, *rest] if first else [], f"{PROGRAM} {GENERATE}"
-    )
+    generate = VERBS[GENERATE].command
+    return guarded(lambda: _verb_meant(first)) or generate(words, f"{PROGRAM} {GENERATE}")
 
 
 def help_text() -> str:
@@ -85,7 +87,7 @@ def _verb_of(word: str) -> int:
 
 def _verb_meant(word: str) -> int:
     """Raises `QuestionError` for a word that is more like a verb than like any forward."""
-    if not word or word.startswith("-") or path_in(word) or Path(word).exists():
+    if word.startswith("-") or path_in(word) or Path(word).exists():
         return DONE
     names = gallery_names()
     near = nearest(word, [*VERBS, *names])

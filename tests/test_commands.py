@@ -72,6 +72,7 @@ def test_help_is_asked_for_in_many_ways(capsys):
     assert of_show.startswith("usage: gradform show")
     assert said(capsys, "help", "show") == (0, of_show, "")
     assert said(capsys, "-h", "show") == (0, of_show, "")
+    assert said(capsys, "help", "help")[1] == help_text()
     assert said(capsys, "help")[1] == said(capsys, "-h")[1] == help_text()
     assert said(capsys, "help", "shwo")[0] == 2
 
@@ -173,6 +174,7 @@ def test_what_is_like_nothing_gets_where_to_look(capsys):
         ["completion"],
         ["generate", "--frob"],
         ["-x"],
+        [""],
     ],
     ids=lambda a: " ".join(a)[:30],
 )
