@@ -4,10 +4,11 @@ python tests/picture.py    # needs chromium; writes docs/images/batch_norm.png
 """
 
 import io
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from chromium import Tab, started
+from chromium import CHROMIUM, Tab, started
 from PIL import Image
 
 from codegen.cli import gradform
@@ -18,6 +19,8 @@ COLOURS = 64  # enough for text, and a third of the size
 
 
 def main() -> None:
+    if CHROMIUM is None:
+        sys.exit("no chromium: apt-get install chromium")
     with TemporaryDirectory() as folder, started(Path(folder) / "profile") as browser:
         page = Path(folder) / "batch_norm.html"
         gradform(["show", "batch_norm", "--format", "html", "--output", str(page)])

@@ -38,6 +38,7 @@ TEXTS = {name: file.read_text() for name, file in PAGES.items()}
 KERNEL = "generated/kernels/softmax_nll.cpp"
 TABLE = "generated/kernels/layer_norm.py"
 MOST = 150  # lines of README.md: a start, and no reference
+LARGEST = 150_000  # bytes of a picture
 ARCHITECTURE = TEXTS["docs/architecture.md"]
 
 
@@ -100,6 +101,11 @@ def test_every_page_is_in_both_lists_of_pages():
     }
     assert pages <= {target.removeprefix("docs/") for target in links(TEXTS["README.md"])}
     assert pages <= set(links(TEXTS["docs/README.md"]))
+
+
+def test_pictures_are_small():
+    pictures = [*(ROOT / "docs" / "images").iterdir()]
+    assert pictures and all(file.stat().st_size <= LARGEST for file in pictures)
 
 
 def test_the_readme_is_a_start():

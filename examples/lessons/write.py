@@ -127,7 +127,7 @@ def in_markdown() -> dict[Path, str]:
 
 
 def as_pages(folder: Path, playground: str = "") -> dict[Path, str]:
-    """A page for every lesson, and an index; each links to the playground, if there is one."""
+    """A page for every lesson, and an index; they lead to the playground, if there is one."""
     by_file = {lesson.file.replace(".py", ".html"): document for lesson, document in documents()}
     pages = pages_of(by_file, "Lessons", ABOUT, playground)
     return {folder / file: text for file, text in pages.items()}
