@@ -37,7 +37,7 @@ def table(results: Sequence[Emitted]) -> Table:
 def table_of_ranks(found: Sequence[OfRanks]) -> Table:
     """What the ranks tell each other, and how far they are from one process."""
     table = Table(show_lines=True)
-    for title in ("module", "parts tell, forward", "backward", "error vs. one process"):
+    for title in ("module", "collectives, forward", "backward", "error vs. one process"):
         table.add_column(title, overflow="fold")
     for each in found:
         table.add_row(
