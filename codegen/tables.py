@@ -18,7 +18,7 @@ def table(results: Sequence[Emitted]) -> Table:
         "function": {"no_wrap": True},
         "closed form": {"overflow": "fold"},
         "proved": {},
-        "difference from autograd": {"justify": "right"},
+        "error vs. autograd": {"justify": "right"},
         "time": {"justify": "right", "no_wrap": True},
     }.items():
         found.add_column(title, **options)
@@ -37,7 +37,7 @@ def table(results: Sequence[Emitted]) -> Table:
 def table_of_ranks(found: Sequence[OfRanks]) -> Table:
     """What the ranks tell each other, and how far they are from one process."""
     table = Table(show_lines=True)
-    for title in ("module", "parts tell, forward", "backward", "difference from the whole"):
+    for title in ("module", "collectives, forward", "backward", "error vs. one process"):
         table.add_column(title, overflow="fold")
     for each in found:
         table.add_row(
