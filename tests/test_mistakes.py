@@ -364,7 +364,7 @@ REWRITTEN = {
         ["y = x - Sum(x, N)/N"],
     ),
     "an array": (
-        ["scale = np.linspace(0, 1, 3)", "y = x * scale"],
+        ["scale = np.loadtxt(['1 2 3'])", "y = x * scale"],
         "scale = Given(C)",
         ["scale = Given(C)", "y = x * scale"],
     ),

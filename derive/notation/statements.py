@@ -37,23 +37,31 @@ from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.language.choices import Branches, Compared, partial
-from derive.language.errors import NotationError
+from derive.language.errors import NotationError, caller_place, shortened_text
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.source.typed_numbers import as_typed
 
 UNDEFINED = (nan, zoo, oo, -oo, I)
+IMAGINARY = (
+    "numbers are real: leave out what is imaginary, as a root or a logarithm of a negative number "
+    "is; the cube root of -8 is written -8**Rational(1, 3)"
+)
+INFINITE = (
+    "nothing is divided by 0, and no number is infinite; -oo may be a branch of a Piecewise, or a "
+    "side of a comparison"
+)
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
 
 
 def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
     """Refuse what has no value, and the ways in which a label or an axis gets lost unnoticed."""
     if e.has(*UNDEFINED) or _misplaced_infinity(e) or _imaginary(e):
+        place = caller_place()
+        written = shortened_text(place.formula) if place else ""
         raise NotationError(
-            f"{e} is not a finite real number everywhere",
-            "leave out what is infinite or imaginary, as a root of a negative number is: write "
-            "-8**Rational(1, 3) for the cube root of -8; -oo may be a branch of a Piecewise, or a "
-            "side of a comparison",
+            f"{written or e} is not a finite real number everywhere",
+            IMAGINARY if e.has(I) or _imaginary(e) else INFINITE,
         )
     foreign = sorted(e.atoms(*FOREIGN), key=str)
     if foreign:

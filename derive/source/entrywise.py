@@ -8,7 +8,7 @@ order.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from derive.source.line_reader import Reader
 from derive.source.python_operators import is_number
@@ -83,6 +83,14 @@ operations = {
     for (make, arguments), names in _OPERATIONS.items()
     for name in names.split()
 }
+
+
+def beside(parts: Sequence[ast.AST]) -> str:
+    """How several tensors become one, along a new axis."""
+    texts = [(ast.unparse(part), isinstance(part, ALONE)) for part in parts]
+    operands = [text if alone else f"({text})" for text, alone in texts]
+    code = " + ".join(f"OneHot({i}, State) * {operand}" for i, operand in enumerate(operands))
+    return f'write {code}, with State = Axis("State", {len(parts)})'
 
 
 def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: Reader) -> str:

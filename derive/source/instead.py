@@ -8,9 +8,10 @@ import ast
 import re
 import sys
 
+from derive.source.along_axes import operations as dimensional
 from derive.source.class_source import MISSING
 from derive.source.dimensions import dimensions_named, unmoved
-from derive.source.entrywise import entrywise
+from derive.source.entrywise import beside, entrywise
 from derive.source.line_reader import (
     Reader,
     arguments,
@@ -30,7 +31,9 @@ from derive.source.spellings import (
     spellings,
 )
 
-RANDOM, CREATES = spellings["rand"], spellings["tensor"]
+RANDOM, CREATES, SIDE_BY_SIDE = (spellings[name] for name in ("rand", "tensor", "stack"))
+ARRAYS = (CREATES, spellings["arange"], spellings["eye"])
+ALIKE = ("inplace", "training")  # arguments that change no value
 DRAWS = ("random", "numpy.random")
 
 
@@ -54,7 +57,11 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
     if is_pointwise(name) and name not in spellings:
         return in_sympy(name, ", ".join(operands), reader)
     tensors = [ast.unparse(a) for a in [*x, *call.args] if reader.is_tensor(a)]
-    found = in_the_gallery(name, tensors) if name not in spellings else ""
+    others = [ast.unparse(a) for a in call.args if _is_parameter(a)]
+    others += [ast.unparse(k) for k in call.keywords if k.arg not in ALIKE]
+    found = in_the_gallery(name, tensors, others) if name not in spellings else ""
+    if spellings.get(name) == SIDE_BY_SIDE and len(parts := getattr(call.args[0], "elts", ())) > 1:
+        return f"{beside(parts)}: side by side along a new axis"
     found = found or in_the_notation(name)
     return "" if found == HAS else found
 
@@ -63,6 +70,11 @@ def in_sympy(name: str, operands: str, reader: Reader) -> str:
     """How a function of SymPy's is called, and imported where it is not."""
     known = package_of(reader.value_of(name)) == "sympy"
     return f"write {name}({operands})" + ("" if known else f", with: from sympy import {name}")
+
+
+def _is_parameter(node: ast.AST) -> bool:
+    """Whether an argument is a number."""
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
 def is_method(call: ast.Call, reader: Reader) -> bool:
@@ -83,7 +95,9 @@ def as_plain(call: ast.Call) -> ast.Call:
         if key == "id"
         else ast.Attribute(inner.func.value, snake, ast.Load())
     )
-    return ast.Call(function, call.args, [*call.keywords, *inner.keywords])
+    parameters = [a for a in inner.args if isinstance(getattr(a, "value", None), float)]
+    dims = inner.args if snake in dimensional else parameters  # others are sizes
+    return ast.Call(function, [*call.args, *dims], [*call.keywords, *inner.keywords])
 
 
 def name_of(call: ast.Call, function: object) -> str:
@@ -125,13 +139,13 @@ def no_formula(function: object, call: ast.Call, reader: Reader) -> tuple[str, s
     drawn = any(f"{home}.".startswith(f"{draws}.") for home in homes for draws in DRAWS)
     if drawn or (package not in ("sympy", "derive", "builtins") and spellings.get(name) == RANDOM):
         return "this draws a number once, when the file is read", str(RANDOM)
-    if package not in ("torch", "numpy", "jax") or spellings.get(name) != CREATES:
+    if package not in ("torch", "numpy", "jax") or spellings.get(name) not in ARRAYS:
         return None
     first = call.args[0] if call.args else None
     number = first.value if isinstance(first, ast.Constant) else None
     if len(call.args) == 1 and isinstance(number, (int, float)) and name.endswith(("or", "ray")):
         return "this makes an array, and the mathematics has numbers", f"write {number}"
-    return "this makes an array, and the mathematics has none", str(CREATES)
+    return "this makes an array, and the mathematics has none", str(spellings[name])
 
 
 def _owner(function: object) -> object:

@@ -20,6 +20,7 @@ from derive.source.class_source import MISSING
 from derive.source.line_reader import Reader, is_symbolic
 from derive.source.products import product
 
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 LOGICAL = (ast.BitXor, ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)
 LONGEST = 60  # characters of a part of a line in a message
 
@@ -133,10 +134,12 @@ def _check_operand(node: ast.BinOp, side: ast.AST, reader: Reader) -> None:
             f"{written(node)}: {written(side)} is a function that is not called",
             f"call it: write {written(side)}(x)",
         )
-    if is_array(value):
+    several = isinstance(side, (ast.List, ast.Tuple, ast.Set)) and isinstance(node.op, ARITHMETIC)
+    if is_array(value) or several:
+        name = side.id if isinstance(side, ast.Name) else "weight"
         raise NotationError(
             f"{written(node)}: {written(side)} is an array, and the mathematics has none",
-            f"declare it, and pass the array to the function: {written(side)} = Given(C)",
+            f"declare it, and pass the array to the function: {name} = Given(C)",
         )
 
 
@@ -155,9 +158,8 @@ def is_number(node: ast.AST, reader: Reader) -> bool:
     value = reader.value(node)
     if isinstance(value, (Tensor, Axis)) or (is_symbolic(value) and isinstance(value, Add | Mul)):
         return True
-    arithmetic = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
     return (
-        isinstance(node, ast.BinOp) and isinstance(node.op, arithmetic) and (reader.is_tensor(node))
+        isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC) and reader.is_tensor(node)
     )
 
 

@@ -10,6 +10,7 @@ from derive.language.declarations import Declaration
 from derive.language.errors import NotationError
 from derive.source.class_source import MISSING
 from derive.source.dimensions import axis_gone_through
+from derive.source.entrywise import beside
 from derive.source.line_reader import Reader, package_of
 from derive.source.python_operators import as_condition, written
 
@@ -97,22 +98,16 @@ def assigned(node: ast.Assign, reader: Reader) -> None:
         raise NotationError(f"{name} is a {kind} with one tensor", f"write {name} = {texts[0]}")
     if _is_declared(parts[0], reader):
         return
-    side = " + ".join(f"OneHot({i}, State) * {_operand(part)}" for i, part in enumerate(parts))
     raise NotationError(
         f"{name} is a {kind} of {len(texts)} tensors, and a statement is one",
-        f'write {name} = {side}, with State = Axis("State", {len(texts)}): side by side along a '
-        "new axis; or give each a line and a name of its own",
+        f"{beside(parts).replace('write ', f'write {name} = ')}: side by side along a new axis; or "
+        "give each a line and a name of its own",
     )
 
 
 def _is_declared(node: ast.AST, reader: Reader) -> bool:
     function = reader.value(node.func) if isinstance(node, ast.Call) else None
     return isinstance(function, type) and issubclass(function, Declaration)
-
-
-def _operand(node: ast.AST) -> str:
-    text = ast.unparse(node)
-    return text if isinstance(node, (ast.Name, ast.Call)) else f"({text})"
 
 
 def matched(node: ast.Match, reader: Reader) -> None:

@@ -106,7 +106,7 @@ _SPELLINGS: dict[Spelling, str] = {
     ),
     Spelling("OneHot(labels, C)"): "one_hot onehot",
     Spelling("Piecewise((1, Position(C) < Position(N)), (0, True))"): (
-        "arange linspace indices range iota positions tril triu tri mask"
+        "arange indices range iota positions tril triu tri mask"
     ),
     Spelling("Piecewise((1, Eq(Position(N), Position(C))), (0, True))"): (
         "eye identity delta kroneckerdelta diag diagonal"
@@ -138,7 +138,8 @@ _SPELLINGS: dict[Spelling, str] = {
     ),
     Spelling(
         why="a number is written as it is: 0, 1; what is passed is declared: weight = Given(C)"
-    ): "zeros ones full zeros_like ones_like full_like empty tensor array asarray as_tensor",
+    ): "zeros ones full zeros_like ones_like full_like empty tensor array asarray as_tensor "
+    "linspace logspace",
     Spelling(
         why="declare what is passed on a line of its own: weight = Input(C), or Given(C) without a "
         "gradient"
@@ -178,11 +179,11 @@ def is_pointwise(name: str) -> bool:
     return name in ("sqrt", "cbrt") or (isinstance(found, type) and issubclass(found, Function))
 
 
-def in_the_gallery(name: str, tensors: Sequence[str] = ()) -> str:
-    """How a forward of the gallery of that name is called with those ``tensors``; empty where there
-    is none.
+def in_the_gallery(name: str, tensors: Sequence[str] = (), others: Sequence[str] = ()) -> str:
+    """How a forward of the gallery of that name is called with those ``tensors``, and with
+    ``others`` after them; empty where there is none.
     """
-    wanted = (_plain(name), _plain(name).removesuffix("loss"))
+    wanted = (_plain(name), _plain(name).removesuffix("loss"), _DIMENSIONS.sub("", _plain(name)))
     for file in sorted(MATH.glob("*.py")):
         for forward, body in _CLASS.findall(file.read_text("utf-8")):
             if forward.lower() in wanted:
@@ -190,12 +191,13 @@ def in_the_gallery(name: str, tensors: Sequence[str] = ()) -> str:
                 passed = [*tensors, *(tensor for tensor, *_ in needed[len(tensors) :])]
                 more = [f"{n} = {kind}({axes})" for n, kind, axes in needed[len(tensors) :]]
                 where = f", where {', '.join(more)}" if more and tensors else ""
-                call = f"{forward}({', '.join(passed)}){where}"
+                call = f"{forward}({', '.join([*passed, *others])}){where}"
                 return f"write {call}, with: from derive.math.{file.stem} import {forward}"
     return ""
 
 
 OPTIONAL = "default="
+_DIMENSIONS = re.compile(r"[123]d$")  # of a module of torch's, such as nn.BatchNorm1d
 _CLASS = re.compile(r"^class (\w+)\(Forward\):\n((?:(?: .*)?\n)*)", re.M)
 _NEEDED = re.compile(r"^    (\w+) = (Input|Given|Label)\((.*)\)", re.M)
 

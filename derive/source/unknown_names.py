@@ -47,6 +47,18 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
     own = closest(name, assigned, cutoff=SIMILAR_OWN)
     if own:
         return f"{name} is unknown", f"did you mean {own}?"
+    if elsewhere := _elsewhere(name):
+        return elsewhere
+    other = closest(name, [*NODES, *DECLARATIONS, *known])
+    if other:
+        return f"{name} is unknown", f"did you mean {other}?"
+    if name[:1].isupper():
+        return f"{name} is unknown here, and not part of the notation", HAS
+    return f"{name} is unknown", "define it on a line above, as an Input or a statement"
+
+
+def _elsewhere(name: str) -> tuple[str, str] | None:
+    """What is to be said of a name that is a module's, the notation's, SymPy's or torch's."""
     if name in MODULES:
         module = MODULES.get(name, name)
         renamed = f" as {name}" if name != module else ""
@@ -55,11 +67,9 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
         return f"{name} is unknown here", f"import it: from gradform import {name}"
     if in_the_notation(name) != HAS and not is_pointwise(name):
         return f"{name} is unknown here, and not part of the notation", in_the_notation(name)
+    lower = name.lower()
+    if is_pointwise(lower) and not hasattr(sympy, name):
+        return f"{name} is unknown here", f"did you mean {lower}? from sympy import {lower}"
     if hasattr(sympy, name):
         return f"{name} is unknown here", f"import it: from sympy import {name}"
-    other = closest(name, [*NODES, *DECLARATIONS, *known])
-    if other:
-        return f"{name} is unknown", f"did you mean {other}?"
-    if name[:1].isupper():
-        return f"{name} is unknown here, and not part of the notation", HAS
-    return f"{name} is unknown", "define it on a line above, as an Input or a statement"
+    return None
