@@ -29,7 +29,7 @@ TEXT = '''\
 
 from sympy import sqrt
 
-from derive import Axis, Forward, Input, Scalar, Sum
+from gradform import Axis, Forward, Input, Scalar, Sum
 
 # Axes have names, and no numbers: N examples of C features. An axis is also its own size.
 N, C = Axis("N"), Axis("C")
