@@ -68,7 +68,11 @@ def site_command(
     parser.add_argument("names", nargs="*", metavar="NAME or FILE", help="others than all of them")
     parser.add_argument("--output", type=Path, default=Path("site"), metavar="DIR")
     parser.add_argument(
-        "--playground", default="", metavar="ADDRESS", help="where every page leads to, beside it"
+        "--playground", default="", metavar="ADDRESS", help="of a playground to link to"
+    )
+    parser.add_argument("--lessons", default="", metavar="ADDRESS", help="of lessons to link to")
+    parser.add_argument(
+        "--docs", type=Path, metavar="DIR", help="Markdown files that become pages of the site"
     )
     add_force(parser)
     options = parser.parse_args(arguments)
@@ -81,7 +85,7 @@ def _site(options: argparse.Namespace) -> int:
         raise QuestionError(f"{folder} is not a folder", "choose another one with --output")
     from rich.progress import track
 
-    from derive.commands.site import write_site
+    from derive.commands.site import Beside, write_site
 
     forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
     console = Console(stderr=True)
@@ -89,8 +93,12 @@ def _site(options: argparse.Namespace) -> int:
     def progress(forwards):
         return track(forwards, "pages", console=console, disable=not console.is_terminal)
 
-    files = write_site(folder, forwards, progress, options.force, options.playground)
-    sys.stdout.write(f"written to {folder}: {', '.join(file.name for file in files)}\n")
+    if options.docs is not None and not options.docs.is_dir():
+        raise QuestionError(f"{options.docs} is not a folder", "name the one of the documentation")
+    beside = Beside(options.playground, options.lessons, options.docs)
+    files = write_site(folder, forwards, progress, options.force, beside)
+    names = ", ".join(file.relative_to(folder).as_posix() for file in files)
+    sys.stdout.write(f"written to {folder}: {names}\n")
     return DONE
 
 
