@@ -84,8 +84,8 @@ test-latex: $(READY)  ## the papers compile; installs Debian's pdflatex where th
 	$(BIN)/python -m pytest -m engine
 
 site: $(READY) playground  ## a page for every forward and every lesson, and the playground, in site/
-	$(BIN)/python -m derive site --playground play/index.html
-	$(BIN)/python examples/lessons/write.py --html site/lessons --playground ../play/index.html
+	$(BIN)/python -m derive site --playground play/index.html --lessons lessons/index.html --docs docs
+	$(BIN)/python examples/lessons/write.py --html site/lessons --home ../index.html --playground ../play/index.html
 
 playground: $(READY)  ## derive and check in a browser, in site/play/; installs Debian's npm where there is none
 	command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null)

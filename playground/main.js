@@ -33,9 +33,13 @@ const gallery = new Gallery((chosen) => {
   byId("tab-derive").focus();
 });
 
+// What is shown is of another text from the first key on.
 function edited() {
   if (setting) return;
   clearTimeout(pause);
+  byId("derived").classList.add("old");
+  byId("checked").classList.add("old");
+  say("Edited: what is shown is of the text before");
   pause = setTimeout(ask, PAUSE);
 }
 
@@ -167,6 +171,12 @@ byId("stop").onclick = () => {
   troubles.push({ kind: "trouble", outcome: "stopped", problem: "" });
   heard({ kind: "done" }, tabs.chosen === "check" ? checked : derived, performance.now());
 };
+for (const button of document.querySelectorAll("[data-open]")) {
+  button.onclick = () => {
+    const chosen = gallery.named(button.dataset.open);
+    if (chosen) open({ text: chosen.text, name: chosen.name, tab: "derive" });
+  };
+}
 byId("copy-link").onclick = async () => {
   await remember();
   copied(location.href, "The link");

@@ -40,7 +40,8 @@ export function downloaded(name, text) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-// What is wrong, at its line and below the editor.
+// What is wrong, at its line and below the editor, and in view: a long text may reach further than
+// the window.
 export function showTroubles(troubles, editors) {
   for (const [where, editor] of Object.entries(editors)) {
     const own = troubles.filter((t) => (t.where ?? "forward") === where && t.problem);
@@ -51,6 +52,7 @@ export function showTroubles(troubles, editors) {
     list.replaceChildren(...own.map((trouble) => told(trouble, severity(trouble))));
     list.hidden = !own.length;
   }
+  document.querySelector(".troubles .error")?.scrollIntoView({ block: "nearest" });
 }
 
 const words = (trouble) => [trouble.problem, trouble.remedy].filter(Boolean).join("\n");

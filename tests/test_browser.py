@@ -1,11 +1,15 @@
 """The pages in a real browser."""
 
+from pathlib import Path
+
 import pytest
 from chromium import BROWSER, WIDTHS, Tab, started
 
 from derive.commands.site import pages_of
-from derive.presentation.html import fragment
+from derive.presentation.handbook import handbook
+from derive.presentation.html import Around, fragment
 
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 FORWARDS = ("batch_norm", "softmax_nll", "mlp", "tanh", "Attention", "ClampedNLL", "LayerNorm")
 
 pytestmark = BROWSER
@@ -22,7 +26,9 @@ def pages(tmp_path_factory, shown, lessons):
     """The addresses of the pages, by name."""
     folder = tmp_path_factory.mktemp("pages")
     documents = {f"{name}.html": shown(name) for name in FORWARDS}
-    texts = pages_of(documents, "Gradients", "A page for every forward.")
+    texts = pages_of({"All": documents}, "Gradients", "A page for every forward.")
+    texts |= {f"docs/{file}": text for file, text in handbook(DOCS, Around()).items()}
+    (folder / "docs").mkdir()
     written = lessons.as_pages(folder / "lessons")
     texts |= {f"lessons/{path.name}": text for path, text in written.items()}
     texts["notebook.html"] = AROUND.format(fragment(shown("batch_norm")))
@@ -41,6 +47,9 @@ NAMES = (
     *FORWARDS,
     "index",
     "notebook",
+    "docs/index",
+    "docs/notation",
+    "docs/showing",
     *(
         f"lessons/{name}"
         for name in ("index", "clamped_loss", "saturated_tanh", "row_maximum", "softmax_twice")
@@ -71,7 +80,7 @@ def test_a_page_loads_alone_and_fits(browser, pages, name, width):
     assert tab.value(OUTSIDE) == []
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if "index" not in n])
+@pytest.mark.parametrize("name", [n for n in NAMES if "index" not in n and "docs" not in n])
 def test_every_formula_has_a_size(browser, pages, name):
     tab = Tab(browser, pages[name], 1400)
     tab.value(OPEN_ALL)
@@ -85,11 +94,13 @@ BRACKETS = """
     [...document.querySelectorAll('math mrow')]
         .filter(row => row.firstElementChild?.textContent == '(')
         .map(row => [row.firstElementChild.getBoundingClientRect().height,
-            parseFloat(getComputedStyle(row).fontSize), !!row.querySelector('mfrac')])
+            parseFloat(getComputedStyle(row).fontSize),
+            row.querySelector('mfrac') ? 'fraction' : row.querySelectorAll('mi').length == 1
+                && !row.querySelector('munder, mtable, msqrt, mroot') ? 'letter' : 'other'])
 """
 
 
-@pytest.mark.parametrize("name", ["layer_norm", "index", "notebook", "lessons/softmax_twice"])
+@pytest.mark.parametrize("name", ["LayerNorm", "index", "notebook", "lessons/softmax_twice"])
 def test_the_fonts_of_formulas_are_loaded(browser, pages, name):
     tab = Tab(browser, pages[name], 1400)
     tab.call("Runtime.evaluate", expression="document.fonts.ready", awaitPromise=True)
@@ -100,11 +111,28 @@ def test_brackets_grow_with_what_is_in_them(browser, pages):
     tab = Tab(browser, pages["batch_norm"], 1400)
     tab.value(OPEN_ALL)
     tab.call("Runtime.evaluate", expression="document.fonts.ready", awaitPromise=True)
-    tall, flat = [], []
-    for height, size, fraction in tab.value(BRACKETS):
-        (tall if fraction else flat).append(height / size)
-    assert tall and flat
-    assert min(tall) > max(flat)
+    found = tab.value(BRACKETS)
+    tall, flat = (
+        [height / size for height, size, what in found if what == wanted]
+        for wanted in ("fraction", "letter")
+    )
+    assert tall and flat and min(tall) > 1.3 * max(flat)
+
+
+def test_a_search_filters_as_one_types(browser, pages):
+    """From a file, by keys alone; words of several forwards, and none."""
+    tab = Tab(browser, pages["index"], 400)
+    left = "[...document.querySelectorAll('.forwards li:not([hidden]) a')].map(a => a.textContent)"
+    assert len(tab.value(left)) == len(FORWARDS)
+    tab.value("document.getElementById('find').focus()")
+    tab.call("Input.insertText", text="batch norm")
+    assert tab.value(left) == ["BatchNorm"]
+    assert tab.value("document.getElementById('found').textContent") == f"1 of {len(FORWARDS)}"
+    tab.call("Input.insertText", text=" zebra")
+    assert tab.value(left) == []
+    for kind in ("keyDown", "keyUp"):
+        tab.call("Input.dispatchKeyEvent", type=kind, key="Escape")
+    assert len(tab.value(left)) == len(FORWARDS)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

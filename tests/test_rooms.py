@@ -25,7 +25,7 @@ NAMED = re.compile(r"(derive|codegen)(\.\w+)+")  # a module of ours in a string
 DOOR = ("derive", "derive.__main__")  # what is public, by name: it may know every room
 # Libraries of which only some rooms know.
 TORCH = {"torch", "codegen", "generated", "gradform"}
-SHOWN = {"presentation": {"jinja2", "rich"}, "commands": {"rich"}}
+SHOWN = {"presentation": {"jinja2", "markdown_it", "rich"}, "commands": {"rich"}}
 # What makes closed forms, of which neither route of the proof may know.
 MAKES = ("chain", "values", "closing")
 

@@ -84,6 +84,15 @@ def site_parser(program: str) -> Parser:
         metavar="ADDRESS",
         help="the address of the playground, to which every page then links",
     )
+    parser.add_argument(
+        "--lessons",
+        default="",
+        metavar="ADDRESS",
+        help="the address of the lessons, to which the index then links",
+    )
+    parser.add_argument(
+        "--docs", type=Path, metavar="DIR", help="a folder of Markdown files: pages of the site too"
+    )
     add_force(parser)
     return parser
 

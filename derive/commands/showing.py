@@ -40,7 +40,7 @@ LinesOf = Callable[[type[Forward], Proved], Lines | None]
 
 def site(options: argparse.Namespace) -> int:
     """Write the pages of the forwards that are meant."""
-    from derive.commands.site import write_site  # with Jinja, which nothing else needs
+    from derive.commands.site import Beside, write_site  # with Jinja, which nothing else needs
 
     names, folder = options.names, options.output
     if folder.exists() and not folder.is_dir():
@@ -51,8 +51,12 @@ def site(options: argparse.Namespace) -> int:
     def progress(forwards):
         return track(forwards, "pages", console=console, disable=not console.is_terminal)
 
-    files = write_site(folder, forwards, progress, options.force, options.playground)
-    sys.stdout.write(f"written to {folder}: {', '.join(file.name for file in files)}\n")
+    if options.docs is not None and not options.docs.is_dir():
+        raise QuestionError(f"{options.docs} is not a folder", "name the one of the documentation")
+    beside = Beside(options.playground, options.lessons, options.docs)
+    files = write_site(folder, forwards, progress, options.force, beside)
+    names = ", ".join(file.relative_to(folder).as_posix() for file in files)
+    sys.stdout.write(f"written to {folder}: {names}\n")
     return DONE
 
 

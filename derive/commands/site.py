@@ -1,4 +1,4 @@
-"""A page for every forward, and an index that leads to them.
+"""A page for every forward, the documentation, and an index that leads to them.
 
 In: forwards and a folder. Out: files, all of them or none: every page is made before the first is
 written, and a file is replaced in one move.
@@ -6,23 +6,50 @@ written, and a file is replaced in one move.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from derive.derivation import derive
-from derive.language.errors import QuestionError
+from derive.language.errors import MATH, QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import files_read
 from derive.presentation.document import Document
-from derive.presentation.html import Around, index, page
+from derive.presentation.handbook import handbook
+from derive.presentation.html import Around, page
+from derive.presentation.index import index
 from derive.presentation.sections import document_of
 from derive.running.writing import refuse, write_all
 
-INDEX = "index.html"
+INDEX, DOCS = "index.html", "docs"
 REMEDY = "choose another folder with --output"
+TITLE = "Gradients"
 ABOUT = "The closed form of every gradient, how it comes about, and what was proved of it."
+OWN = "Your own"  # the kind of a forward that is not in derive/math
 
 Forwards = Iterable[type[Forward]]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What else a site leads to: the addresses of a playground and of lessons, seen from its index,
+    and the folder of the documentation, which becomes a part of it.
+    """
+
+    playground: str = ""
+    lessons: str = ""
+    docs: Path | None = None
+
+    def links(self, up: str = "") -> tuple[tuple[str, str], ...]:
+        """Those that there are, with their words; ``up`` leads to the index of the site."""
+        docs = f"{DOCS}/{INDEX}" if self.docs else ""
+        found = [
+            (self.lessons, "Lessons"),
+            (docs, "Documentation"),
+            (self.playground, "Playground"),
+        ]
+        return tuple((f"{up}{address}", words) for address, words in found if address)
 
 
 def write_site(
@@ -30,12 +57,11 @@ def write_site(
     forwards: Forwards,
     progress: Callable[[Forwards], Forwards] = iter,
     force: bool = False,
-    playground: str = "",
+    beside: Beside = Beside(),
 ) -> list[Path]:
     """Derive every forward and write its page; returns the files, the index first.
 
     ``progress`` is handed the forwards and gives them back one by one, as a progress bar does.
-    ``playground`` is the address that every page leads to, if there is one.
     Raises `UnprovedError` where a forward is not proved and `QuestionError` where two would have
     the same page, the folder cannot be written or, without ``force``, something in it is not
     gradform's; nothing is written then.
@@ -48,19 +74,48 @@ def write_site(
                 f"two pages would be called {file}", f"rename {forward.__name__}, or leave it out"
             )
         chosen[file] = forward
-    refuse([folder / file for file in (INDEX, *chosen)], REMEDY, files_read(), force)
+    prose = (
+        {} if beside.docs is None else handbook(beside.docs, _around(beside.links("../"), "../"))
+    )
+    prose = {f"{DOCS}/{file}": text for file, text in prose.items()}
+    refuse([folder / file for file in (INDEX, *chosen, *prose)], REMEDY, files_read(), force)
     derived = progress(list(chosen.values()))
-    documents = {f"{f.definition.snake}.html": document_of(derive(f)) for f in derived}
-    pages = pages_of(documents, "Gradients", ABOUT, playground)
-    texts = {folder / file: text for file, text in pages.items()}
+    documents = {f.definition.snake: document_of(derive(f)) for f in derived}
+    groups: dict[str, dict[str, Document]] = {kind: {} for kind in (*_kinds().values(), OWN)}
+    for file, forward in chosen.items():
+        groups[_kind(forward)][file] = documents[forward.definition.snake]
+    pages = pages_of(groups, TITLE, ABOUT, beside.links())
+    texts = {folder / file: text for file, text in (pages | prose).items()}
     write_all(texts, REMEDY, files_read(), force)
     return list(texts)
 
 
 def pages_of(
-    documents: Mapping[str, Document], title: str, about: str, playground: str = ""
+    groups: Mapping[str, Mapping[str, Document]],
+    title: str,
+    about: str,
+    links: tuple[tuple[str, str], ...] = (),
 ) -> dict[str, str]:
-    """The text of every page by the name of its file, the index first."""
-    around = Around(INDEX, title, playground)
-    pages = {file: page(document, around) for file, document in documents.items()}
-    return {INDEX: index(documents, title, about, Around(playground=playground))} | pages
+    """The text of every page by the name of its file, the index first; ``groups`` has the documents
+    of a kind, and those that are empty are left out.
+    """
+    around = Around(((INDEX, title), *links))
+    groups = {kind: documents for kind, documents in groups.items() if documents}
+    together = {f: document for documents in groups.values() for f, document in documents.items()}
+    pages = {file: page(document, around) for file, document in together.items()}
+    return {INDEX: index(groups, title, about, Around(links))} | pages
+
+
+def _around(links: tuple[tuple[str, str], ...], up: str) -> Around:
+    return Around(((f"{up}{INDEX}", TITLE), *links))
+
+
+def _kinds() -> dict[str, str]:
+    """The kind of every file of ``derive/math``."""
+    kinds = tomllib.loads((MATH / "kinds.toml").read_text("utf-8"))
+    return {file: kind for kind, files in kinds.items() for file in files}
+
+
+def _kind(forward: type[Forward]) -> str:
+    file = Path(forward.definition.place.file)
+    return _kinds()[file.stem] if file.parent == MATH else OWN

@@ -153,10 +153,12 @@ class Section:
 class Document:
     """``name`` is the forward's, ``summary`` the paragraphs of its docstring.
 
-    Of an ``overview`` a terminal, where nothing can be opened, shows no steps.
+    Of an ``overview`` a terminal, where nothing can be opened, shows no steps. ``headline`` is the
+    formula that an index has beside the name.
     """
 
     name: str
     summary: tuple[Words, ...]
     sections: tuple[Section, ...]
     overview: bool = False
+    headline: Equation | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,11 +52,13 @@ TEMPLATES.globals["fonts"] = {
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
-PLAYGROUND = "Playground: derive and check your own"  # what a link to it says
+class Sentence(list[str | Markup]):
+    """What a template prints: text, which it escapes, and formulas."""
 
-
-# What a template prints: text, which it escapes, and formulas.
-Sentence = list[str | Markup]
+    @property
+    def formulas(self) -> bool:
+        """Whether there are any: no line breaks in one, so a long one is scrolled."""
+        return any(isinstance(part, Markup) for part in self)
 
 
 @dataclass(frozen=True)
@@ -71,52 +73,23 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A forward in the index: its page, its name, what it is."""
-
-    page: str
-    name: str
-    about: Sentence
-
-
-@dataclass(frozen=True)
 class Around:
-    """Where else a page of a site leads: the address of the index and its title, and that of the
-    playground; empty where there is none.
-    """
+    """Where else a page of a site leads: addresses, each with the text of its link."""
 
-    home: str = ""
-    back: str = ""
-    playground: str = ""
-
-    @property
-    def links(self) -> list[tuple[str, str]]:
-        """The addresses, each with its text."""
-        links = [(self.home, self.back), (self.playground, PLAYGROUND)]
-        return [link for link in links if link[0]]
+    links: tuple[tuple[str, str], ...] = ()
 
 
 def page(document: Document, around: Around = Around()) -> str:
     """The document as one HTML file."""
-    return _file("page", title=document.name, body=_article(document), around=around)
-
-
-def index(
-    documents: Mapping[str, Document], title: str, about: str, around: Around = Around()
-) -> str:
-    """A page that leads to the others: ``documents`` by the name of their file."""
-    entries = [
-        Entry(file, document.name, _sentence(document.summary[0] if document.summary else ""))
-        for file, document in documents.items()
-    ]
-    return _file("index", title=title, about=about, entries=entries, around=around)
+    body = _article(document, contents=True)
+    return file_of("page", title=document.name, body=body, around=around)
 
 
 def fragment(document: Document) -> str:
     """The document as a part of another page, with styles that reach no further and take
     the colour of the text around it.
     """
-    return _file("fragment", body=_article(document))
+    return file_of("fragment", body=_article(document))
 
 
 def parts(document: Document) -> tuple[tuple[str, str], ...]:
@@ -131,14 +104,31 @@ def style() -> str:
     return TEMPLATES.get_template("style.css.jinja").render()
 
 
-def _article(document: Document) -> Markup:
-    sections = [(s.title, [_block(b) for b in s.blocks]) for s in document.sections]
+def _article(document: Document, contents: bool = False) -> Markup:
+    keys = keys_of(s.title for s in document.sections)
+    blocks = ([_block(b) for b in s.blocks] for s in document.sections)
+    sections = [(s.title, k, b) for s, k, b in zip(document.sections, keys, blocks, strict=True)]
     kinds = ["lede", *["source"] * len(document.summary)]
-    summary = list(zip(kinds, map(_sentence, document.summary), strict=False))
-    return _filled("document", name=document.name, summary=summary, sections=sections)
+    summary = list(zip(kinds, map(sentence, document.summary), strict=False))
+    listed = [(title, key) for title, key, _ in sections] if contents else []
+    named = {"name": document.name, "summary": summary, "contents": listed}
+    return _filled("document", sections=sections, **named)
 
 
-def _file(template: str, **values) -> str:
+def keys_of(titles: Iterable[str]) -> list[str]:
+    """What titles go by in an address, as on GitHub: each its own."""
+    found: list[str] = []
+    for title in titles:
+        key = re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"
+        taken = sum(
+            k == key or re.fullmatch(rf"{re.escape(key)}-\d+", k) is not None for k in found
+        )
+        found.append(f"{key}-{taken}" if taken else key)
+    return found
+
+
+def file_of(template: str, **values) -> str:
+    """A template filled, as the text of a file."""
     return _printable(TEMPLATES.get_template(f"{template}.html.jinja").render(mark=MARK, **values))
 
 
@@ -152,19 +142,19 @@ def _filled(template: str, **values) -> Markup:
 
 def _block(block: Block) -> Markup:
     if isinstance(block, Prose):
-        return _filled("prose", words=_sentence(block.words))
+        return _filled("prose", words=sentence(block.words))
     if isinstance(block, Equations):
         return _filled("equations", lines=list(map(_line, block.lines)))
     if isinstance(block, Derivation):
         return _derivation(block)
     if isinstance(block, Matrix):
         formula = Markup(matrix(block.name, block.rows))
-        return _filled("matrix", formula=formula, remark=_sentence(block.remark))
+        return _filled("matrix", formula=formula, remark=sentence(block.remark))
     if isinstance(block, Code):
         return _filled("code", lines=block.lines)
     if isinstance(block, Group):
         blocks = list(map(_block, block.blocks))
-        return _filled("group", title=_sentence(block.title), blocks=blocks)
+        return _filled("group", title=sentence(block.title), blocks=blocks)
     if isinstance(block, Graph):
         return _filled("graph", drawing=drawing(block))
     raise TypeError(f"nothing renders {type(block).__name__} on a page")
@@ -173,15 +163,15 @@ def _block(block: Block) -> Markup:
 def _line(line: Equation) -> Line:
     left = Markup("") if line.is_term or not line.left else _formula(line.left)
     relation = line.relation.replace("-", "\N{MINUS SIGN}")
-    return Line(left, relation, _formula(line.shown), line.shape, _sentence(line.remark))
+    return Line(left, relation, _formula(line.shown), line.shape, sentence(line.remark))
 
 
 def _derivation(derivation: Derivation) -> Markup:
     title, claim = (
-        _sentence(derivation.title),
+        sentence(derivation.title),
         Markup(equation(derivation.start.left, derivation.reached)),
     )
-    said = any(isinstance(part, Markup) for part in title)  # a title with a formula is the claim
+    said = title.formulas  # a title with a formula is the claim
     return _filled(
         "derivation",
         claim=title if said else [claim],
@@ -205,5 +195,5 @@ def _formula(side: Side) -> Markup:
     return Markup(mathml(side))
 
 
-def _sentence(words: Words) -> Sentence:
-    return [p if isinstance(p, str) else Markup(inline(p)) for p in parts_of(words)]
+def sentence(words: Words) -> Sentence:
+    return Sentence(p if isinstance(p, str) else Markup(inline(p)) for p in parts_of(words))

@@ -85,8 +85,10 @@ def document_of(
     }
     sections = (Section(title, tuple(blocks[title])) for title in TITLES if title in titles)
     sections = (section for section in sections if section.blocks)
-    sections = tuple(explained(sections, proved.closed_form))
-    return Document(definition.name, _paragraphs(definition.doc), sections, overview)
+    form, asked = proved.closed_form, definition.differentiable[:1]
+    sections = tuple(explained(sections, form))
+    headline = next(iter(equations_of(s for s in form.statements if s.of in asked).lines), None)
+    return Document(definition.name, _paragraphs(definition.doc), sections, overview, headline)
 
 
 def _paragraphs(text: str) -> tuple[str, ...]:

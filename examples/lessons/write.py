@@ -126,10 +126,14 @@ def in_markdown() -> dict[Path, str]:
     }
 
 
-def as_pages(folder: Path, playground: str = "") -> dict[Path, str]:
-    """A page for every lesson, and an index; they lead to the playground, if there is one."""
+def as_pages(folder: Path, home: str = "", playground: str = "") -> dict[Path, str]:
+    """A page for every lesson, and an index; they lead to the index of the gradients and to the
+    playground, if there are any.
+    """
     by_file = {lesson.file.replace(".py", ".html"): document for lesson, document in documents()}
-    pages = pages_of(by_file, "Lessons", ABOUT, playground)
+    links = ((home, "All gradients"), (playground, "Playground"))
+    links = tuple(link for link in links if link[0])
+    pages = pages_of({"The lessons": by_file}, "Lessons", ABOUT, links)
     return {folder / file: text for file, text in pages.items()}
 
 
@@ -138,6 +142,7 @@ def main(arguments=None) -> int:
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
     chosen.add_argument("--html", type=Path, metavar="DIR", help="write pages, and an index")
+    parser.add_argument("--home", default="", metavar="ADDRESS", help="of the gradients' index")
     parser.add_argument("--playground", default="", metavar="ADDRESS", help="linked on each page")
     add_force(parser)
     options = parser.parse_args(arguments)
@@ -145,7 +150,10 @@ def main(arguments=None) -> int:
 
 
 def _write(options: argparse.Namespace) -> int:
-    texts = in_markdown() if options.html is None else as_pages(options.html, options.playground)
+    if options.html is None:
+        texts = in_markdown()
+    else:
+        texts = as_pages(options.html, options.home, options.playground)
     if options.check:
         outdated = [path.name for path, text in texts.items() if current(path) != text]
         sys.stderr.write(f"out of date: {', '.join(outdated)}\n" if outdated else "")
