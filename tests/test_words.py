@@ -96,12 +96,15 @@ def _pieces(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _strings(text: str) -> Iterator[tuple[int, str]]:
+    inside: set[int] = set()  # parts of f-strings, which are walked after them
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.JoinedStr):
+            inside |= {id(part) for part in node.values}
             parts = [v.value if isinstance(v, ast.Constant) else "{}" for v in node.values]
             yield node.lineno, "".join(parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value
+            if id(node) not in inside:
+                yield node.lineno, node.value
 
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:
