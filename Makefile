@@ -110,8 +110,8 @@ test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of address
 # With Python 3.11 or 3.12, for which the lowest NumPy is made. On Linux a torch of that age comes with
 # CUDA: a download of 3 GB.
 LOWEST := build/minimums
-OF_LOWEST := $(addprefix tests/test_,gradform.py forward.py class_body.py reading.py import.py derivation.py \
-    pages.py progress.py softmax_nll.py gallery_norms.py formats.py mlp.py kernels.py)
+OF_LOWEST := $(addprefix tests/test_,gradform.py derivation.py formats.py softmax_nll.py mlp.py import.py \
+    progress.py pages.py)
 .PHONY: minimums
 minimums:  ## a sample of the tests on the lowest versions that pyproject.toml says to work
 	$(COMPILER)

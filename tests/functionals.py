@@ -57,7 +57,7 @@ class Functional:
 
     @cached_property
     def ours(self) -> Callable[..., Tensor]:
-        function = getattr(import_module(f"generated.{self.name}"), self.name)
+        function = getattr(import_module(f"gradform.generated.{self.name}"), self.name)
         return partial(function, reduction=self.reduction) if self.reduction else function
 
     def ways(self, arguments: Arguments) -> Iterator[tuple[Mapping[str, float], Arguments]]:

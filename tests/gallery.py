@@ -46,7 +46,7 @@ class Emitted:
 
     @cached_property
     def module(self) -> ModuleType:
-        return import_module(f"generated.{self.definition.snake}")
+        return import_module(f"gradform.generated.{self.definition.snake}")
 
     @property
     def function(self) -> Callable[..., Tensor]:

@@ -24,7 +24,7 @@ def module_from(text: str, folder: Path, name: str) -> ModuleType:
     """The generated ``text`` as a module."""
     file = folder / f"generated_{name}.py"
     file.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"generated.for_test_{name}", file)
+    spec = importlib.util.spec_from_file_location(f"gradform.generated.for_test_{name}", file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -6,7 +6,7 @@ python tests/minimums.py > requirements.txt
 import tomllib
 from pathlib import Path
 
-TOOLS = ("pytest", "hypothesis", "expecttest", "setuptools")
+TOOLS = ("pytest", "hypothesis", "expecttest")
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 pinned = project["optional-dependencies"]["dev"]

@@ -136,7 +136,7 @@ def _time_limit(seconds: float):
 def _module(result: Generated, folder: Path) -> ModuleType:
     path = folder / f"generated_{result.file}"
     path.write_text(result.text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"generated.{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"gradform.generated.{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
