@@ -447,7 +447,7 @@ def test_a_formula_reads_it_as_one_dimension(made):
 @pytest.mark.parametrize("format", ["text", "markdown", "latex", "html"])
 def test_show_says_what_it_stands_for(format, capsys):
     assert main(["show", "tanh", "--format", format]) == 0
-    assert "stands for any number of dimensions, none included" in capsys.readouterr().out
+    assert "may be any number of dimensions (even none)" in capsys.readouterr().out
 
 
 SHOWN_LATE = """\

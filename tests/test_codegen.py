@@ -117,7 +117,7 @@ def test_only_the_exponential_of_a_target_is_not_safe(built_in):
 def test_the_docstring_has_the_formula_the_proof_and_the_edges(built_in):
     text = built_in["batch_norm"].text
     assert "dx = gain*inv_std*(dy - dbias/N - dgain*xhat/(N - 1))" in text
-    assert "for every" in text and "ValueError where N - 1 is 0: var divides by it." in text
+    assert "for every" in text and "ValueError if N - 1 is 0: var divides by it." in text
     header = text.split('"""')[0]
     assert "batch_norm.py" in header and re.search(r"sha256: [0-9a-f]{64}", header)
     assert not re.search(r"20\d\d-\d\d", header) and str(ROOT) not in text

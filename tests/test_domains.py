@@ -71,7 +71,7 @@ def test_every_function_refuses_what_is_outside_by_name_value_and_domain(emitted
             if name in forward:
                 with pytest.raises(ValueError, match=wrong):
                     backward(upstream, **{**forward, name: number})
-        assert f"- ValueError where {name} is not {demand.domain}." in emitted.module.__doc__
+        assert f"- ValueError unless {name} is {demand.domain}." in emitted.module.__doc__
 
 
 @pytest.mark.parametrize("emitted", [e for e in EVERYTHING if e.definition.scalars], ids=str)
@@ -205,7 +205,7 @@ def test_a_domain_of_one_number_or_in_sizes_is_one(tmp_path):
     for name, number in (("a", 1.5), ("b", 0), ("b", 2.5)):
         with pytest.raises(ValueError, match=f"scaled: {name} must be"):
             function(x, **{name: number})
-    assert "where b is not above 0 and at most N." in result.text
+    assert "unless b is above 0 and at most N." in result.text
 
 
 def test_the_proof_relies_on_a_domain_and_on_no_default(tmp_path):

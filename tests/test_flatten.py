@@ -184,7 +184,7 @@ def test_the_sizes_must_fit(tmp_path):
     function, module, _ = generated(file_of(tmp_path, body(text)), tmp_path)
     with pytest.raises(ValueError, match=r"K is not .* where K = 7, E = 4, T = 2"):
         function(X, draw(7, 5))
-    assert "ValueError where K is not" in module.__doc__
+    assert "ValueError if K is not" in module.__doc__
 
 
 def test_a_flat_size_that_no_argument_has_is_checked(tmp_path):

@@ -50,7 +50,7 @@ def test_lines_are_those_of_the_forward_where_they_decide_nothing_else(emitted):
     """By 0 < x where `max(x, 0)` is written, which torch's clamp leaves to x, for instance."""
     name = emitted.definition.snake
     lines = f"{name}_atoms" if name in BY_STATEMENTS else f"{name}_forward"
-    assert f"go through {lines}" in " ".join(emitted.module.__doc__.split())
+    assert f"use {lines}" in " ".join(emitted.module.__doc__.split())
 
 
 @everything

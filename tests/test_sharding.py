@@ -236,7 +236,7 @@ def test_a_wrong_identity_is_not_proved():
             "leave --target, --order and --standalone out",
         ),
         (["--shard", "C"], "which forward is split"),
-        (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name 2 at most"),
+        (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name at most 2"),
         (["mlp", "--shard", "E"], "cannot know the length of its part of E"),
     ],
 )
