@@ -23,7 +23,7 @@ from types import CodeType, ModuleType
 
 from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import MATH, Place, QuestionError, is_internal, shortened_text
-from derive.notation.definition import snake_case
+from derive.notation.definition import Definition, snake_case
 from derive.notation.forward import Forward
 from derive.source.class_source import assigned_around, read_already
 from derive.source.python_errors import is_ours, not_defined, remedy_of, syntax_remedy
@@ -55,7 +55,7 @@ def as_forward(asked: type[Forward] | str | Path) -> type[Forward]:
     """A forward, or the one that a NAME or a file means. Raises `QuestionError`."""
     if isinstance(asked, (str, Path)):
         return forward_from(asked)
-    if isinstance(asked, type) and issubclass(asked, Forward) and hasattr(asked, "definition"):
+    if isinstance(asked, type) and isinstance(getattr(asked, "definition", None), Definition):
         return asked
     kind = asked.__name__ if isinstance(asked, type) else type(asked).__name__
     raise QuestionError(
