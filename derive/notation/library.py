@@ -22,6 +22,7 @@ from types import CodeType, ModuleType
 
 from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import Place, QuestionError, is_internal
+from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.gallery import (
     IN_GALLERY,
@@ -63,7 +64,7 @@ def as_forward(asked: type[Forward] | str | Path) -> type[Forward]:
     """A forward, or the one that a NAME or a file means. Raises `QuestionError`."""
     if isinstance(asked, (str, Path)):
         return forward_from(asked)
-    if isinstance(asked, type) and issubclass(asked, Forward) and hasattr(asked, "definition"):
+    if isinstance(asked, type) and isinstance(getattr(asked, "definition", None), Definition):
         return asked
     kind = asked.__name__ if isinstance(asked, type) else type(asked).__name__
     raise QuestionError(
