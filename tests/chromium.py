@@ -8,6 +8,7 @@ import select
 import shutil
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -15,6 +16,9 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = (400, 1400)
 PATIENCE = 60  # seconds for one answer: two cores are shared with the other tests
+
+# Of the packages of the playground, which `make playground` installs.
+AXE = Path(__file__).parents[1] / "playground" / "node_modules" / "axe-core" / "axe.min.js"
 
 BROWSER = [
     pytest.mark.browser,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from chromium import BROWSER, WIDTHS, Tab, started
+from chromium import AXE, BROWSER, WIDTHS, Tab, started
 
 from derive.commands.site import pages_of
 from derive.presentation.handbook import handbook
@@ -43,6 +43,7 @@ AROUND = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"/><link rel="icon" href="data:,"/></head>
 <body style="margin: 8px; overflow-wrap: anywhere"><h1 id="own">Mine</h1>
 <details id="mine"><summary>Mine</summary><p>Mine</p></details>{}</body></html>"""
+LESSONS = ("lessons/index", "lessons/softmax_twice")
 NAMES = (
     *FORWARDS,
     "index",
@@ -175,3 +176,28 @@ def test_dark_is_dark(browser, pages):
     ink = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     assert Tab(browser, pages["tanh"], 400).value(ink) > 200
     assert Tab(browser, pages["tanh"], 400, dark=True).value(ink) < 60
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="no axe-core: make playground installs it")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["index", "LayerNorm", "ClampedNLL", "docs/notation", *LESSONS])
+def test_an_accessibility_checker_finds_no_fault(browser, pages, name, width, dark):
+    tab = Tab(browser, pages[name], width, dark)
+    tab.value(OPEN_ALL)
+    tab.value(AXE.read_text() + ";0")
+    ended = "axe.run().then(r => window.faults = r.violations)"
+    tab.call("Runtime.evaluate", expression=ended, awaitPromise=True)
+    assert tab.value("window.faults.map(f => [f.id, f.nodes.map(n => n.html.slice(0, 120))])") == []
+
+
+def test_the_first_key_skips_to_the_content(browser, pages):
+    tab = Tab(browser, pages["tanh"], 400)
+    for key in ("Tab", "Enter"):
+        code = {"Tab": 9, "Enter": 13}[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            tab.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text
+            )
+    assert tab.value("document.activeElement.id") == "content"

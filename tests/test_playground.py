@@ -54,7 +54,9 @@ def test_a_derivation_has_all_that_a_page_shows(batch_norm):
     assert parts["inputs"] == ["x", "gain", "bias"] and parts["every_size"]
     assert "<math" in parts["closed"] and "<svg" in parts["picture"]
     assert r"\frac{1}{N - 1}" in parts["latex"] or "N - 1" in parts["latex"]
-    assert [title for title, _ in parts["sections"]][:3] == [
+    assert [title for title, _ in parts["sections"]][:5] == [
+        "The closed form",
+        "What was proved",
         "The forward",
         "The chain",
         "To the closed form",
@@ -115,6 +117,25 @@ def test_a_mistake_has_its_line(text, line, problem):
         line = text[: text.index("Input(M)")].count("\n") + 1
     assert trouble["line"] == line
     assert problem in trouble["problem"] and "/" not in trouble["problem"].split(":")[0]
+
+
+@pytest.mark.parametrize(
+    "line, call, remedy",
+    [
+        ("", "torch.exp(x)", "write exp(x), with: from sympy import exp"),
+        ("", "torch.nn.functional.silu(x)", "silu"),
+        ("", "np.tanh(x + 1)", "write tanh(x + 1), with: from sympy import tanh"),
+        ("import torch", "torch.exp(x)", "leave the import out, and write exp(x), with"),
+        ("import torch", "x", "leave the import out: a forward is written with SymPy's functions"),
+    ],
+)
+def test_functions_of_torch_are_answered_with_what_to_write(line, call, remedy, monkeypatch):
+    """Where there is no torch, as on the page."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    start = TANH.index("    y =")
+    trouble = trouble_in(answered(ask="derive", text=f"{line}\n{TANH[:start]}    y = {call}\n"))
+    assert remedy in trouble["remedy"]
+    assert trouble["line"] == (1 if line else TANH[:start].count("\n") + 2)
 
 
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "GeneratorExit", "MemoryError"])

@@ -11,10 +11,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from chromium import BROWSER, WIDTHS, Tab, started
+from chromium import AXE, BROWSER, WIDTHS, Tab, started
 
 ROOT = Path(__file__).resolve().parents[1]
-AXE = ROOT / "playground" / "node_modules" / "axe-core" / "axe.min.js"
 LONG = 60  # seconds, for an answer on a machine that does other things too
 pytestmark = BROWSER
 
@@ -178,6 +177,33 @@ def test_a_mistake_is_shown_at_its_line(plays):
     plays.answer_to(FORWARD)
     assert plays.tab.value("document.querySelector('.cm-lintRange-error') === null")
     assert "dx=" in plays.closed
+
+
+def test_what_is_shown_is_stale_from_the_first_key(plays):
+    plays.answer_to(SHELF["batch_norm"])
+    before, formula = plays.answers, "getComputedStyle(document.querySelector('#closed mi')).color"
+    muted = "getComputedStyle(document.querySelector('.lede')).color"
+    assert plays.tab.value(formula) != plays.tab.value(muted)
+    plays.write(FORWARD)
+    assert plays.tab.value(formula) == plays.tab.value(muted)
+    assert "text before" in plays.status or plays.answers > before
+    plays.answered(before)
+    assert plays.tab.value(formula) != plays.tab.value(muted)
+
+
+def test_a_mistake_is_in_view_with_what_to_write(browser, served):
+    play = Play(browser, served.page, 400).answered()
+    lines = "".join(f"    # a line of words {n}\n" for n in range(60))
+    play.answer_to(FORWARD.replace("    y = x**2", f"{lines}    y = torch.exp(x)"))
+    assert "write exp(x), with: from sympy import exp" in play.text("#forward-troubles")
+    box = play.tab.value(
+        "document.querySelector('.troubles .error').getBoundingClientRect().toJSON()"
+    )
+    assert box["top"] >= 0 and box["bottom"] < play.tab.value("innerHeight") + 1
+    before = play.answers
+    play.click("[data-open=softmax]")
+    assert "class Softmax" in play.answered(before).text("#forward .cm-content")
+    assert "dx=" in play.closed
 
 
 def test_a_mistake_without_a_line_points_at_none(plays):
@@ -441,7 +467,7 @@ def test_the_keyboard_alone_is_enough(browser, served):
     reached = [name for name in seen if name]
     assert reached.index("tab-derive") < reached.index("copy-link")
     assert reached.index("copy-link") < reached.index("The forward, in Python")
-    assert reached[-1] != "The forward, in Python"  # Tab leaves the editor
+    assert seen[-1] != "The forward, in Python"  # Tab leaves the editor
     play.tab.value("document.querySelector('#tab-derive').focus()")
     before = play.answers
     play.press("ArrowRight", windowsVirtualKeyCode=39, code="ArrowRight")

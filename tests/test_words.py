@@ -102,9 +102,8 @@ def _strings(text: str) -> Iterator[tuple[int, str]]:
             inside |= {id(part) for part in node.values}
             parts = [v.value if isinstance(v, ast.Constant) else "{}" for v in node.values]
             yield node.lineno, "".join(parts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in inside:
-                yield node.lineno, node.value
+        elif isinstance(getattr(node, "value", None), str) and id(node) not in inside:
+            yield node.lineno, node.value
 
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:

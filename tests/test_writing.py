@@ -15,7 +15,8 @@ from codegen.cli import gradform, main
 from codegen.writing import MARKER, write_modules
 from derive.language.errors import QuestionError
 from derive.presentation.formats import FORMATS
-from derive.presentation.html import index
+from derive.presentation.html import Around
+from derive.presentation.index import index
 from derive.running.folders import alone_in
 from derive.running.writing import MARK, OURS, current, replaced, write_all
 
@@ -290,7 +291,7 @@ def test_permissions_and_owner_stay(tmp_path):
 
 def test_gradform_knows_everything_that_it_writes(shown, capsys, tmp_path):
     written = [format(shown("tanh")) for format in FORMATS.values()]
-    written += [index({"tanh.html": shown("tanh")}, "Gradients", "")]
+    written += [index({"All": {"tanh.html": shown("tanh")}}, "Gradients", "", Around())]
     written += [(ROOT / "generated" / name).read_text() for name in ("relu.py", "REPORT.md")]
     assert gradform(["show", "tanh", "--chain", "--output", str(tmp_path / "page.txt")]) == 0
     written.append((tmp_path / "page.txt").read_text())

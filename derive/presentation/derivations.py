@@ -13,6 +13,7 @@ from itertools import groupby
 from sympy import Eq, Expr
 
 from derive.chain.chain import adjoint_of
+from derive.closing.closed_form import ClosedForm
 from derive.closing.steps import Fact, Step
 from derive.formulas.words import Words, joined
 from derive.found.findings import NoInfluence, zero_gradients
@@ -40,14 +41,14 @@ def derivations_of(proved: Proved, wanted: set[str]) -> Iterator[Block]:
     }
     for adjoint in named.values():
         own = _without_detours([step for step in steps if step.target == adjoint.tensor])
-        lines = tuple(_lines(own, form.definition, form.facts))
+        lines = tuple(_lines(own, form, form.facts))
         if len(lines) == 1:  # the line before it stands in the chain
             at_once.append(replace(lines[0], left=adjoint.tensor))
         elif lines:
             yield from _together(at_once)
             yield Derivation("", Equation(adjoint.tensor, own[0].before), lines)
     yield from _together(at_once)
-    yield from _facts_used(steps, form.facts, form.definition)
+    yield from _facts_used(steps, form.facts, form)
 
 
 def _together(lines: list[Equation]) -> Iterator[Block]:
@@ -57,19 +58,16 @@ def _together(lines: list[Equation]) -> Iterator[Block]:
         lines.clear()
 
 
-def _facts_used(
-    steps: Iterable[Step], facts: Iterable[Fact], definition: Definition
-) -> Iterator[Block]:
+def _facts_used(steps: Iterable[Step], facts: Iterable[Fact], form: ClosedForm) -> Iterator[Block]:
     for fact in facts:
         if any(fact.claim in step.before.atoms(type(fact.claim)) for step in steps):
-            yield _from_its_claim(("Why ", _claimed(fact)), fact.claim, fact.steps, definition)
+            yield _from_its_claim(("Why ", _claimed(fact)), fact.claim, fact.steps, form)
 
 
 def findings_in(proved: Proved, wanted: set[str]) -> Iterator[Block]:
     """What the derivation says besides the gradients, each with the steps that show it, and why
     the facts hold that only these use.
     """
-    definition = proved.definition
     form = proved.closed_form
     known = {fact.claim for fact in form.facts}
     zero = [g for g in proved.gradients if form.by_name[g.tensor.name].expression == 0]
@@ -77,25 +75,25 @@ def findings_in(proved: Proved, wanted: set[str]) -> Iterator[Block]:
         if isinstance(finding, NoInfluence):
             title = f"Why {finding}, although {finding.of} is computed from {finding.by}"
             left = (adjoint_of(finding.by), " through ", finding.of)
-            lines = _lines(finding.steps, definition, finding.facts)
+            lines = _lines(finding.steps, form, finding.facts)
             yield Derivation(title, Equation(left, finding.steps[0].before), tuple(lines))
         else:
             total = Sum.over(finding.gradient, [finding.axis])
-            yield _from_its_claim(f"Why {finding}", total, finding.steps, definition, finding.facts)
+            yield _from_its_claim(f"Why {finding}", total, finding.steps, form, finding.facts)
         new = [fact for fact in finding.facts if fact.claim not in known]
         known |= {fact.claim for fact in new}
-        yield from _facts_used(finding.steps, new, definition)
+        yield from _facts_used(finding.steps, new, form)
 
 
 def _from_its_claim(
     title: Words,
     claim: Expr,
     steps: Iterable[Step],
-    definition: Definition,
+    form: ClosedForm,
     facts: Iterable[Fact] = (),
 ) -> Derivation:
     """The first line needs no step of its own: its left side is the claim itself."""
-    first, *others = _lines(steps, definition, facts)
+    first, *others = _lines(steps, form, facts)
     return Derivation(title, Equation(claim, first.right, first.remark), tuple(others))
 
 
@@ -110,9 +108,7 @@ def _without_detours(steps: list[Step]) -> list[Step]:
     return kept
 
 
-def _lines(
-    steps: Iterable[Step], definition: Definition, facts: Iterable[Fact]
-) -> Iterator[Equation]:
+def _lines(steps: Iterable[Step], form: ClosedForm, facts: Iterable[Fact]) -> Iterator[Equation]:
     """A line for each step; neighbours that a reader follows at once have one together."""
     for kind, neighbours in groupby(enumerate(steps), _kind):
         together = [step for _, step in neighbours]
@@ -120,7 +116,7 @@ def _lines(
         if kind == SHARE:
             remark = f"{SHARE}: {', '.join(step.why for step in together)}"
         elif kind != TOGETHER:
-            remark = _remark(together[0], definition, facts)
+            remark = _remark(together[0], form, facts)
         yield Equation("", together[-1].after, remark)
 
 
@@ -130,12 +126,14 @@ def _kind(numbered: tuple[int, Step]) -> str | int:
     return TOGETHER if step.rule in ROUTINE else SHARE if step.rule == SHARE else number
 
 
-def _remark(step: Step, definition: Definition, facts: Iterable[Fact]) -> Words:
+def _remark(step: Step, form: ClosedForm, facts: Iterable[Fact]) -> Words:
     """Which rule, which fact or which line of the forward, and why it holds."""
     used = [f for f in facts if step.rule == "fact" and f.claim in step.before.atoms(Sum)]
     if used:
         return ("because ", *joined(map(_claimed, used)))
-    lines = _lines_used(step, definition) if step.rule in BY_DEFINITION else []
+    # Of the forward as it is written, or else with its parts as lines of their own.
+    written = (form.definition, form.spelled.definition) if step.rule in BY_DEFINITION else ()
+    lines = next(filter(None, (_lines_used(step, definition) for definition in written)), [])
     if lines:
         equations = (Eq(s.tensor, s.expression, evaluate=False) for s in lines)
         return (f"{step.rule}: ", *joined(equations))
