@@ -21,7 +21,7 @@ class Fact:
     """One thing that is true of a derivation: what it is about, and the lines that say it.
 
     Two facts are the same where their ``key`` is: it is longer than the lines, or does not depend
-    on how the lines are spelt. Without one it is the lines.
+    on how the lines are written. Without one it is the lines.
     """
 
     about: str

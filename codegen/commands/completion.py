@@ -77,7 +77,7 @@ def completion_command(
 def candidates(
     words: Sequence[str], verbs: dict[str, str], parsing: Callable[[str], tuple[Parsing, ...]]
 ) -> Iterator[Word]:
-    """What may stand in the place of the last of ``words``; nothing where that is a file.
+    """What may replace the last of ``words``; nothing where that is a file.
 
     ``verbs`` are with what they do; ``parsing`` gives what one of them takes, or what is meant
     without one.

@@ -40,7 +40,7 @@ def diff_parser(program: str) -> Parser:
     )
     parser.add_argument("--json", action="store_true", help="print the changes as JSON")
     parser.add_argument(
-        "--no-cache", action="store_true", help="derive everything anew, and cache nothing"
+        "--no-cache", action="store_true", help="derive everything again, and cache nothing"
     )
     add_limit(parser, "to derive and prove each forward")
     return parser

@@ -97,7 +97,7 @@ def _add_common(parser: Parser) -> None:
         help=f"the folder to write to ({OUT})",
     )
     parser.add_argument(
-        "--no-cache", action="store_true", help="derive everything anew, and cache nothing"
+        "--no-cache", action="store_true", help="derive everything again, and cache nothing"
     )
     add_limit(parser, "to derive and prove each forward")
     add_force(parser)

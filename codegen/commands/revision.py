@@ -59,7 +59,7 @@ class Revision:
             names = self._git("for-each-ref", "--format=%(refname:short)").stdout.split()
             remedy = "git log --oneline lists the commits, git branch and git tag the names"
             raise QuestionError(
-                f"git knows no revision {revision!r} in {self.top}",
+                f"git has no revision {revision!r} in {self.top}",
                 did_you_mean(revision, names, remedy),
             )
         return found.stdout.strip()

@@ -32,8 +32,8 @@ class _InDouble(TorchDispatchMode):
 
 @contextmanager
 def in_double() -> Iterator[None]:
-    """Tensors that a function makes are of float64, as its arguments are; distributions do not look
-    at the values of theirs.
+    """Tensors that a function makes are of float64, as its arguments are; distributions do not
+    look at their values.
     """
     before, checks = torch.get_default_dtype(), Distribution._validate_args
     torch.set_default_dtype(torch.float64)

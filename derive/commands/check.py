@@ -62,7 +62,7 @@ def check_parser(program: str) -> Parser:
         action="append",
         default=[],
         metavar="YOURS=OURS",
-        help="what a name of yours is called in the forward; may be repeated",
+        help="what your name is called in the forward; may be repeated",
     )
     add_order(parser, "a formula for", SECOND)
     add_reduction(parser)

@@ -115,8 +115,8 @@ def _found(
             doing("looking for what else there is to show")
             return document_of(proved, options.of, code, options.small_batch, titles), code
     raise UndecidedError(
-        f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the limit of "
-        f"time was over before they were shown\n    being done: {doing}\n    give a longer limit"
+        f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the time "
+        f"limit was over before they were shown\n    being done: {doing}\n    give a longer limit"
     )
 
 

@@ -1,4 +1,4 @@
-"""What to write in the place of a call that the notation does not have: of a function of torch's or
+"""What to write instead of a call that the notation does not have: of a function of torch's or
 numpy's, of a method of a tensor, of a module such as ``nn.Tanh()(x)``, of a name that nothing has.
 """
 
