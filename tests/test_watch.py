@@ -159,7 +159,7 @@ def test_diff_says_what_is_wrong_in_the_revision(repository, capfd):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["math/square.py", "--against", "mian"], "git knows no revision 'mian'"),
+        (["math/square.py", "--against", "mian"], "git has no revision 'mian'"),
         (["math/square.py", "--against", "--all"], "expected one argument"),
         (["math/new.py"], "math/new.py is not in HEAD"),
         (["math/square.py", "--against", "HEAD:old.py"], "old.py is not in HEAD"),
