@@ -97,10 +97,7 @@ def _pieces(path: Path) -> Iterator[tuple[int, str]]:
 
 def _strings(text: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.JoinedStr):
-            parts = [v.value if isinstance(v, ast.Constant) else "{}" for v in node.values]
-            yield node.lineno, "".join(parts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
 
 
