@@ -96,13 +96,8 @@ def _pieces(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _strings(text: str) -> Iterator[tuple[int, str]]:
-    inside: set[int] = set()  # parts of f-strings, which are walked after them
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.JoinedStr):
-            inside |= {id(part) for part in node.values}
-            parts = [v.value if isinstance(v, ast.Constant) else "{}" for v in node.values]
-            yield node.lineno, "".join(parts)
-        elif isinstance(getattr(node, "value", None), str) and id(node) not in inside:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
 
 
