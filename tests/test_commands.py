@@ -120,6 +120,7 @@ def test_every_option_of_every_verb_is_explained():
         (["show", "softmax", "--format", "htm"], "html?"),
         (["show", "layer_norm", "--of", "gian"], "gain?"),
         (["check", "layer_norm", "--of", "gian", "dy"], "gain?"),
+        (["softmax", "--shard", "n"], "N?"),
         (["completion", "bsh"], "bash?"),
         (["list", "layernrm"], "layer_norm?"),
     ],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from codegen.program import Program
 from derive.language.errors import QuestionError
+from derive.language.nearest import did_you_mean
 from derive.notation.layout import Layout
 
 Split = tuple[str, ...]  # for each dimension the axis whose group it is split over, or ''
@@ -69,7 +70,7 @@ def _can_be_split(program: Program, axis: str) -> None:
         known = ", ".join(sorted(home)) or "none"
         raise QuestionError(
             f"{program.name} has no argument along an axis {axis!r}",
-            f"the axes of its arguments: {known}",
+            did_you_mean(axis, sorted(home), f"the axes of its arguments: {known}"),
         )
     other = next(a for a, code in program.sizes if code == codes[axis] and a in home)
     if other != axis:
