@@ -257,11 +257,11 @@ FOLLOWED = {
     "y = Piecewise((x > 0, x), (True, 0))": "(value, condition)",
     "y = Piecewise((x, x > 0), 0)": "write Piecewise((x, x > 0), (0, True))",
     "y = Piecewise(x > 0, x, 0)": "write Piecewise((x, x > 0), (0, True))",
-    "y = x > 0": "a condition, and no tensor",
-    "y = (x > 0) * x": "is a condition, and no number",
+    "y = x > 0": "a condition, not a tensor",
+    "y = (x > 0) * x": "is a condition, not a number",
     "y = x if x > 0 else 0": "write Piecewise((x, x > 0), (0, True))",
-    "y = 2(x + 1)": "2 is no function",
-    "y = x(x + 1)": "x is no function",
+    "y = 2(x + 1)": "2 is not a function",
+    "y = x(x + 1)": "x is not a function",
     "y = x,": "a tuple with one tensor",
     "y = x, b": 'with State = Axis("State", 2)',
     "y: Tensor = x * 2": "leave the annotation out",
@@ -388,7 +388,7 @@ REWRITTEN = {
         "pass the tensor as an argument",
         ["f = lambda u, v: u * v", "y = f(x, b)"],
     ),
-    "text": (["y = f'{x}'"], "it is text, and no tensor", ["y = x"]),
+    "text": (["y = f'{x}'"], "it is text, not a tensor", ["y = x"]),
 }
 
 
@@ -467,7 +467,7 @@ def test_what_is_no_forward_cannot_be_derived():
     from derive.math.batch_norm import BatchNorm
 
     for asked in (3, None, torch.zeros(2), torch.exp, dict, Forward):
-        with pytest.raises(QuestionError, match="is no forward"):
+        with pytest.raises(QuestionError, match="is not a forward"):
             derive(asked)
     with pytest.raises(QuestionError) as error:
         derive(BatchNorm())

@@ -97,7 +97,7 @@ class Declaration(metaclass=_Declares):
         around = _class_that_holds(self)
         if around:
             raise NotationError(
-                f"{type(self).__name__}(...) stands in a class that is no forward",
+                f"{type(self).__name__}(...) stands in a class that is not a forward",
                 f"write class {around}(Forward):",
             )
         raise NotationError(

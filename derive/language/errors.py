@@ -1,4 +1,4 @@
-"""What can go wrong, said to the person who can mend it.
+"""What can go wrong, said to the person who can fix it.
 
 Every mistake of a user is a :class:`QuestionError`: what is wrong, where (file and line, where
 known) and the remedy. The commands print it as one message and leave with exit status 2. A

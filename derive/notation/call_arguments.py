@@ -100,7 +100,7 @@ class Signature:
             e = as_typed(value) if isinstance(value, float) else Integer(value)
         elif not isinstance(value, Expr):
             raise NotationError(
-                f"{self}: {' '.join(shortened(value).split())} is no tensor of the mathematics",
+                f"{self}: {' '.join(shortened(value).split())} is not a tensor of the mathematics",
                 "a forward is called inside another one; to compute with numbers, call the "
                 f"function that gradform writes: {self.definition.snake}"
                 if is_array(value)

@@ -168,7 +168,7 @@ def _kind(value: object) -> str:
         ModuleType: "a module",
     }
     kind = next((kind for types, kind in kinds.items() if isinstance(value, types)), "a number")
-    return f"{kind}, and no tensor"
+    return f"{kind}, not a tensor"
 
 
 def _as_output(name: str, value: object) -> str:

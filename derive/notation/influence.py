@@ -26,7 +26,7 @@ def warn_of_no_influence(body: ClassBody) -> None:
         for name in vanished.of:
             told.add(name)
             problem = f"{name} stands in {vanished.name}, which does not depend on it"
-            _warn(problem, "SymPy took it out, as from x*0 or x - x: mend the line", vanished.place)
+            _warn(problem, "SymPy took it out, as from x*0 or x - x: fix the line", vanished.place)
     output, reached = body.statements[-1].name, _reached(body)
     kinds = {t.name: f"{t.name} = {ROLES[t.role]}(...)" for t in body.inputs if t.role in ROLES}
     kinds |= {scalar.name: f"{scalar.name} = Scalar(...)" for scalar, _ in body.scalars}

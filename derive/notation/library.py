@@ -68,7 +68,7 @@ def as_forward(asked: type[Forward] | str | Path) -> type[Forward]:
         return asked
     kind = asked.__name__ if isinstance(asked, type) else type(asked).__name__
     raise QuestionError(
-        f"{kind} is no forward, nor the name of one",
+        f"{kind} is not a forward, nor the name of one",
         "pass a class that inherits from Forward, as in derive(MyNorm), its name or its file; for "
         "torch code there is derive.from_torch",
     )

@@ -54,7 +54,7 @@ def remedy_of(error: BaseException, module: ModuleType, place: Place) -> str:
         return in_the_gallery(name) or f"call the forward that {name} was generated from"
     known = next((r for part, r in REMEDIES.items() if part in text), "")
     line = shortened_text(place.text)
-    return known or (f"mend that line: {line}" if line else "mend that line")
+    return known or (f"fix that line: {line}" if line else "fix that line")
 
 
 def _imported(error: ImportError) -> str:
@@ -95,7 +95,7 @@ def syntax_remedy(error: SyntaxError) -> str:
     for mended in _mended(text, message):
         if mended:
             return mended
-    return f"mend that line: {shortened_text(text)}" if text else "mend the syntax of that line"
+    return f"fix that line: {shortened_text(text)}" if text else "fix the syntax of that line"
 
 
 def _mended(text: str, message: str):

@@ -145,7 +145,7 @@ def _called(node: ast.Call, reader: Reader) -> None:
         )
     if isinstance(function, (Tensor, Axis, int, float)):
         a, b = written(node.func), ", ".join(map(ast.unparse, node.args))
-        raise NotationError(f"{written(node)}: {a} is no function", f"write {a} * ({b})")
+        raise NotationError(f"{written(node)}: {a} is not a function", f"write {a} * ({b})")
     function = function_of(function)
     if isinstance(function, FunctionType) and not is_library(function, reader.body.file):
         _check_function(function, node, reader)

@@ -76,7 +76,7 @@ def as_condition(node: ast.AST) -> str:
 def negated(node: ast.UnaryOp, reader: Reader) -> None:
     if isinstance(node.op, ast.Invert) and is_number(node.operand, reader):
         raise NotationError(
-            f"{written(node)}: this works on conditions, and a tensor is none",
+            f"{written(node)}: this works on conditions, and a tensor is not one",
             f"compare it: Eq({written(node.operand)}, 0)",
         )
     if isinstance(node.op, ast.Not) and reader.is_tensor(node.operand):
@@ -114,7 +114,7 @@ def operated(node: ast.BinOp, reader: Reader) -> None:
         powers = {ast.BitXor: f"{a}**{b}", ast.LShift: f"{a} * 2**{b}", ast.RShift: f"{a} / 2**{b}"}
         code = powers.get(type(node.op), f"{name}({conditions})")
         raise NotationError(
-            f"{written(node)}: this works on conditions, and a tensor is none", f"write {code}"
+            f"{written(node)}: this works on conditions, and a tensor is not one", f"write {code}"
         )
 
 
@@ -126,7 +126,7 @@ def _check_operand(node: ast.BinOp, side: ast.AST, reader: Reader) -> None:
         number = ast.Name(f"Piecewise((1, {ast.unparse(side)}), (0, True))", ast.Load())
         left, right = (number if each is side else each for each in (node.left, node.right))
         raise NotationError(
-            f"{written(node)}: {written(side)} is a condition, and no number",
+            f"{written(node)}: {written(side)} is a condition, not a number",
             f"write {ast.unparse(ast.BinOp(left, node.op, right))}",
         )
     if callable(value) and not isinstance(value, (Basic, Declaration)) and value is not MISSING:
@@ -138,7 +138,7 @@ def _check_operand(node: ast.BinOp, side: ast.AST, reader: Reader) -> None:
     if is_array(value) or several:
         name = side.id if isinstance(side, ast.Name) else "weight"
         raise NotationError(
-            f"{written(node)}: {written(side)} is an array, and the mathematics has none",
+            f"{written(node)}: {written(side)} is an array, and a formula has none",
             f"declare it, and pass the array to the function: {name} = Given(C)",
         )
 

@@ -26,7 +26,7 @@ def check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
     for condition in conditions:
         if is_number(condition, reader):
             raise NotationError(
-                f"{written(node)}: {written(condition)} is a tensor, and no condition",
+                f"{written(node)}: {written(condition)} is a tensor, not a condition",
                 f"compare it: Ne({written(condition)}, 0)",
             )
 
