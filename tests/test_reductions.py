@@ -106,14 +106,14 @@ def test_no_word_that_there_is_not(tmp_path):
 
 START = "    x = Input(N, C)\n    w = Given(N, C)\n    losses = x**2\n    total = Sum(x, N, C)\n"
 REFUSED = {
-    "loss = Reduced(x**2, mean=N)": "that is no statement",
-    "loss = Reduced(x, mean=N)": "that is no statement",
+    "loss = Reduced(x**2, mean=N)": "that is not a statement",
+    "loss = Reduced(x, mean=N)": "that is not a statement",
     "loss = Reduced(total, mean=N)": "total has no axes",
     "loss = Reduced(losses, none=N)": "none is taken",
     "loss = Reduced(losses, sum=N)": "sum is taken",
     "loss = Reduced(losses, mean=0)": "divides by 0",
-    "loss = Reduced(losses, mean=True)": "that is no number",
-    "loss = Reduced(losses, mean='N')": "that is no number",
+    "loss = Reduced(losses, mean=True)": "that is not a number",
+    "loss = Reduced(losses, mean='N')": "that is not a number",
     "loss = Reduced(losses, mean=Sum(w, C))": "has the axis N, and one number is needed",
     "loss = Reduced(losses, mean=total)": "computed from x, which has a gradient",
     "loss = Reduced(losses, mean=1 + Sum(losses, N, C))": "computed from x, which has a gradient",

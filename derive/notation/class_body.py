@@ -215,7 +215,7 @@ class ClassBody(dict):
         """``label`` counts only where it is not ``ignored``."""
         if not -MOST_ENTRIES <= ignored < MOST_ENTRIES:
             raise NotationError(
-                f"{label}: the label that is ignored is no number of 64 bits",
+                f"{label}: the label that is ignored is not a 64-bit integer",
                 f"write {label} = Label(N, ignored=-100)",
             )
         if self.ignoring and self.ignoring[0].default != ignored:

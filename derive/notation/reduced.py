@@ -35,7 +35,7 @@ class Reduced:
     def __init__(self, losses: Expr, **divisors: Expr | float):
         if not isinstance(losses, Tensor) or losses.role != "statement":
             raise NotationError(
-                f"Reduced({losses}): that is no statement",
+                f"Reduced({losses}): that is not a statement",
                 f"give the entries a line and a name of their own: losses = ...; {WRITTEN}",
             )
         if not losses.axes:
@@ -68,7 +68,7 @@ def _divisor(losses: Tensor, word: str, value) -> Expr:
         )
     if isinstance(value, bool) or not isinstance(value, (Expr, int, float)):
         raise NotationError(
-            f"Reduced(..., {word}={value!r}): that is no number",
+            f"Reduced(..., {word}={value!r}): that is not a number",
             f"write what the sum is divided by: {WRITTEN}",
         )
     divisor = sympify(value, strict=True)

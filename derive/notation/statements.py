@@ -81,7 +81,7 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
     for label in (t for t in tensors_in(e) if t.role == "label"):
         if label not in picked or _outside_one_hot(e, label):
             raise NotationError(
-                f"{label} is a label: it indexes an axis and is no number to calculate with",
+                f"{label} is a label: it indexes an axis and is not a number to calculate with",
                 f"meet it as OneHot({label}, C), with the axis that it indexes",
             )
     for hot in e.atoms(OneHot):

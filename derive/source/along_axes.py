@@ -79,7 +79,7 @@ def norm(t: Typed) -> str:
     if power in ("1", "1.0"):
         return f"Sum(Abs({t.x}), {t.along})"
     if not power.isdigit() or power == "0":
-        raise Unclear(f"a norm of order {power} is to be written out")
+        raise Unclear(f"a norm of order {power} has to be written out")
     return f"Sum(Abs({t.x})**{power}, {t.along})**Rational(1, {power})"
 
 

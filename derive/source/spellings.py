@@ -160,7 +160,7 @@ _SPELLINGS: dict[Spelling, str] = {
     ),
     Spelling(why=DERIVATIVE): "diff grad Derivative gradient derivative backward autograd jacobian",
     Spelling(
-        why="what is integrated, summed up as a series or solved for is to be written out"
+        why="what is integrated, summed up as a series or solved for has to be written out"
     ): "integrate Integral limit Limit series Order solve solveset nsolve summation Product dsolve",
 }
 spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name in names.split()}
