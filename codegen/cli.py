@@ -48,10 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
-    """The console script: a verb and its words; without a verb it generates."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words:
-        return VERBS[GENERATE].command([], f"{PROGRAM} {GENERATE}")
+    """The console script: a verb and its words; names alone are generated, no word asks for help."""
+    words = list(sys.argv[1:] if arguments is None else arguments) or [HELP]
     first, *rest = words
     asks_help = first == HELP or first in HELPS
     if asks_help and (not rest or rest[0] == HELP):
