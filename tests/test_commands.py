@@ -73,6 +73,7 @@ def test_help_is_asked_for_in_many_ways(capsys):
     assert said(capsys, "help", "show") == (0, of_show, "")
     assert said(capsys, "-h", "show") == (0, of_show, "")
     assert said(capsys, "help", "help")[1] == help_text()
+    assert said(capsys) == (0, help_text(), "")
     assert said(capsys, "help")[1] == said(capsys, "-h")[1] == help_text()
     assert said(capsys, "help", "shwo")[0] == 2
 
