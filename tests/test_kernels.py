@@ -375,7 +375,7 @@ def test_the_variable_of_the_compiler_may_hold_options(tmp_path):
 def copied(folder: Path) -> Path:
     package = folder / "generated"
     (package / "kernels").mkdir(parents=True)
-    for name in ("__init__.py", "softmax.py"):
+    for name in ("__init__.py", "_runtime.py", "softmax.py"):
         shutil.copy(ROOT / "generated" / name, package / name)
     kernels = ROOT / "generated" / "kernels"
     for file in (*kernels.glob("_*.py"), *kernels.glob("*.h"), *kernels.glob("softmax.*")):

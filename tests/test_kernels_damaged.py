@@ -34,7 +34,8 @@ def folder(tmp_path_factory):
     """A package of two functions with what all kernels share, as it is written now."""
     package = tmp_path_factory.mktemp("package") / "generated"
     (package / "kernels").mkdir(parents=True)
-    shutil.copy(ROOT / "generated" / "__init__.py", package)
+    for name in ("__init__.py", "_runtime.py"):
+        shutil.copy(ROOT / "generated" / name, package)
     for name in ("softmax", "softmax_nll"):
         shutil.copy(ROOT / "generated" / f"{name}.py", package)
         for file in (ROOT / "generated" / "kernels").glob(f"{name}.*"):
