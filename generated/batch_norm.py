@@ -15,11 +15,11 @@ The closed form:
     dbias = Sum(dy, N)
     dx = gain*inv_std*(dy - dbias/N - dgain*xhat/(N - 1))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_gain = Sum(g*xhat, N)
     g_bias = Sum(g, N)
@@ -36,7 +36,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_inv_std = sum_g_x_term_v_x*gain
     c_xhat = g*(v_gain - sum_v_x_xhat*gain*inv_std/(N - 1)) - g_gain*gain*inv_std*v_x/(N - 1)
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     sum_c_y = Sum(c_y, N)
     dx = inv_std*(
@@ -48,18 +48,17 @@ and from these, as c_ of what is saved, back to the inputs:
     dgain = Sum(c_y*xhat, N)
     dbias = sum_c_y
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where N - 1 is 0: var divides by it.
-- NaN where N is 0: mean divides by it.
-- float32: y, dx, dgain may be far off for x beyond 1e19.
-- ValueError where eps is not above 0.
-- Forward mode, and transforms that torch.compile compiles, go through batch_norm_forward, which
-  is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if N - 1 is 0: var divides by it.
+- NaN if N is 0: mean divides by it.
+- float32: y, dx, dgain may be inaccurate for x beyond 1e19.
+- ValueError unless eps is above 0.
+- Forward mode, and transforms under torch.compile, use batch_norm_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ _pair = _runtime.Pair("batch_norm", """
 
 
 def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Tensor:
-    """BatchNorm, differentiable: y with the closed form as its backward.
+    """BatchNorm: returns y, with the closed form as its backward.
 
     Shapes: x (N, C), gain (C,), bias (C,).
     """
@@ -146,10 +145,10 @@ class BatchNormAtoms(NamedTuple):
 
 @_pair.checked
 def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> BatchNormAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = x.shape[0]
     if N == 0:
-        raise ValueError("batch_norm_atoms divides a number by N, which is 0")
+        raise ValueError("batch_norm_atoms divides by N, which is 0")
     mean = 1 / N * x.sum(0, keepdim=True)
     diff = x - mean
     diff2 = diff ** 2
@@ -182,7 +181,7 @@ def batch_norm_chain(
     N = dy.shape[0]
     C = dy.shape[1]
     if N == 0:
-        raise ValueError("batch_norm_chain divides a number by N, which is 0")
+        raise ValueError("batch_norm_chain divides by N, which is 0")
     dxhat = gain * dy
     dinv_std = (dxhat * diff).sum(0, keepdim=True)
     dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)

@@ -15,15 +15,16 @@ The closed form:
     dbias = Sum(dy, N, S)
     dx = gain*inv_std*(dy - dgain*xhat/(N*S) - dbias/(N*S))
 
-Where gain is left out, and bias is left out, derived and proved as well:
+When gain is omitted and bias is omitted (also derived and proved):
 
     dx = inv_std*(dy - y*Sum(dy*y, N, S)/(N*S) - Sum(dy, N, S)/(N*S))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_gain = Sum(g*xhat, N, S)
     g_bias = Sum(g, N, S)
@@ -40,7 +41,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_inv_std = sum_g_x_term_v_x*gain
     c_xhat = g*(v_gain - sum_v_x_xhat*gain*inv_std/(N*S)) - g_gain*gain*inv_std*v_x/(N*S)
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     sum_c_y = Sum(c_y, N, S)
     dx = inv_std*(
@@ -52,22 +53,22 @@ and from these, as c_ of what is saved, back to the inputs:
     dgain = Sum(c_y*xhat, N, S)
     dbias = sum_c_y
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: mean divides by it.
-- NaN where S is 0: mean divides by it.
-- float32: y, dx, dgain may be far off for x beyond 1e18.
-- S stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- gain is 1 everywhere where it is left out.
-- bias is 0 everywhere where it is left out.
-- ValueError where eps is not above 0.
-- Forward mode, and transforms that torch.compile compiles, go through batch_norm_biased_forward,
-  which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if N is 0: mean divides by it.
+- NaN if S is 0: mean divides by it.
+- float32: y, dx, dgain may be inaccurate for x beyond 1e18.
+- S may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- gain defaults to 1 everywhere.
+- bias defaults to 0 everywhere.
+- ValueError unless eps is above 0.
+- Forward mode, and transforms under torch.compile, use batch_norm_biased_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ _pair = _runtime.Pair("batch_norm_biased", """
 def batch_norm_biased(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
-    """BatchNormBiased, differentiable: y with the closed form as its backward.
+    """BatchNormBiased: returns y, with the closed form as its backward.
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
@@ -165,12 +166,12 @@ class BatchNormBiasedAtoms(NamedTuple):
 def batch_norm_biased_atoms(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> BatchNormBiasedAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = x.shape[0]
     C = x.shape[1]
     S = x.shape[2]
     if N * S == 0:
-        raise ValueError("batch_norm_biased_atoms divides a number by N * S, which is 0")
+        raise ValueError("batch_norm_biased_atoms divides by N * S, which is 0")
     if gain is None:
         gain = x.new_full((), 1).expand(C)
     if bias is None:
@@ -208,7 +209,7 @@ def batch_norm_biased_chain(
     C = dy.shape[1]
     S = dy.shape[2]
     if N * S == 0:
-        raise ValueError("batch_norm_biased_chain divides a number by N * S, which is 0")
+        raise ValueError("batch_norm_biased_chain divides by N * S, which is 0")
     if gain is None:
         gain = dy.new_full((), 1).expand(C)
     if bias is None:
@@ -298,7 +299,7 @@ batch_norm_biased_jvp = _pair.jvp()
 batch_norm_biased_double_backward = _pair.double_backward(BatchNormBiasedSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
 
 

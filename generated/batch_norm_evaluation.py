@@ -15,15 +15,16 @@ The closed form:
     dbias = Sum(dy, N, S)
     dx = gain*inv_std*dy
 
-Where gain is left out, and bias is left out, derived and proved as well:
+When gain is omitted and bias is omitted (also derived and proved):
 
     dx = inv_std*dy
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_g_v_x = Sum(g*v_x, N, S)
     v_y = gain*inv_std*v_x + inv_std*v_gain*(x - running_mean) + v_bias
@@ -31,26 +32,26 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_gain = sum_g_v_x*inv_std
     c_inv_std = sum_g_v_x*gain + v_gain*Sum(g*(x - running_mean), N, S)
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dx = gain*inv_std*c_y
     dgain = Sum(inv_std*c_y*(x - running_mean), N, S)
     dbias = Sum(c_y, N, S)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- S stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- gain is 1 everywhere where it is left out.
-- bias is 0 everywhere where it is left out.
-- RuntimeError where running_mean requires a gradient: it has none.
-- RuntimeError where running_var requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through
-  batch_norm_evaluation_forward, which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- S may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- gain defaults to 1 everywhere.
+- bias defaults to 0 everywhere.
+- RuntimeError if running_mean requires grad: no gradient is derived for it.
+- RuntimeError if running_var requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use batch_norm_evaluation_forward, which is
+  plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def batch_norm_evaluation(
     x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
     bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
-    """BatchNormEvaluation, differentiable: y with the closed form as its backward.
+    """BatchNormEvaluation: returns y, with the closed form as its backward.
 
     Shapes: x (N, C, *S), running_mean (C,), running_var (C,), gain (C,), bias (C,).
     """
@@ -139,7 +140,7 @@ def batch_norm_evaluation_atoms(
     x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
     bias: Tensor | None = None, eps: float = 1e-05,
 ) -> BatchNormEvaluationAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     C = x.shape[1]
     if gain is None:
         gain = x.new_full((), 1).expand(C)
@@ -229,7 +230,7 @@ batch_norm_evaluation_jvp = _pair.jvp()
 batch_norm_evaluation_double_backward = _pair.double_backward(BatchNormEvaluationSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda x, running_mean, running_var, gain, bias, eps: gain is None
     and bias is None

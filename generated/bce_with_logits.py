@@ -42,16 +42,16 @@ With reduction="sum":
         + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits)
     )
 
-Where weight is left out, and pos_weight is left out, derived and proved as well:
+When weight is omitted and pos_weight is omitted (also derived and proved):
 
     dlogits = dloss*(1/(exp(-logits) + 1) - target)/(C*N)
     dtarget = -dloss*logits/(C*N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
-g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     share_logits = 1/(exp(-logits) + 1)
     log_logits_2 = log(exp(-Abs(logits)) + 1)
@@ -77,24 +77,24 @@ g is dloss, with the tangent v_loss of the output and what is saved as a functio
     )
     c_target = dg_logits_term_2*(share_logits*(1 - pos_weight) + pos_weight)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where C is 0: loss divides by it.
-- NaN where N is 0: loss divides by it.
+- NaN if C is 0: loss divides by it.
+- NaN if N is 0: loss divides by it.
 - float32: dlogits may be infinite or NaN for target beyond 1e38.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- weight is 1 everywhere where it is left out.
-- pos_weight is 1 everywhere where it is left out.
-- weight is broadcast as torch broadcasts, to the sizes that the others have.
-- RuntimeError where weight requires a gradient: it has none.
-- RuntimeError where pos_weight requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through bce_with_logits_forward,
-  which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- weight defaults to 1 everywhere.
+- pos_weight defaults to 1 everywhere.
+- weight is broadcast against the other arguments, by torch's rules.
+- RuntimeError if weight requires grad: no gradient is derived for it.
+- RuntimeError if pos_weight requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use bce_with_logits_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def bce_with_logits(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """BCEWithLogits, differentiable: loss with the closed form as its backward.
+    """BCEWithLogits: returns loss, with the closed form as its backward.
 
     Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
     """
@@ -208,12 +208,12 @@ def bce_with_logits_atoms(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> BCEWithLogitsAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = logits.shape[0]
     C = logits.shape[1]
     if reduction == "mean":
         if C * N == 0:
-            raise ValueError("bce_with_logits_atoms divides a number by C * N, which is 0")
+            raise ValueError("bce_with_logits_atoms divides by C * N, which is 0")
     if weight is None:
         weight = logits.new_full((), 1).expand(N, C)
     if pos_weight is None:
@@ -250,7 +250,7 @@ def bce_with_logits_chain(
     C = logits.shape[1]
     if reduction == "mean":
         if C * N == 0:
-            raise ValueError("bce_with_logits_chain divides a number by C * N, which is 0")
+            raise ValueError("bce_with_logits_chain divides by C * N, which is 0")
     if weight is None:
         weight = dloss.new_full((), 1).expand(N, C)
     if pos_weight is None:
@@ -386,7 +386,7 @@ bce_with_logits_jvp = _pair.jvp()
 bce_with_logits_double_backward = _pair.double_backward(BCEWithLogitsSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda logits, target, weight, pos_weight, reduction: weight is None
     and pos_weight is None

@@ -17,19 +17,19 @@ The closed form:
     dx1 = Sum(dthrough*weight, H, L)
     dweight = Sum(x1*dthrough, N)
 
-Where bias is left out, derived and proved as well:
+When bias is omitted (also derived and proved):
 
     dx2 = Sum(dy*through, H)
     dthrough = dy*x2
     dx1 = Sum(dthrough*weight, H, L)
     dweight = Sum(x1*dthrough, N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxLxH =
-2x3x4x2, 3x4x2x3, 4x2x3x2; for every size by the derivative of indexed sums; every step of the
-chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
+2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
+chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x1 and so on and added up, and g
-is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x1 and so on): g is dy, v_y
+the tangent of the output, and c_ marks the cotangent of a saved value:
 
     c_x1 = Sum(g*x2*v_weight, H, L)
     c_weight = Sum(g*v_x1*x2, N)
@@ -38,7 +38,7 @@ is dy, with the tangent v_y of the output and what is saved as a function of the
     v_y = Sum(x2*dg_through, L) + Sum(v_x2*through, L) + v_bias
     c_through = g*v_x2
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dthrough = c_through + c_y*x2
     dx1 = Sum(dthrough*weight, H, L)
@@ -46,17 +46,16 @@ and from these, as c_ of what is saved, back to the inputs:
     dx2 = Sum(c_y*through, H)
     dbias = Sum(c_y, N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxLxH =
-2x3x4x2, 3x4x2x3, 4x2x3x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
+2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- bias is 0 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through bilinear_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- bias defaults to 0 everywhere.
+- Forward mode, and transforms under torch.compile, use bilinear_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ _pair = _runtime.Pair("bilinear", """
 
 
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Bilinear, differentiable: y with the closed form as its backward.
+    """Bilinear: returns y, with the closed form as its backward.
 
     Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
     """
@@ -145,7 +144,7 @@ class BilinearAtoms(NamedTuple):
 def bilinear_atoms(
     x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
 ) -> BilinearAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     H = weight.shape[0]
     if bias is None:
         bias = x1.new_full((), 0).expand(H)
@@ -232,7 +231,7 @@ bilinear_jvp = _pair.jvp()
 bilinear_double_backward = _pair.double_backward(BilinearSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(lambda x1, x2, weight, bias: bias is None)
 
 

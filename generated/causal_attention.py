@@ -16,12 +16,12 @@ The closed form:
     dquery = scale*Sum(dscores*key, S)
     dkey = scale*Sum(dscores*query, T)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxTxExSxF =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums; every step of
-the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
+of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_query and so on and added up, and
-g is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_query and so on): g is dy, v_y
+the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_probs = Sum(g*value, F)
     g_scores_term = g_probs - Sum(g_probs*probs, S)
@@ -35,7 +35,7 @@ g is dy, with the tangent v_y of the output and what is saved as a function of t
     c_key = scale*Sum(g_scores*v_query, T)
     c_probs = Sum(g*v_value, F) + dg_scores*g_scores_term - sum_dg_scores_probs*g_probs
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dvalue = Sum(c_y*probs, T)
     dprobs = c_probs + Sum(c_y*value, F)
@@ -43,18 +43,18 @@ and from these, as c_ of what is saved, back to the inputs:
     dquery = scale*Sum(dscores*key, S)
     dkey = scale*Sum(dscores*query, T)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxTxExSxF =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where S is 0: exp_scores_chosen_shifted takes a maximum along it.
-- NaN where E is 0: scale divides by it.
-- B stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through causal_attention_forward,
-  which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if S is 0: exp_scores_chosen_shifted takes a maximum along it.
+- NaN if E is 0: scale divides by it.
+- B may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use causal_attention_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _pair = _runtime.Pair("causal_attention", """
 def causal_attention(
     query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
 ) -> Tensor:
-    """CausalAttention, differentiable: y with the closed form as its backward.
+    """CausalAttention: returns y, with the closed form as its backward.
 
     Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
     """
@@ -156,7 +156,7 @@ class CausalAttentionAtoms(NamedTuple):
 def causal_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
 ) -> CausalAttentionAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     T = query.shape[1]
     S = key.shape[1]
     scores = scale * (query @ key.mT)

@@ -43,11 +43,11 @@ With reduction="sum":
     dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
     dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x1 and so on and added up, and g
-is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x1 and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_losses = g/N
     g_cosine = Piecewise(
@@ -73,7 +73,7 @@ is dloss, with the tangent v_loss of the output and what is saved as a function 
     c_norms = -dg_product*g_product/norms
     c_cosine = -sum_v_x1_x1*g_x1_term - sum_v_x2_x2*g_x2_term
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dcosine = (
         c_cosine
@@ -88,19 +88,19 @@ and from these, as c_ of what is saved, back to the inputs:
     dx1 = dproduct*x2 + x1*(2*c_norms_term + dnorms*norms/norms_term)
     dx2 = dproduct*x1 + x2*(2*c_norms_term_2 + dnorms*norms/norms_term_2)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: loss divides by it.
+- NaN if N is 0: loss divides by it.
 - float32: dx1, dx2 may be infinite or NaN for x1, x2 beyond 1e19.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- RuntimeError where target requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through cosine_embedding_forward,
-  which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- RuntimeError if target requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use cosine_embedding_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def cosine_embedding(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
     reduction: str = "mean",
 ) -> Tensor:
-    """CosineEmbedding, differentiable: loss with the closed form as its backward.
+    """CosineEmbedding: returns loss, with the closed form as its backward.
 
     Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
     """
@@ -232,11 +232,11 @@ def cosine_embedding_atoms(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
     reduction: str = "mean",
 ) -> CosineEmbeddingAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "mean":
         N = x1.shape[0]
         if N == 0:
-            raise ValueError("cosine_embedding_atoms divides a number by N, which is 0")
+            raise ValueError("cosine_embedding_atoms divides by N, which is 0")
     product = (x1 * x2).sum(1)
     norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))
     cosine = product / norms
@@ -281,7 +281,7 @@ def cosine_embedding_chain(
     else:
         N = x1.shape[0]
         if N == 0:
-            raise ValueError("cosine_embedding_chain divides a number by N, which is 0")
+            raise ValueError("cosine_embedding_chain divides by N, which is 0")
         dlosses = (1 / N * dloss).expand(N)
     dexcess = torch.where(target == 1, 0, torch.where((target == -1) & (excess >= 0), dlosses, 0))
     dcosine = dexcess + torch.where(target == 1, -dlosses, 0)

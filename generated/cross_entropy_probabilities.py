@@ -27,16 +27,17 @@ With reduction="sum":
     dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
     dtarget = dloss*weight*logprobs*(label_smoothing - 1)
 
-Where weight is left out, and label_smoothing is 0, derived and proved as well:
+When weight is omitted and label_smoothing is 0 (also derived and proved):
 
     dlogits = dloss*exp(logprobs)*Sum(target, C)/(N*S) - dloss*target/(N*S)
     dtarget = -dloss*logprobs/(N*S)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
-g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_logprobs = g*weight*(target*(label_smoothing - 1) - label_smoothing/C)/(N*S)
     g_logprobs_sum = Sum(g_logprobs, C)
@@ -57,29 +58,29 @@ g is dloss, with the tangent v_loss of the output and what is saved as a functio
         - g_logprobs_sum*exp_logprobs*v_logits
     )
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dlogprobs = c_logprobs - c_loss*weight*(target*(1 - label_smoothing) + label_smoothing/C)/(N*S)
     dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
     dtarget = c_loss*weight*logprobs*(label_smoothing - 1)/(N*S)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where C is 0: logits_shifted takes a maximum along it.
-- NaN where C is 0: smoothed divides by it.
-- NaN where N is 0: loss divides by it.
-- NaN where S is 0: loss divides by it.
-- S stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- weight is 1 everywhere where it is left out.
-- ValueError where label_smoothing is not at least 0 and at most 1.
-- RuntimeError where weight requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through
-  cross_entropy_probabilities_forward, which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if C is 0: logits_shifted takes a maximum along it.
+- NaN if C is 0: smoothed divides by it.
+- NaN if N is 0: loss divides by it.
+- NaN if S is 0: loss divides by it.
+- S may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- weight defaults to 1 everywhere.
+- ValueError unless label_smoothing is at least 0 and at most 1.
+- RuntimeError if weight requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use cross_entropy_probabilities_forward, which
+  is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def cross_entropy_probabilities(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    """CrossEntropyProbabilities, differentiable: loss with the closed form as its backward.
+    """CrossEntropyProbabilities: returns loss, with the closed form as its backward.
 
     Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
     """
@@ -210,14 +211,14 @@ def cross_entropy_probabilities_atoms(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     reduction: str = "mean",
 ) -> CrossEntropyProbabilitiesAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "mean":
         N = logits.shape[0]
     C = logits.shape[1]
     if reduction == "mean":
         S = logits.shape[2]
         if N * S == 0:
-            raise ValueError("cross_entropy_probabilities_atoms divides a number by N * S, which is 0")
+            raise ValueError("cross_entropy_probabilities_atoms divides by N * S, which is 0")
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
     probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
@@ -259,7 +260,7 @@ def cross_entropy_probabilities_chain(
     elif reduction == "mean":
         S = logits.shape[2]
         if N * S == 0:
-            raise ValueError("cross_entropy_probabilities_chain divides a number by N * S, which is 0")
+            raise ValueError("cross_entropy_probabilities_chain divides by N * S, which is 0")
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
     if reduction == "none":
@@ -428,7 +429,7 @@ cross_entropy_probabilities_jvp = _pair.jvp()
 cross_entropy_probabilities_double_backward = _pair.double_backward(CrossEntropyProbabilitiesSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda logits, target, weight, label_smoothing, reduction: weight is None
     and label_smoothing == 0

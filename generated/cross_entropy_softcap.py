@@ -21,16 +21,17 @@ The closed form:
         )
     )
 
-Where weight is left out, and label_smoothing is 0, and no entry of labels is ignored, derived
-and proved as well:
+When weight is omitted, label_smoothing is 0 and no labels entry is ignored (also derived and
+proved):
 
     dlogits = dloss*(1 - tanh(logits/cap)**2)*(probs - OneHot(labels, C))/(N*S)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
-g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     weight_sum = Sum(weight, C)
     tanh_cap_logits = tanh(logits/cap)
@@ -65,7 +66,7 @@ g is dloss, with the tangent v_loss of the output and what is saved as a functio
         C, N, S,
     )
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     choice_labels_kept = Kept(labels)
     dlogits = (1 - tanh(logits/cap)**2)*(
@@ -81,25 +82,25 @@ and from these, as c_ of what is saved, back to the inputs:
         )/counted_sum_2
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where C is 0: capped_shifted takes a maximum along it.
-- NaN where C is 0: smoothing divides by it.
-- TypeError where labels is not of integers.
-- IndexError where labels is outside of 0 .. C - 1, and not ignore_index.
-- Where labels is ignore_index it is ignored: it picks nothing.
-- S stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- weight is 1 everywhere where it is left out.
-- ValueError where label_smoothing is not at least 0 and at most 1.
-- ValueError where cap is not above 0.
-- RuntimeError where weight requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through
-  cross_entropy_softcap_forward, which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if C is 0: capped_shifted takes a maximum along it.
+- NaN if C is 0: smoothing divides by it.
+- TypeError if labels is not an integer tensor.
+- IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
+- Entries where labels equals ignore_index are ignored.
+- S may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- weight defaults to 1 everywhere.
+- ValueError unless label_smoothing is at least 0 and at most 1.
+- ValueError unless cap is above 0.
+- RuntimeError if weight requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use cross_entropy_softcap_forward, which is
+  plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def cross_entropy_softcap(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     cap: float = 30, ignore_index: int = -100,
 ) -> Tensor:
-    """CrossEntropySoftcap, differentiable: loss with the closed form as its backward.
+    """CrossEntropySoftcap: returns loss, with the closed form as its backward.
 
     Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
     """
@@ -244,7 +245,7 @@ def cross_entropy_softcap_atoms(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     cap: float = 30, ignore_index: int = -100,
 ) -> CrossEntropySoftcapAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
@@ -482,7 +483,7 @@ cross_entropy_softcap_jvp = _pair.jvp()
 cross_entropy_softcap_double_backward = _pair.double_backward(CrossEntropySoftcapSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda logits, labels, weight, label_smoothing, cap, ignore_index: weight is None
     and label_smoothing == 0

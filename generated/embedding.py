@@ -13,26 +13,26 @@ The closed form:
 
     dtable = Sum(dy*OneHot(index, V), N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxVxE = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxVxE = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_table and so on and added up, and
-g is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_table and so on): g is dy, v_y
+the tangent of the output, and c_ marks the cotangent of a saved value:
 
     v_y = Sum(OneHot(index, V)*v_table, V)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxVxE = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxVxE = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- TypeError where index is not of integers.
-- IndexError where index is outside of 0 .. V - 1.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through embedding_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- TypeError if index is not an integer tensor.
+- IndexError if an entry of index is not in 0 .. V - 1.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use embedding_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _pair = _runtime.Pair("embedding", """
 
 
 def embedding(index: Tensor, table: Tensor) -> Tensor:
-    """Embedding, differentiable: y with the closed form as its backward.
+    """Embedding: returns y, with the closed form as its backward.
 
     Shapes: index (*N,), table (V, E).
     """
@@ -91,7 +91,7 @@ class EmbeddingAtoms(NamedTuple):
 
 @_pair.checked
 def embedding_atoms(index: Tensor, table: Tensor) -> EmbeddingAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     y = torch.nn.functional.embedding(index, table)
     return EmbeddingAtoms(y)
 

@@ -13,26 +13,25 @@ The closed form:
 
     dprobs = -duncertainty*Piecewise((0, Eq(probs, 0)), (log(probs) + 1, True))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_probs and so on and added up, and
-g is duncertainty, with the tangent v_uncertainty of the output and what is saved as a function
-of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_probs and so on): g is
+duncertainty, v_uncertainty the tangent of the output, and c_ marks the cotangent of a saved
+value:
 
     v_uncertainty = -Sum(Piecewise((0, Eq(probs, 0)), (log(probs) + 1, True))*v_probs, C)
     c_probs = -g*Piecewise((0, Eq(probs, 0)), (1/probs, True))*v_probs
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through entropy_atoms, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use entropy_atoms, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _pair = _runtime.Pair("entropy", """
 
 
 def entropy(probs: Tensor) -> Tensor:
-    """Entropy, differentiable: uncertainty with the closed form as its backward.
+    """Entropy: returns uncertainty, with the closed form as its backward.
 
     Shapes: probs (*N, C).
     """
@@ -93,7 +92,7 @@ class EntropyAtoms(NamedTuple):
 
 @_pair.checked
 def entropy_atoms(probs: Tensor) -> EntropyAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     information = torch.where(probs == 0, 0, torch.log(torch.where(probs == 0, 1, probs)) * probs)
     uncertainty = (-information).sum(1)
     return EntropyAtoms(information, uncertainty)

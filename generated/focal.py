@@ -79,11 +79,11 @@ With reduction="sum":
         + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
-g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     probs = 1/(exp(-logits) + 1)
     balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
@@ -170,20 +170,19 @@ g is dloss, with the tangent v_loss of the output and what is saved as a functio
         - gamma*dg_target_term_2*g_target_term*power_gamma_losses_term_again_2*logits
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: loss divides by it.
+- NaN if N is 0: loss divides by it.
 - float32: loss may be infinite or NaN for target beyond 1e9.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- ValueError where alpha is not at most 1.
-- ValueError where gamma is not at least 0.
-- Forward mode, and transforms that torch.compile compiles, go through focal_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- ValueError unless alpha is at most 1.
+- ValueError unless gamma is at least 0.
+- Forward mode, and transforms under torch.compile, use focal_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -208,7 +207,7 @@ _pair = _runtime.Pair("focal", """
 def focal(
     logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
 ) -> Tensor:
-    """Focal, differentiable: loss with the closed form as its backward.
+    """Focal: returns loss, with the closed form as its backward.
 
     Shapes: logits (*N,), target (*N,).
     """
@@ -343,11 +342,11 @@ class FocalAtoms(NamedTuple):
 def focal_atoms(
     logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
 ) -> FocalAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = logits.shape[0]
     if reduction == "mean":
         if N == 0:
-            raise ValueError("focal_atoms divides a number by N, which is 0")
+            raise ValueError("focal_atoms divides by N, which is 0")
     probs = (torch.exp(-logits) + 1) ** -1
     met = probs * target + (1 - probs) * (1 - target)
     balanced = alpha * target + (1 - alpha) * (1 - target)
@@ -395,7 +394,7 @@ def focal_chain(
         dlosses = dloss.expand(N)
     else:
         if N == 0:
-            raise ValueError("focal_chain divides a number by N, which is 0")
+            raise ValueError("focal_chain divides by N, which is 0")
         dlosses = (1 / N * dloss).expand(N)
     dentropies = dlosses * (1 - met) ** gamma * balance
     dlikelihood = -dentropies

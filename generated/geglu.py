@@ -14,11 +14,11 @@ The closed form:
     dgate = dy*x*(erf_gate + 1 + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi))/2
     dx = dy*gate*(erf_gate + 1)/2
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_gate and so on and added up, and g
-is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_gate and so on): g is dy, v_y
+the tangent of the output, and c_ marks the cotangent of a saved value:
 
     erf_gate_2 = erf(sqrt(2)*gate/2)
     g_gate_term = erf_gate_2 + 1 + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi)
@@ -32,17 +32,16 @@ is dy, with the tangent v_y of the output and what is saved as a function of the
     )
     c_x = dg_gate_whole*g_gate_term*g
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
 - float32: y may be infinite or NaN for gate, x beyond 1e19.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through geglu_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use geglu_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _pair = _runtime.Pair("geglu", """
 
 
 def geglu(gate: Tensor, x: Tensor) -> Tensor:
-    """GEGLU, differentiable: y with the closed form as its backward.
+    """GEGLU: returns y, with the closed form as its backward.
 
     Shapes: gate (*N,), x (*N,).
     """
@@ -110,7 +109,7 @@ class GEGLUAtoms(NamedTuple):
 
 @_pair.checked
 def geglu_atoms(gate: Tensor, x: Tensor) -> GEGLUAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     opened = 1 / 2 * gate * (torch.erf(math.sqrt(2) / 2 * gate) + 1)
     y = opened * x
     return GEGLUAtoms(opened, y)

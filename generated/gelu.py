@@ -12,26 +12,25 @@ The closed form:
 
     dx = dy*(erf(sqrt(2)*x/2) + 1 + sqrt(2)*exp(-x**2/2)*x/sqrt(pi))/2
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     dg_x_whole = v_x/2
     v_y = dg_x_whole*(erf(sqrt(2)*x/2) + 1 + sqrt(2)*exp(-x**2/2)*x/sqrt(pi))
     c_x = sqrt(2)*dg_x_whole*exp(-x**2/2)*g*(2 - x**2)/sqrt(pi)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through gelu_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use gelu_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _pair = _runtime.Pair("gelu", """
 
 
 def gelu(x: Tensor) -> Tensor:
-    """GELU, differentiable: y with the closed form as its backward.
+    """GELU: returns y, with the closed form as its backward.
 
     Shapes: x (*N,).
     """
@@ -90,7 +89,7 @@ class GELUAtoms(NamedTuple):
 
 @_pair.checked
 def gelu_atoms(x: Tensor) -> GELUAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     y = 1 / 2 * x * (torch.erf(math.sqrt(2) / 2 * x) + 1)
     return GELUAtoms(y)
 

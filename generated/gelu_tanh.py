@@ -13,11 +13,11 @@ The closed form:
     t = tanh(sqrt(2)*(x + 0.044715*x**3)/sqrt(pi))
     dx = dy*(t + 1 + sqrt(2)*x*(1 - t**2)*(0.134145*x**2 + 1)/sqrt(pi))/2
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     t = tanh(sqrt(2)*(x + 0.044715*x**3)/sqrt(pi))
     g_x_term_2 = 0.134145*x**2 + 1
@@ -27,17 +27,16 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
         g_x_term_2 + 0.26829*x**2 + (1 - 2*sqrt(2)*g_x_term_2*t*x/sqrt(pi))*(0.134145*x**2 + 1)
     )/sqrt(pi)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
 - float32: dx may be infinite or NaN for x beyond 1e13.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through gelu_tanh_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use gelu_tanh_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _pair = _runtime.Pair("gelu_tanh", """
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """GELUTanh, differentiable: y with the closed form as its backward.
+    """GELUTanh: returns y, with the closed form as its backward.
 
     Shapes: x (*N,).
     """
@@ -99,7 +98,7 @@ class GELUTanhAtoms(NamedTuple):
 
 @_pair.checked
 def gelu_tanh_atoms(x: Tensor) -> GELUTanhAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     t = torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))
     y = 1 / 2 * x * (t + 1)
     return GELUTanhAtoms(t, y)

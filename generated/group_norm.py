@@ -24,7 +24,7 @@ The closed form:
     )
     dgain = Flatten(Sum(sum_dy_xhat, N), G, K, into=C)
 
-Where gain is left out, and bias is left out, derived and proved as well:
+When gain is omitted and bias is omitted (also derived and proved):
 
     dx = Flatten(
         inv_std*(
@@ -35,12 +35,12 @@ Where gain is left out, and bias is left out, derived and proved as well:
         G, K, into=C,
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxGxKxS =
-2x3x2x2, 3x2x2x2, 4x2x2x2; for every size by the derivative of indexed sums; every step of the
-chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxGxKxS =
+2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums; every step of the
+chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_dy_xhat = Sum(Unflatten(g, C, into=(G, K))*xhat, S)
     g_xhat = Unflatten(gain, C, into=(G, K))*Unflatten(g, C, into=(G, K))
@@ -85,7 +85,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
         - g_x_sum*inv_std*Unflatten(v_x, C, into=(G, K))/(K*S)
     )
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dx = Flatten(
         inv_std*(
@@ -108,22 +108,21 @@ and from these, as c_ of what is saved, back to the inputs:
     dgain = Flatten(Sum(Unflatten(c_y, C, into=(G, K))*xhat, N, S), G, K, into=C)
     dbias = Sum(c_y, N, S)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxGxKxS =
-2x3x2x2, 3x2x2x2, 4x2x2x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxGxKxS =
+2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where C is not G * K: grouped splits C into G x K.
-- NaN where K is 0: mean divides by it.
-- NaN where S is 0: mean divides by it.
-- float32: y, dx, dgain may be far off for x beyond 1e18.
-- S stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- gain is 1 everywhere where it is left out.
-- bias is 0 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through group_norm_forward, which
-  is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if C is not G * K: grouped splits C into G x K.
+- NaN if K is 0: mean divides by it.
+- NaN if S is 0: mean divides by it.
+- float32: y, dx, dgain may be inaccurate for x beyond 1e18.
+- S may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- gain defaults to 1 everywhere.
+- bias defaults to 0 everywhere.
+- Forward mode, and transforms under torch.compile, use group_norm_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ def group_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, *, groups: int,
     eps: float = 1e-05,
 ) -> Tensor:
-    """GroupNorm, differentiable: y with the closed form as its backward.
+    """GroupNorm: returns y, with the closed form as its backward.
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
@@ -245,14 +244,14 @@ def group_norm_atoms(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int | None = None,
     eps: float = 1e-05,
 ) -> GroupNormAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     C = x.shape[1]
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
     S = x.shape[2]
     if K * S == 0:
-        raise ValueError("group_norm_atoms divides a number by K * S, which is 0")
+        raise ValueError("group_norm_atoms divides by K * S, which is 0")
     if gain is None:
         gain = x.new_full((), 1).expand(C)
     if bias is None:
@@ -295,7 +294,7 @@ def group_norm_chain(
     K = grouped.shape[2]
     S = dy.shape[2]
     if K * S == 0:
-        raise ValueError("group_norm_chain divides a number by K * S, which is 0")
+        raise ValueError("group_norm_chain divides by K * S, which is 0")
     if gain is None:
         gain = dy.new_full((), 1).expand(C)
     if bias is None:
@@ -437,7 +436,7 @@ group_norm_jvp = _pair.jvp()
 group_norm_double_backward = _pair.double_backward(GroupNormSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(lambda x, gain, bias, groups, eps: gain is None and bias is None)
 
 

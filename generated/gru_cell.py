@@ -37,7 +37,7 @@ The closed form:
     dbias_ih = Sum(dfrom_input_term, N)
     dh = Sum(dfrom_state_term*weight_hh, P) + dy*update
 
-Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
+When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
     dcandidate = dy*(1 - update)
     dto_candidate = dcandidate*(1 - candidate**2)
@@ -60,11 +60,12 @@ Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
     dweight_ih = Sum(Flatten(dfrom_input, Gate, H, into=P)*x, N)
     dh = Sum(Flatten(dfrom_state, Gate, H, into=P)*weight_hh, P) + dy*update
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
-3x4x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
+3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_candidate_term = 1 - update
     g_candidate = g*g_candidate_term
@@ -129,7 +130,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_update = g*(v_h - dg_candidate + dg_to_update*h_minus_candidate*(1 - 2*update))
     c_candidate = g*(2*dg_to_candidate*candidate*(update - 1) - dg_update)
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dto_candidate = (1 - candidate**2)*(c_candidate + c_y*(1 - update))
     dy_term = c_y*candidate
@@ -155,19 +156,18 @@ and from these, as c_ of what is saved, back to the inputs:
     dbias_ih = Sum(dfrom_input_term, N)
     dh = Sum(dfrom_state_term*weight_hh, P) + c_y*update
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
-3x4x2, 4x2x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
+3x4x2, 4x2x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where P is not Gate * H: from_input splits P into Gate x H.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- bias_ih is 0 everywhere where it is left out.
-- bias_hh is 0 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through gru_cell_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if P is not Gate * H: from_input splits P into Gate x H.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- bias_ih defaults to 0 everywhere.
+- bias_hh defaults to 0 everywhere.
+- Forward mode, and transforms under torch.compile, use gru_cell_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def gru_cell(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> Tensor:
-    """GRUCell, differentiable: y with the closed form as its backward.
+    """GRUCell: returns y, with the closed form as its backward.
 
     Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
     """
@@ -315,7 +315,7 @@ def gru_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> GRUCellAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     Gate = 3
     H = h.shape[1]
     P = weight_ih.shape[0]
@@ -587,7 +587,7 @@ gru_cell_jvp = _pair.jvp()
 gru_cell_double_backward = _pair.double_backward(GRUCellSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
     and bias_hh is None

@@ -21,27 +21,26 @@ With reduction="sum":
 
     dx = -dloss*Piecewise((0, target*x >= 1), (1, True))*target
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     v_loss = -Sum(Piecewise((0, target*x >= 1), (1, True))*target*v_x, N)/N
     c_x = 0
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: loss divides by it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- RuntimeError where target requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through hinge_atoms, which is plain
-  torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if N is 0: loss divides by it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- RuntimeError if target requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use hinge_atoms, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _pair = _runtime.Pair("hinge", """
 
 
 def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Hinge, differentiable: loss with the closed form as its backward.
+    """Hinge: returns loss, with the closed form as its backward.
 
     Shapes: x (*N,), target (*N,).
     """
@@ -117,11 +116,11 @@ class HingeAtoms(NamedTuple):
 
 @_pair.checked
 def hinge_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> HingeAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
-            raise ValueError("hinge_atoms divides a number by N, which is 0")
+            raise ValueError("hinge_atoms divides by N, which is 0")
     missing = 1 - target * x
     losses = torch.where(missing <= 0, 0, missing)
     if reduction == "none":
@@ -154,7 +153,7 @@ def hinge_chain(
     else:
         N = x.shape[0]
         if N == 0:
-            raise ValueError("hinge_chain divides a number by N, which is 0")
+            raise ValueError("hinge_chain divides by N, which is 0")
         dlosses = (1 / N * dloss).expand(N)
     dmissing = torch.where(missing <= 0, 0, dlosses)
     dx = -dmissing * target

@@ -24,11 +24,11 @@ With reduction="sum":
     dx = dloss*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))
     dtarget = -dx
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     target_minus_x = target - x
     abs_target_minus_x = Abs(target_minus_x)
@@ -42,18 +42,17 @@ dloss, with the tangent v_loss of the output and what is saved as a function of 
     c_x = g*Piecewise((0, abs_target_minus_x > delta), (-1, True))*(v_target - v_x)/N
     c_target = -c_x
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: loss divides by it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- ValueError where delta is not above 0.
-- Forward mode, and transforms that torch.compile compiles, go through huber_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if N is 0: loss divides by it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- ValueError unless delta is above 0.
+- Forward mode, and transforms under torch.compile, use huber_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ _pair = _runtime.Pair("huber", """
 
 
 def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") -> Tensor:
-    """Huber, differentiable: loss with the closed form as its backward.
+    """Huber: returns loss, with the closed form as its backward.
 
     Shapes: x (*N,), target (*N,).
     """
@@ -140,11 +139,11 @@ class HuberAtoms(NamedTuple):
 
 @_pair.checked
 def huber_atoms(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") -> HuberAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
-            raise ValueError("huber_atoms divides a number by N, which is 0")
+            raise ValueError("huber_atoms divides by N, which is 0")
     error = x - target
     size = torch.abs(error)
     losses = torch.where(delta < size, delta * (size - 1 / 2 * delta), 1 / 2 * error ** 2)
@@ -180,7 +179,7 @@ def huber_chain(
     else:
         N = x.shape[0]
         if N == 0:
-            raise ValueError("huber_chain divides a number by N, which is 0")
+            raise ValueError("huber_chain divides by N, which is 0")
         dlosses = (1 / N * dloss).expand(N)
     dsize = torch.where(delta < size, delta * dlosses, 0)
     derror = dsize * torch.sign(error) + torch.where(delta < size, 0, dlosses * error)

@@ -25,12 +25,11 @@ The closed form:
         - Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))*key*Sum(dkey*key, D)
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_queries and so on and added up,
-and g is dloss, with the tangent v_loss of the output and what is saved as a function of the
-inputs:
+Second derivatives, of the sum of each gradient times a vector (v_queries and so on): g is
+dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_similarity = g*exp_similarity_shifted/(N*of_all_sum_scaled)
     g_similarity_sum = g_similarity/temperature
@@ -82,7 +81,7 @@ inputs:
         /(N*temperature*of_all_sum_scaled)
     )
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     choice_key_norm = Piecewise((1, key_norm >= 1e-12), (0, True))
     choice_query_norm = Piecewise((1, query_norm >= 1e-12), (0, True))
@@ -107,18 +106,17 @@ and from these, as c_ of what is saved, back to the inputs:
         )/key_norm
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where N is 0: similarity_max takes a maximum along it.
-- NaN where N is 0: loss divides by it.
-- float32: loss, dqueries, dkeys may be far off for queries, keys beyond 1e19.
-- ValueError where temperature is not above 0.
-- Forward mode, and transforms that torch.compile compiles, go through info_nce_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if N is 0: similarity_max takes a maximum along it.
+- NaN if N is 0: loss divides by it.
+- float32: loss, dqueries, dkeys may be inaccurate for queries, keys beyond 1e19.
+- ValueError unless temperature is above 0.
+- Forward mode, and transforms under torch.compile, use info_nce_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -143,7 +141,7 @@ _pair = _runtime.Pair("info_nce", """
 
 
 def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
-    """InfoNCE, differentiable: loss with the closed form as its backward.
+    """InfoNCE: returns loss, with the closed form as its backward.
 
     Shapes: queries (N, D), keys (N, D).
     """
@@ -238,7 +236,7 @@ class InfoNCEAtoms(NamedTuple):
 @_pair.checked
 @_runtime.uncast
 def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = queries.shape[0]
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
     query_length = torch.where(query_norm >= 1e-12, query_norm, 1e-12)

@@ -17,15 +17,16 @@ The closed form:
     dbias = Sum(sum_dy, N)
     dx = gain*inv_std*(dy - sum_dy/S - sum_dy_xhat*xhat/S)
 
-Where gain is left out, and bias is left out, derived and proved as well:
+When gain is omitted and bias is omitted (also derived and proved):
 
     dx = inv_std*(dy - Sum(dy, S)/S - y*Sum(dy*y, S)/S)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_dy = Sum(g, S)
     sum_dy_xhat = Sum(g*xhat, S)
@@ -42,7 +43,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_inv_std = gain*sum_g_x_term_v_x
     c_xhat = g*(v_gain - gain*sum_v_x_xhat*inv_std/S) - gain*inv_std*sum_dy_xhat*v_x/S
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     sum_c_y = Sum(c_y, S)
     dx = inv_std*(
@@ -54,20 +55,20 @@ and from these, as c_ of what is saved, back to the inputs:
     dgain = Sum(c_y*xhat, N, S)
     dbias = Sum(sum_c_y, N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where S is 0: mean divides by it.
-- float32: y, dx, dgain may be far off for x beyond 1e19.
-- S stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- gain is 1 everywhere where it is left out.
-- bias is 0 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through instance_norm_forward,
-  which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if S is 0: mean divides by it.
+- float32: y, dx, dgain may be inaccurate for x beyond 1e19.
+- S may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- gain defaults to 1 everywhere.
+- bias defaults to 0 everywhere.
+- Forward mode, and transforms under torch.compile, use instance_norm_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ _pair = _runtime.Pair("instance_norm", """
 def instance_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
-    """InstanceNorm, differentiable: y with the closed form as its backward.
+    """InstanceNorm: returns y, with the closed form as its backward.
 
     Shapes: x (N, C, *S), gain (C,), bias (C,).
     """
@@ -168,11 +169,11 @@ class InstanceNormAtoms(NamedTuple):
 def instance_norm_atoms(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> InstanceNormAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     C = x.shape[1]
     S = x.shape[2]
     if S == 0:
-        raise ValueError("instance_norm_atoms divides a number by S, which is 0")
+        raise ValueError("instance_norm_atoms divides by S, which is 0")
     if gain is None:
         gain = x.new_full((), 1).expand(C)
     if bias is None:
@@ -209,7 +210,7 @@ def instance_norm_chain(
     C = dy.shape[1]
     S = dy.shape[2]
     if S == 0:
-        raise ValueError("instance_norm_chain divides a number by S, which is 0")
+        raise ValueError("instance_norm_chain divides by S, which is 0")
     if gain is None:
         gain = dy.new_full((), 1).expand(C)
     if bias is None:
@@ -299,7 +300,7 @@ instance_norm_jvp = _pair.jvp()
 instance_norm_double_backward = _pair.double_backward(InstanceNormSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
 
 

@@ -15,11 +15,11 @@ The closed form:
     dp = dmixture_whole + dloss*Piecewise((0, Eq(p, 0)), (log(p) + 1, True))/(2*N)
     dq = dmixture_whole + dloss*Piecewise((0, Eq(q, 0)), (log(q) + 1, True))/(2*N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_p and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_p and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     p_plus_q = p + q
     dp_plus_q = -g*Piecewise((0, Eq(p_plus_q, 0)), (1/p_plus_q, True))*(v_p + v_q)/(2*N)
@@ -31,17 +31,16 @@ dloss, with the tangent v_loss of the output and what is saved as a function of 
     c_p = dp_plus_q + g*Piecewise((0, Eq(p, 0)), (1/p, True))*v_p/(2*N)
     c_q = dp_plus_q + g*Piecewise((0, Eq(q, 0)), (1/q, True))*v_q/(2*N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: loss divides by it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through js_div_atoms, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if N is 0: loss divides by it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use js_div_atoms, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _pair = _runtime.Pair("js_div", """
 
 
 def js_div(p: Tensor, q: Tensor) -> Tensor:
-    """JSDiv, differentiable: loss with the closed form as its backward.
+    """JSDiv: returns loss, with the closed form as its backward.
 
     Shapes: p (*N, C), q (*N, C).
     """
@@ -135,10 +134,10 @@ class JSDivAtoms(NamedTuple):
 
 @_pair.checked
 def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = p.shape[0]
     if N == 0:
-        raise ValueError("js_div_atoms divides a number by N, which is 0")
+        raise ValueError("js_div_atoms divides by N, which is 0")
     mixture = 1 / 2 * p + 1 / 2 * q
     of_mixture_information = torch.where(
         mixture == 0,
@@ -182,7 +181,7 @@ def js_div_chain(
     N = p.shape[0]
     C = p.shape[1]
     if N == 0:
-        raise ValueError("js_div_chain divides a number by N, which is 0")
+        raise ValueError("js_div_chain divides by N, which is 0")
     ddivergences = (1 / N * dloss).expand(N)
     dof_q = -1 / 2 * ddivergences
     dof_q_information = (-dof_q[:, None]).expand(N, C)

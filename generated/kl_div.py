@@ -31,11 +31,11 @@ With reduction="batchmean":
     dx = -dloss*target/B
     dtarget = dloss*(Piecewise((0, Eq(target, 0)), (log(target) + 1, True)) - x)/B
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     dg_target_term = g*v_target/(B*D)
     v_loss = (
@@ -45,18 +45,17 @@ dloss, with the tangent v_loss of the output and what is saved as a function of 
     c_x = -dg_target_term
     c_target = dg_target_term*Piecewise((0, Eq(target, 0)), (1/target, True)) - g*v_x/(B*D)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where B is 0: loss divides by it.
-- NaN where D is 0: loss divides by it.
-- D stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through kl_div_atoms, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if B is 0: loss divides by it.
+- NaN if D is 0: loss divides by it.
+- D may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use kl_div_atoms, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ _pair = _runtime.Pair("kl_div", """
 
 
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """KLDiv, differentiable: loss with the closed form as its backward.
+    """KLDiv: returns loss, with the closed form as its backward.
 
     Shapes: x (B, *D), target (B, *D).
     """
@@ -162,16 +161,16 @@ class KLDivAtoms(NamedTuple):
 
 @_pair.checked
 def kl_div_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> KLDivAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "batchmean":
         B = x.shape[0]
         if B == 0:
-            raise ValueError("kl_div_atoms divides a number by B, which is 0")
+            raise ValueError("kl_div_atoms divides by B, which is 0")
     elif reduction == "mean":
         B = x.shape[0]
         D = x.shape[1]
         if B * D == 0:
-            raise ValueError("kl_div_atoms divides a number by B * D, which is 0")
+            raise ValueError("kl_div_atoms divides by B * D, which is 0")
     information = torch.where(
         target == 0,
         0,
@@ -213,13 +212,13 @@ def kl_div_chain(
         B = x.shape[0]
         D = x.shape[1]
         if B == 0:
-            raise ValueError("kl_div_chain divides a number by B, which is 0")
+            raise ValueError("kl_div_chain divides by B, which is 0")
         dlosses = (1 / B * dloss).expand(B, D)
     else:
         B = x.shape[0]
         D = x.shape[1]
         if B * D == 0:
-            raise ValueError("kl_div_chain divides a number by B * D, which is 0")
+            raise ValueError("kl_div_chain divides by B * D, which is 0")
         dlosses = (1 / (B * D) * dloss).expand(B, D)
     dinformation = dlosses
     dx = -dlosses * target

@@ -32,38 +32,38 @@ With reduction="batchmean":
     dx = -dloss*exp_target/B
     dtarget = dloss*(exp_target + losses)/B
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     exp_target = exp(target)
     v_loss = (Sum(v_target*(exp_target + losses), B, D) - Sum(exp_target*v_x, B, D))/(B*D)
     c_losses = g*v_target/(B*D)
     c_target = exp_target*(c_losses - g*v_x/(B*D))
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     exp_target = exp(target)
     dlosses = c_losses + c_loss/(B*D)
     dx = -dlosses*exp_target
     dtarget = dlosses*(exp_target + losses)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, BxD = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where B is 0: loss divides by it.
-- NaN where D is 0: loss divides by it.
+- NaN if B is 0: loss divides by it.
+- NaN if D is 0: loss divides by it.
 - exp(target) may overflow: then losses may be infinite or NaN.
 - float32: dtarget may be infinite or NaN for x beyond 1e38.
-- D stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through kl_div_log_target_forward,
-  which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- D may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use kl_div_log_target_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _pair = _runtime.Pair("kl_div_log_target", """
 
 
 def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """KLDivLogTarget, differentiable: loss with the closed form as its backward.
+    """KLDivLogTarget: returns loss, with the closed form as its backward.
 
     Shapes: x (B, *D), target (B, *D).
     """
@@ -162,16 +162,16 @@ class KLDivLogTargetAtoms(NamedTuple):
 def kl_div_log_target_atoms(
     x: Tensor, target: Tensor, reduction: str = "mean",
 ) -> KLDivLogTargetAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "batchmean":
         B = x.shape[0]
         if B == 0:
-            raise ValueError("kl_div_log_target_atoms divides a number by B, which is 0")
+            raise ValueError("kl_div_log_target_atoms divides by B, which is 0")
     elif reduction == "mean":
         B = x.shape[0]
         D = x.shape[1]
         if B * D == 0:
-            raise ValueError("kl_div_log_target_atoms divides a number by B * D, which is 0")
+            raise ValueError("kl_div_log_target_atoms divides by B * D, which is 0")
     losses = torch.exp(target) * (target - x)
     if reduction == "none":
         loss = losses
@@ -206,13 +206,13 @@ def kl_div_log_target_chain(
         B = x.shape[0]
         D = x.shape[1]
         if B == 0:
-            raise ValueError("kl_div_log_target_chain divides a number by B, which is 0")
+            raise ValueError("kl_div_log_target_chain divides by B, which is 0")
         dlosses = (1 / B * dloss).expand(B, D)
     else:
         B = x.shape[0]
         D = x.shape[1]
         if B * D == 0:
-            raise ValueError("kl_div_log_target_chain divides a number by B * D, which is 0")
+            raise ValueError("kl_div_log_target_chain divides by B * D, which is 0")
         dlosses = (1 / (B * D) * dloss).expand(B, D)
     dx = -dlosses * torch.exp(target)
     dtarget = dlosses * (losses + torch.exp(target))

@@ -24,27 +24,26 @@ With reduction="sum":
     dtarget = dloss*sign(target - x)
     dx = -dtarget
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     v_loss = Sum(sign(target - x)*(v_target - v_x), N)/N
     c_x = 0
     c_target = 0
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: loss divides by it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through l1_forward, which is plain
-  torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if N is 0: loss divides by it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use l1_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ _pair = _runtime.Pair("l1", """
 
 
 def l1(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """L1, differentiable: loss with the closed form as its backward.
+    """L1: returns loss, with the closed form as its backward.
 
     Shapes: x (*N,), target (*N,).
     """
@@ -122,11 +121,11 @@ class L1Atoms(NamedTuple):
 
 @_pair.checked
 def l1_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> L1Atoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
-            raise ValueError("l1_atoms divides a number by N, which is 0")
+            raise ValueError("l1_atoms divides by N, which is 0")
     losses = torch.abs(target - x)
     if reduction == "none":
         loss = losses
@@ -157,7 +156,7 @@ def l1_chain(
     else:
         N = x.shape[0]
         if N == 0:
-            raise ValueError("l1_chain divides a number by N, which is 0")
+            raise ValueError("l1_chain divides by N, which is 0")
         dlosses = (1 / N * dloss).expand(N)
     dx = -dlosses * torch.sign(target - x)
     dtarget = dlosses * torch.sign(target - x)

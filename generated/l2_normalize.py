@@ -14,11 +14,11 @@ The closed form:
 
     dx = dy/length - Piecewise((1/norm, eps <= norm), (0, True))*y*Sum(dy*y, C)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_x_sum = Sum(g*y, C)
     sum_v_x_y = Sum(v_x*y, C)
@@ -28,7 +28,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_length = -Sum(g*v_x, C)/length**2
     c_y = -choice_eps_norm*sum_v_x_y*g - choice_eps_norm*g_x_sum*v_x
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dx = (
         c_y/length
@@ -37,18 +37,18 @@ and from these, as c_ of what is saved, back to the inputs:
         )/norm
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
 - second derivatives may be NaN or infinite where an entry is 0.
-- float32: y, dx may be far off for x beyond 1e19.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through l2_normalize_forward, which
-  is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- float32: y, dx may be inaccurate for x beyond 1e19.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use l2_normalize_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _pair = _runtime.Pair("l2_normalize", """
 
 
 def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
-    """L2Normalize, differentiable: y with the closed form as its backward.
+    """L2Normalize: returns y, with the closed form as its backward.
 
     Shapes: x (*N, C).
     """
@@ -115,7 +115,7 @@ class L2NormalizeAtoms(NamedTuple):
 
 @_pair.checked
 def l2_normalize_atoms(x: Tensor, eps: float = 1e-12) -> L2NormalizeAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     norm = torch.sqrt((x ** 2).sum(1, keepdim=True))
     length = torch.where(eps <= norm, norm, eps)
     y = x / length

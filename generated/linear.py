@@ -15,32 +15,32 @@ The closed form:
     dweight = Sum(dy*x, N)
     dbias = Sum(dy, N)
 
-Where bias is left out, derived and proved as well:
+When bias is omitted (also derived and proved):
 
     dx = Sum(dy*weight, H)
     dweight = Sum(dy*x, N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     c_x = Sum(g*v_weight, H)
     c_weight = Sum(g*v_x, N)
     v_y = Sum(v_weight*x, K) + Sum(v_x*weight, K) + v_bias
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- bias is 0 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through linear_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- bias defaults to 0 everywhere.
+- Forward mode, and transforms under torch.compile, use linear_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _pair = _runtime.Pair("linear", """
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Linear, differentiable: y with the closed form as its backward.
+    """Linear: returns y, with the closed form as its backward.
 
     Shapes: x (*N, K), weight (K, H), bias (H,).
     """
@@ -112,7 +112,7 @@ class LinearAtoms(NamedTuple):
 @_pair.checked
 @_runtime.uncast
 def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     H = weight.shape[1]
     if bias is None:
         bias = x.new_full((), 0).expand(H)
@@ -166,7 +166,7 @@ linear_jvp = _pair.jvp()
 linear_double_backward = _pair.double_backward(LinearSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(lambda x, weight, bias: bias is None)
 
 

@@ -24,28 +24,27 @@ With reduction="sum":
     dx = -dloss*tanh(target - x)
     dtarget = -dx
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     tanh_target_minus_x = tanh(target - x)
     v_loss = -Sum(tanh_target_minus_x*(v_x - v_target), N)/N
     c_x = g*(v_x - v_target)*(1 - tanh_target_minus_x**2)/N
     c_target = -c_x
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where N is 0: loss divides by it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through log_cosh_atoms, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if N is 0: loss divides by it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use log_cosh_atoms, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _pair = _runtime.Pair("log_cosh", """
 
 
 def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """LogCosh, differentiable: loss with the closed form as its backward.
+    """LogCosh: returns loss, with the closed form as its backward.
 
     Shapes: x (*N,), target (*N,).
     """
@@ -127,11 +126,11 @@ class LogCoshAtoms(NamedTuple):
 
 @_pair.checked
 def log_cosh_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> LogCoshAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     if reduction == "mean":
         N = x.shape[0]
         if N == 0:
-            raise ValueError("log_cosh_atoms divides a number by N, which is 0")
+            raise ValueError("log_cosh_atoms divides by N, which is 0")
     error = x - target
     losses = torch.log(torch.cosh(error))
     if reduction == "none":
@@ -165,7 +164,7 @@ def log_cosh_chain(
     else:
         N = x.shape[0]
         if N == 0:
-            raise ValueError("log_cosh_chain divides a number by N, which is 0")
+            raise ValueError("log_cosh_chain divides by N, which is 0")
         dlosses = (1 / N * dloss).expand(N)
     derror = dlosses / torch.cosh(error) * torch.sinh(error)
     dx = derror

@@ -12,28 +12,27 @@ The closed form:
 
     dx = dy - exp(y)*Sum(dy, C)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_sum = Sum(g, C)
     exp_y = exp(y)
     v_y = v_x - Sum(exp_y*v_x, C)
     c_y = -g_sum*exp_y*v_x
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where C is 0: x_max takes a maximum along it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through log_softmax_forward, which
-  is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if C is 0: x_max takes a maximum along it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use log_softmax_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _pair = _runtime.Pair("log_softmax", """
 
 
 def log_softmax(x: Tensor) -> Tensor:
-    """LogSoftmax, differentiable: y with the closed form as its backward.
+    """LogSoftmax: returns y, with the closed form as its backward.
 
     Shapes: x (*N, C).
     """
@@ -90,7 +89,7 @@ class LogSoftmaxAtoms(NamedTuple):
 
 @_pair.checked
 def log_softmax_atoms(x: Tensor) -> LogSoftmaxAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     y = x - torch.log(torch.exp(x).sum(1, keepdim=True))
     return LogSoftmaxAtoms(y)
 

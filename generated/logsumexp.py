@@ -12,11 +12,11 @@ The closed form:
 
     dx = dy*exp(x - y)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     x_minus_y = x - y
     g_x = g*exp(x_minus_y)
@@ -25,17 +25,16 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_x = g_x*v_x
     c_y = -sum_v_x_x_minus_y*g
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where C is 0: x_max takes a maximum along it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through logsumexp_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if C is 0: x_max takes a maximum along it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use logsumexp_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _pair = _runtime.Pair("logsumexp", """
 
 
 def logsumexp(x: Tensor) -> Tensor:
-    """Logsumexp, differentiable: y with the closed form as its backward.
+    """Logsumexp: returns y, with the closed form as its backward.
 
     Shapes: x (*N, C).
     """
@@ -93,7 +92,7 @@ class LogsumexpAtoms(NamedTuple):
 
 @_pair.checked
 def logsumexp_atoms(x: Tensor) -> LogsumexpAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     y = torch.log(torch.exp(x).sum(1))
     return LogsumexpAtoms(y)
 

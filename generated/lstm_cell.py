@@ -30,7 +30,7 @@ The closed form:
     dc = dcell*f
     dbias_hh = dbias_ih
 
-Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
+When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
     dhidden = Sum(OneHot(0, State)*dy, State)
     dshown = dhidden*o
@@ -48,11 +48,12 @@ Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
     dweight_hh = Sum(dpre*h, N)
     dc = dcell*f
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
-3x2x2, 4x2x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
+3x2x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_hidden = Sum(OneHot(0, State)*g_2, State)
     g_shown = g_hidden*o
@@ -104,7 +105,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_o = g_hidden*(dg_shown - sum_dg_pre*o*shown)
     c_shown = g_hidden*o*(sum_dg_pre*(1 - o) - 2*shown*(sum_dg_pre_g_gates_term_5 + f*v_c))
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     sum_c_y = Sum(OneHot(0, State)*c_y, State)
     dcell = Sum(OneHot(1, State)*c_y, State) + (1 - shown**2)*(c_shown + sum_c_y*o)
@@ -123,19 +124,18 @@ and from these, as c_ of what is saved, back to the inputs:
     dc = dcell*f
     dbias_hh = dbias_ih
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x2,
-3x2x2, 4x2x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
+3x2x2, 4x2x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where P is not Gate * H: gates splits P into Gate x H.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- bias_ih is 0 everywhere where it is left out.
-- bias_hh is 0 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through lstm_cell_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if P is not Gate * H: gates splits P into Gate x H.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- bias_ih defaults to 0 everywhere.
+- bias_hh defaults to 0 everywhere.
+- Forward mode, and transforms under torch.compile, use lstm_cell_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def lstm_cell(
     x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
 ) -> Tensor:
-    """LSTMCell, differentiable: y with the closed form as its backward.
+    """LSTMCell: returns y, with the closed form as its backward.
 
     Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
     bias_hh (P,).
@@ -301,7 +301,7 @@ def lstm_cell_atoms(
     x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
 ) -> LSTMCellAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     State = 2
     N = x.shape[0]
     Gate = 4
@@ -632,7 +632,7 @@ lstm_cell_jvp = _pair.jvp()
 lstm_cell_double_backward = _pair.double_backward(LSTMCellSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda x, h, c, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
     and bias_hh is None

@@ -13,29 +13,29 @@ The closed form:
 
     dx = y*(dy - Sum(dy*y, C))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_x_term = g - Sum(g*y, C)
     sum_v_x_y = Sum(v_x*y, C)
     v_y = y*(v_x - sum_v_x_y)
     c_y = g_x_term*v_x - sum_v_x_y*g
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where C is 0: exp_x_chosen_shifted takes a maximum along it.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- RuntimeError where mask requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through masked_softmax_forward,
-  which is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if C is 0: exp_x_chosen_shifted takes a maximum along it.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- RuntimeError if mask requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use masked_softmax_forward, which is plain
+  torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _pair = _runtime.Pair("masked_softmax", """
 
 
 def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
-    """MaskedSoftmax, differentiable: y with the closed form as its backward.
+    """MaskedSoftmax: returns y, with the closed form as its backward.
 
     Shapes: x (*N, C), mask (*N, C).
     """
@@ -102,7 +102,7 @@ class MaskedSoftmaxAtoms(NamedTuple):
 
 @_pair.checked
 def masked_softmax_atoms(x: Tensor, mask: Tensor) -> MaskedSoftmaxAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     counts = torch.where(mask != 0, torch.exp(x), 0)
     kept = (mask != 0).to(x.dtype).sum(1, keepdim=True)
     nothing = (kept == 0).to(x.dtype)

@@ -13,11 +13,11 @@ The closed form:
     gate = tanh(Piecewise((x, x >= 0), (0, True)) + log(exp(-Abs(x)) + 1))
     dx = dy*(gate + x*(1 - gate**2)/(exp(-x) + 1))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     share_x = 1/(exp(-x) + 1)
     gate = tanh(Piecewise((x, x >= 0), (0, True)) + log(exp(-Abs(x)) + 1))
@@ -25,16 +25,15 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     v_y = v_x*(gate + g_x_term*share_x*x)
     c_x = g_x_term*g*v_x*(share_x + share_x*x*(1 - share_x) + share_x*(1 - 2*gate*share_x*x))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through mish_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use mish_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _pair = _runtime.Pair("mish", """
 
 
 def mish(x: Tensor) -> Tensor:
-    """Mish, differentiable: y with the closed form as its backward.
+    """Mish: returns y, with the closed form as its backward.
 
     Shapes: x (*N,).
     """
@@ -93,7 +92,7 @@ class MishAtoms(NamedTuple):
 
 @_pair.checked
 def mish_atoms(x: Tensor) -> MishAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     smooth = torch.log(torch.exp(x) + 1)
     gate = torch.tanh(smooth)
     y = gate * x

@@ -24,12 +24,12 @@ The closed form:
     dW1 = Sum(dhprebn*embcat, N)
     db1 = 0
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxTxVxExH =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums; every step of
-the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxVxExH =
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
+of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_C and so on and added up, and g is
-dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_C and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_logits = g*(probs - OneHot(labels, V))/N
     g_h = Sum(W2*g_logits, V)
@@ -70,7 +70,7 @@ dloss, with the tangent v_loss of the output and what is saved as a function of 
     )
     c_probs = g*dg_logits/N
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dlogits = probs*(c_probs - Sum(c_probs*probs, V) + c_loss/N) - c_loss*OneHot(labels, V)/N
     dW2 = Sum(dlogits*h, N)
@@ -90,25 +90,24 @@ and from these, as c_ of what is saved, back to the inputs:
     dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)
     db1 = 0
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxTxVxExH =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxVxExH =
+2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where K is not E * T: embcat flattens T x E into K.
-- ValueError where N - 1 is 0: var divides by it.
-- ValueError where V is 0: logit_maxes takes a maximum along it.
-- NaN where N is 0: mean divides by it.
-- float32: loss, dC, dW1, dW2, db2, dbngain, dbnbias may be infinite, NaN or far off for C, W1
+- ValueError if K is not E * T: embcat flattens T x E into K.
+- ValueError if N - 1 is 0: var divides by it.
+- ValueError if V is 0: logit_maxes takes a maximum along it.
+- NaN if N is 0: mean divides by it.
+- float32: loss, dC, dW1, dW2, db2, dbngain, dbnbias may be infinite, NaN or inaccurate for C, W1
   beyond 1e18 or b1, bngain, bnbias beyond 1e36.
-- TypeError where contexts is not of integers.
-- IndexError where contexts is outside of 0 .. V - 1.
-- TypeError where labels is not of integers.
-- IndexError where labels is outside of 0 .. V - 1.
-- ValueError where eps is not above 0.
-- Forward mode, and transforms that torch.compile compiles, go through mlp_forward, which is plain
-  torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- TypeError if contexts is not an integer tensor.
+- IndexError if an entry of contexts is not in 0 .. V - 1.
+- TypeError if labels is not an integer tensor.
+- IndexError if an entry of labels is not in 0 .. V - 1.
+- ValueError unless eps is above 0.
+- Forward mode, and transforms under torch.compile, use mlp_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ def mlp(
     contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
     bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
 ) -> Tensor:
-    """MLP, differentiable: loss with the closed form as its backward.
+    """MLP: returns loss, with the closed form as its backward.
 
     Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
     (H,), bnbias (H,).
@@ -288,10 +287,10 @@ def mlp_atoms(
     contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
     bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
 ) -> MLPAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = contexts.shape[0]
     if N == 0:
-        raise ValueError("mlp_atoms divides a number by N, which is 0")
+        raise ValueError("mlp_atoms divides by N, which is 0")
     emb = torch.nn.functional.embedding(contexts, C)
     embcat = emb.flatten(1, 2)
     hprebn = embcat @ W1 + b1
@@ -365,7 +364,7 @@ def mlp_chain(
     E = C.shape[1]
     H = W1.shape[1]
     if N == 0:
-        raise ValueError("mlp_chain divides a number by N, which is 0")
+        raise ValueError("mlp_chain divides by N, which is 0")
     dlogprobs = dloss.new_zeros(N, V)
     dlogprobs = _runtime.scatter_added(
         dlogprobs, 1,

@@ -23,16 +23,16 @@ With reduction="sum":
 
     dlogprobs = -dloss*weight*Kept(labels)*OneHot(labels, C)
 
-Where weight is left out, and no entry of labels is ignored, derived and proved as well:
+When weight is omitted and no labels entry is ignored (also derived and proved):
 
     dlogprobs = -dloss*OneHot(labels, C)/(N*S)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_logprobs and so on and added up,
-and g is dloss, with the tangent v_loss of the output and what is saved as a function of the
-inputs:
+Second derivatives, of the sum of each gradient times a vector (v_logprobs and so on): g is
+dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     v_loss = -Sum(
         weight*Piecewise(
@@ -49,28 +49,27 @@ inputs:
         C, N, S,
     )
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dlogprobs = -c_loss*weight*Piecewise(
         (1/counted_sum_2, Ne(labels_kept, 0)),
         (0, True),
     )*OneHot(labels, C)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxCxS = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- TypeError where labels is not of integers.
-- IndexError where labels is outside of 0 .. C - 1, and not ignore_index.
-- Where labels is ignore_index it is ignored: it picks nothing.
-- S stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- weight is 1 everywhere where it is left out.
-- RuntimeError where weight requires a gradient: it has none.
-- Forward mode, and transforms that torch.compile compiles, go through nll_forward, which is plain
-  torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- TypeError if labels is not an integer tensor.
+- IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
+- Entries where labels equals ignore_index are ignored.
+- S may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- weight defaults to 1 everywhere.
+- RuntimeError if weight requires grad: no gradient is derived for it.
+- Forward mode, and transforms under torch.compile, use nll_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def nll(
     logprobs: Tensor, labels: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """NLL, differentiable: loss with the closed form as its backward.
+    """NLL: returns loss, with the closed form as its backward.
 
     Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
     """
@@ -200,7 +199,7 @@ def nll_atoms(
     logprobs: Tensor, labels: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
     reduction: str = "mean",
 ) -> NLLAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     C = logprobs.shape[1]
     if weight is None:
         weight = logprobs.new_full((), 1).expand(C)
@@ -340,7 +339,7 @@ nll_jvp = _pair.jvp()
 nll_double_backward = _pair.double_backward(NLLSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda logprobs, labels, weight, ignore_index, reduction: weight is None
     and _runtime.all_count(labels, ignore_index, logprobs.shape[1])

@@ -13,25 +13,24 @@ The closed form:
 
     dx = dy*Piecewise((0, x <= 0), (1, True))
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     v_y = Piecewise((0, x <= 0), (1, True))*v_x
     c_x = 0
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through relu_atoms, which is plain
-  torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use relu_atoms, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _pair = _runtime.Pair("relu", """
 
 
 def relu(x: Tensor) -> Tensor:
-    """Relu, differentiable: y with the closed form as its backward.
+    """Relu: returns y, with the closed form as its backward.
 
     Shapes: x (*N,).
     """
@@ -85,7 +84,7 @@ class ReluAtoms(NamedTuple):
 
 @_pair.checked
 def relu_atoms(x: Tensor) -> ReluAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     y = torch.where(x <= 0, 0, x)
     return ReluAtoms(y)
 

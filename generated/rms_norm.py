@@ -15,15 +15,15 @@ The closed form:
     dxhat = gain*dy
     dx = inv_rms*(dxhat - inv_rms**2*x*Sum(dxhat*x, C)/C)
 
-Where gain is left out, derived and proved as well:
+When gain is omitted (also derived and proved):
 
     dx = inv_rms*(dy - y*Sum(dy*y, C)/C)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_xhat = gain*g
     g_x_sum = Sum(g_xhat*x, C)
@@ -37,24 +37,23 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
         - 2*sum_v_x_x*g_x_sum*inv_rms**2/C
     )
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dx = inv_rms*(gain*c_y - inv_rms**2*x*(c_inv_rms + Sum(gain*c_y*x, C))/C)
     dgain = Sum(inv_rms*c_y*x, N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where C is 0: square divides by it.
-- float32: y, dx, dgain may be far off for x beyond 1e19.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- gain is 1 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through rms_norm_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if C is 0: square divides by it.
+- float32: y, dx, dgain may be inaccurate for x beyond 1e19.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- gain defaults to 1 everywhere.
+- Forward mode, and transforms under torch.compile, use rms_norm_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ _pair = _runtime.Pair("rms_norm", """
 
 
 def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tensor:
-    """RMSNorm, differentiable: y with the closed form as its backward.
+    """RMSNorm: returns y, with the closed form as its backward.
 
     Shapes: x (*N, C), gain (C,).
     """
@@ -134,10 +133,10 @@ class RMSNormAtoms(NamedTuple):
 
 @_pair.checked
 def rms_norm_atoms(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> RMSNormAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     C = x.shape[1]
     if C == 0:
-        raise ValueError("rms_norm_atoms divides a number by C, which is 0")
+        raise ValueError("rms_norm_atoms divides by C, which is 0")
     if gain is None:
         gain = x.new_full((), 1).expand(C)
     square = 1 / C * (x ** 2).sum(1, keepdim=True)
@@ -165,7 +164,7 @@ def rms_norm_chain(
     """The gradient of every statement and input, one step of the chain rule at a time."""
     C = dy.shape[1]
     if C == 0:
-        raise ValueError("rms_norm_chain divides a number by C, which is 0")
+        raise ValueError("rms_norm_chain divides by C, which is 0")
     if gain is None:
         gain = dy.new_full((), 1).expand(C)
     dxhat = gain * dy
@@ -236,7 +235,7 @@ rms_norm_jvp = _pair.jvp()
 rms_norm_double_backward = _pair.double_backward(RMSNormSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(lambda x, gain, eps: gain is None)
 
 

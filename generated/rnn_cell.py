@@ -19,7 +19,7 @@ The closed form:
     dbias_ih = Sum(dpre, N)
     dbias_hh = dbias_ih
 
-Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
+When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
     dpre = dy*(1 - y**2)
     dx = Sum(dpre*weight_ih, H)
@@ -27,11 +27,12 @@ Where bias_ih is left out, and bias_hh is left out, derived and proved as well:
     dweight_ih = Sum(dpre*x, N)
     dweight_hh = Sum(dpre*h[N, J], N)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
+as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_pre = g*(1 - y**2)
     c_h = Sum(g_pre[N, J]*v_weight_hh[J, H], J)
@@ -49,18 +50,17 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     v_y = dg_pre*(1 - y**2)
     c_y = -2*dg_pre*g*y
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxKxH = 2x3x4,
-3x4x2, 4x2x3; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
+3x4x2, 4x2x3, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- bias_ih is 0 everywhere where it is left out.
-- bias_hh is 0 everywhere where it is left out.
-- Forward mode, and transforms that torch.compile compiles, go through rnn_cell_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- bias_ih defaults to 0 everywhere.
+- bias_hh defaults to 0 everywhere.
+- Forward mode, and transforms under torch.compile, use rnn_cell_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def rnn_cell(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> Tensor:
-    """RNNCell, differentiable: y with the closed form as its backward.
+    """RNNCell: returns y, with the closed form as its backward.
 
     Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
     """
@@ -160,7 +160,7 @@ def rnn_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> RNNCellAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     H = h.shape[1]
     if bias_ih is None:
         bias_ih = x.new_full((), 0).expand(H)
@@ -254,7 +254,7 @@ rnn_cell_jvp = _pair.jvp()
 rnn_cell_double_backward = _pair.double_backward(RNNCellSecond)
 
 
-# The same for calls that pass nothing optional
+# The same for calls without optional arguments
 _plain = _pair.special(
     lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
     and bias_hh is None

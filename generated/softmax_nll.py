@@ -13,31 +13,30 @@ The closed form:
 
     dlogits = dloss*(probs - OneHot(labels, C))/N
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_logits and so on and added up, and
-g is dloss, with the tangent v_loss of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
+v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     v_loss = Sum(v_logits*(probs - OneHot(labels, C)), C, N)/N
     c_probs = g*v_logits/N
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dlogits = probs*(c_probs - Sum(c_probs*probs, C) + c_loss/N) - c_loss*OneHot(labels, C)/N
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- ValueError where C is 0: logit_maxes takes a maximum along it.
-- NaN where N is 0: loss divides by it.
-- TypeError where labels is not of integers.
-- IndexError where labels is outside of 0 .. C - 1.
-- Forward mode, and transforms that torch.compile compiles, go through softmax_nll_forward, which
-  is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- ValueError if C is 0: logit_maxes takes a maximum along it.
+- NaN if N is 0: loss divides by it.
+- TypeError if labels is not an integer tensor.
+- IndexError if an entry of labels is not in 0 .. C - 1.
+- Forward mode, and transforms under torch.compile, use softmax_nll_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _pair = _runtime.Pair("softmax_nll", """
 
 
 def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
-    """SoftmaxNLL, differentiable: loss with the closed form as its backward.
+    """SoftmaxNLL: returns loss, with the closed form as its backward.
 
     Shapes: logits (N, C), labels (N,).
     """
@@ -115,10 +114,10 @@ class SoftmaxNLLAtoms(NamedTuple):
 
 @_pair.checked
 def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     N = logits.shape[0]
     if N == 0:
-        raise ValueError("softmax_nll_atoms divides a number by N, which is 0")
+        raise ValueError("softmax_nll_atoms divides by N, which is 0")
     logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
@@ -154,7 +153,7 @@ def softmax_nll_chain(
     N = logits.shape[0]
     C = logits.shape[1]
     if N == 0:
-        raise ValueError("softmax_nll_chain divides a number by N, which is 0")
+        raise ValueError("softmax_nll_chain divides by N, which is 0")
     dlogprobs = dloss.new_zeros(N, C)
     dlogprobs = _runtime.scatter_added(
         dlogprobs, 1,

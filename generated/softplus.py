@@ -14,27 +14,26 @@ The closed form:
 
     dx = dy/(exp(-beta*x) + 1)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_x_inverse = 1/(exp(-beta*x) + 1)
     v_y = g_x_inverse*v_x
     c_x = beta*g_x_inverse*g*v_x*(1 - g_x_inverse)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- ValueError where beta is not above 0.
-- Forward mode, and transforms that torch.compile compiles, go through softplus_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- ValueError unless beta is above 0.
+- Forward mode, and transforms under torch.compile, use softplus_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _pair = _runtime.Pair("softplus", """
 
 
 def softplus(x: Tensor, beta: float = 1) -> Tensor:
-    """Softplus, differentiable: y with the closed form as its backward.
+    """Softplus: returns y, with the closed form as its backward.
 
     Shapes: x (*N,).
     """
@@ -90,7 +89,7 @@ class SoftplusAtoms(NamedTuple):
 
 @_pair.checked
 def softplus_atoms(x: Tensor, beta: float = 1) -> SoftplusAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     y = torch.log(torch.exp(beta * x) + 1) / beta
     return SoftplusAtoms(y)
 

@@ -13,11 +13,11 @@ The closed form:
 
     dx = dy*Piecewise((0, var <= 0), (1/sqrt(var), True))*diff/(C - correction)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_diff_v_x = Sum(diff*v_x, C)
     choice_var = Piecewise((0, var <= 0), (1/sqrt(var), True))
@@ -25,7 +25,7 @@ dy, with the tangent v_y of the output and what is saved as a function of the in
     c_diff = choice_var*g*v_x/(C - correction)
     c_var = -sum_diff_v_x*Piecewise((0, var <= 0), (var**(-1.5), True))*g/(2*(C - correction))
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dx = (
         c_diff
@@ -33,19 +33,18 @@ and from these, as c_ of what is saved, back to the inputs:
         + diff*(2*c_var + Piecewise((0, var <= 0), (1/sqrt(var), True))*c_y)/(C - correction)
     )
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where C is 0: mean divides by it.
-- float32: y, dx may be infinite, NaN or far off for x beyond 1e19 or x below 1e-20.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- ValueError where correction is not below C.
-- Forward mode, and transforms that torch.compile compiles, go through std_atoms, which is plain
-  torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- NaN if C is 0: mean divides by it.
+- float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e19 or x below 1e-20.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- ValueError unless correction is below C.
+- Forward mode, and transforms under torch.compile, use std_atoms, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _pair = _runtime.Pair("std", """
 
 
 def std(x: Tensor, correction: float = 1) -> Tensor:
-    """Std, differentiable: y with the closed form as its backward.
+    """Std: returns y, with the closed form as its backward.
 
     Shapes: x (*N, C).
     """
@@ -117,10 +116,10 @@ class StdAtoms(NamedTuple):
 
 @_pair.checked
 def std_atoms(x: Tensor, correction: float = 1) -> StdAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     C = x.shape[1]
     if C == 0:
-        raise ValueError("std_atoms divides a number by C, which is 0")
+        raise ValueError("std_atoms divides by C, which is 0")
     mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
     var = (diff ** 2).sum(1) / (C - correction)
@@ -144,7 +143,7 @@ def std_chain(
     """The gradient of every statement and input, one step of the chain rule at a time."""
     C = x.shape[1]
     if C == 0:
-        raise ValueError("std_chain divides a number by C, which is 0")
+        raise ValueError("std_chain divides by C, which is 0")
     dvar = torch.where(var <= 0, 0, 1 / 2 * dy / torch.sqrt(var))
     ddiff = 2 * dvar[:, None] / (C - correction) * diff
     dmean = (-ddiff).sum(1, keepdim=True)

@@ -14,11 +14,11 @@ The closed form:
     dgate = dy*s*x*(gate*(1 - s) + 1)
     dx = dy*s*gate
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_gate and so on and added up, and g
-is dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_gate and so on): g is dy, v_y
+the tangent of the output, and c_ marks the cotangent of a saved value:
 
     s = 1/(exp(-gate) + 1)
     g_gate_term_2 = gate*(1 - s) + 1
@@ -26,16 +26,15 @@ is dy, with the tangent v_y of the output and what is saved as a function of the
     c_gate = s*g*(v_x + (1 - s)*(gate*v_x + v_gate*x + v_gate*x*(g_gate_term_2 - s*gate)))
     c_x = g_gate_term_2*s*g*v_gate
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, N = 2, 3, 4; for
-every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
+for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through swiglu_forward, which is
-  plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use swiglu_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _pair = _runtime.Pair("swiglu", """
 
 
 def swiglu(gate: Tensor, x: Tensor) -> Tensor:
-    """Swiglu, differentiable: y with the closed form as its backward.
+    """Swiglu: returns y, with the closed form as its backward.
 
     Shapes: gate (*N,), x (*N,).
     """
@@ -100,7 +99,7 @@ class SwigluAtoms(NamedTuple):
 
 @_pair.checked
 def swiglu_atoms(gate: Tensor, x: Tensor) -> SwigluAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     s = (torch.exp(-gate) + 1) ** -1
     opened = gate * s
     y = opened * x

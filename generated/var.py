@@ -13,32 +13,31 @@ The closed form:
 
     dx = 2*dy*diff/(C - correction)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_x and so on and added up, and g is
-dy, with the tangent v_y of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     v_y = 2*Sum(diff*v_x, C)/(C - correction)
     c_diff = 2*g*v_x/(C - correction)
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     dx = c_diff - Sum(c_diff, C)/C + 2*c_y*diff/(C - correction)
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, NxC = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
-- NaN where C is 0: mean divides by it.
+- NaN if C is 0: mean divides by it.
 - float32: y may be infinite or NaN for x beyond 1e19.
-- N stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- ValueError where correction is not below C.
-- Forward mode, and transforms that torch.compile compiles, go through var_forward, which is plain
-  torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- N may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- ValueError unless correction is below C.
+- Forward mode, and transforms under torch.compile, use var_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _pair = _runtime.Pair("var", """
 
 
 def var(x: Tensor, correction: float = 1) -> Tensor:
-    """Var, differentiable: y with the closed form as its backward.
+    """Var: returns y, with the closed form as its backward.
 
     Shapes: x (*N, C).
     """
@@ -103,10 +102,10 @@ class VarAtoms(NamedTuple):
 
 @_pair.checked
 def var_atoms(x: Tensor, correction: float = 1) -> VarAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     C = x.shape[1]
     if C == 0:
-        raise ValueError("var_atoms divides a number by C, which is 0")
+        raise ValueError("var_atoms divides by C, which is 0")
     mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
     y = (diff ** 2).sum(1) / (C - correction)
@@ -127,7 +126,7 @@ def var_chain(
     """The gradient of every statement and input, one step of the chain rule at a time."""
     C = x.shape[1]
     if C == 0:
-        raise ValueError("var_chain divides a number by C, which is 0")
+        raise ValueError("var_chain divides by C, which is 0")
     ddiff = 2 * dy[:, None] / (C - correction) * diff
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean

@@ -13,11 +13,11 @@ The closed form:
     dg = Sum(dw*v, K)/norm
     dv = g*(dw - dg*v/norm)/norm
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, HxK = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums; every step of the chain too.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Differentiated again: where the gradients are multiplied by v_v and so on and added up, and g is
-dw, with the tangent v_w of the output and what is saved as a function of the inputs:
+Second derivatives, of the sum of each gradient times a vector (v_v and so on): g is dw, v_w the
+tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_g = Sum(g_2*v, K)/norm
     g_v_term = g_g/norm
@@ -28,24 +28,23 @@ dw, with the tangent v_w of the output and what is saved as a function of the in
     c_g = sum_g_v_term_3_v_v
     c_norm = g*(2*sum_v_v_v*g_v_term/norm - sum_g_v_term_3_v_v)/norm - g_v_term*v_g
 
-and from these, as c_ of what is saved, back to the inputs:
+From these cotangents back to the inputs:
 
     sum_c_w_v = Sum(c_w*v, K)
     dv = (g*c_w + v*(c_norm - sum_c_w_v*g/norm**2))/norm
     dg = sum_c_w_v/norm
 
-Proved: exactly zero difference to SymPy's own derivative on explicit scalars, HxK = 2x3, 3x4,
-4x2; for every size by the derivative of indexed sums.
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
 
-At the edges:
+Edge cases:
 
 - second derivatives may be NaN or infinite where an entry is 0.
-- float32: w, dv, dg may be infinite, NaN or far off for v beyond 1e19 or v below 1e-21.
-- K stands for any number of dimensions, none included, and counts as one axis: the arguments
-  along it have the same ones there, and results get them back.
-- Forward mode, and transforms that torch.compile compiles, go through weight_norm_forward, which
-  is plain torch.
-- What holds for all functions, their arguments, dtypes and transforms: _runtime.py.
+- float32: w, dv, dg may be infinite, NaN or inaccurate for v beyond 1e19 or v below 1e-21.
+- K may be any number of dimensions (even none); they are flattened into one axis and restored in
+  the results.
+- Forward mode, and transforms under torch.compile, use weight_norm_forward, which is plain torch.
+- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _pair = _runtime.Pair("weight_norm", """
 
 
 def weight_norm(v: Tensor, g: Tensor) -> Tensor:
-    """WeightNorm, differentiable: w with the closed form as its backward.
+    """WeightNorm: returns w, with the closed form as its backward.
 
     Shapes: v (H, *K), g (H,).
     """
@@ -111,7 +110,7 @@ class WeightNormAtoms(NamedTuple):
 
 @_pair.checked
 def weight_norm_atoms(v: Tensor, g: Tensor) -> WeightNormAtoms:
-    """Every statement of the mathematics, as it is written."""
+    """Every statement of the forward, as written."""
     norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
     w = g[:, None] / norm * v
     return WeightNormAtoms(norm, w)

@@ -11,8 +11,8 @@
     ''', digest)
     table.add("forward", "forward(gain, x; C, N; eps) -> inv_std, xhat, y")
 
-The shapes come first. ``gain = 1`` is an argument that may be left out, and is 1 everywhere then;
-``Gate = 4`` is a size. A row says which function it is of, and its steps, one after the other:
+The shapes come first. ``gain = 1`` is optional and filled with 1; ``Gate = 4`` is a size. A row
+names its function, then its steps in order:
 
     "kernel(arrays; sizes; numbers) -> made"    a kernel; ``made: N C`` has another shape here
     ("product", lambda x, w: x @ w)             a line of torch, by what it makes from what its
@@ -104,7 +104,7 @@ class Table:
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             name = module.__name__.rpartition(".")[2]
             raise OutOfDate(
-                f"the kernels of {name} are those of another text of the module; write them anew:"
+                f"the kernels of {name} belong to another version of the module; write them again:"
                 f" gradform {name} --target cpp"
             )
         self.module, self.pair = module, module._pair
@@ -125,7 +125,7 @@ class Table:
 
     @functools.cached_property
     def functions(self) -> dict[str, tuple[Callable, Callable]]:
-        """By its name in the module, what stands in the place of what: a function of the table, and
+        """By its name in the module, what replaces what: a function of the table, and
         that of the module.
         """
         module, pair = self.module, self.pair
@@ -198,7 +198,7 @@ class Table:
         return own.function(results, make)
 
     def by_needs(self, rows: Sequence[Row], inputs, handed, otherwise: bool) -> Callable:
-        """The rows of a backward, by what is asked for; what is no choice of theirs is computed
+        """The rows of a backward, by what is asked for; what none of them covers is computed
         with all the others, or left to the module, unless ``otherwise``.
         """
         (whole,) = [row for row in rows if not row.of]
@@ -219,7 +219,7 @@ class Table:
 
         return function
 
-    # -- in the place of the differentiable function --------------------------------
+    # -- instead of the differentiable function --------------------------------
 
     def applied(self, word: str, original):
         """What computes a loss at once, or the pair that keeps less; None where neither is."""

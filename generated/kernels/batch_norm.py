@@ -2,7 +2,7 @@
 # source sha256: 3d9960b2912cab2db6bbe0203a9ddb3d6e7886a3760e62c5faba894745047329
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNorm on kernels, those of batch_norm.cpp: _table.py says how this is read."""
+"""BatchNorm on the kernels of batch_norm.cpp; for the notation see _table.py."""
 
 from .. import batch_norm as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x, xhat, y, dy, dx: N C
     gain, bias, dgain, dbias, sum_2: C
     inv_std, mean: 1 C
-""", "ce4a0113c3de62a2dbff8eb458931e35066ed9fdf25e570b0423465b866022c3")
+""", "8874fea13120b17d786819e9c972035ad462d10d7a77b1e59011061edfd9e289")
 table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")

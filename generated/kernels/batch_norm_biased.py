@@ -2,7 +2,7 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormBiased on kernels, those of batch_norm_biased.cpp: _table.py says how this is read."""
+"""BatchNormBiased on the kernels of batch_norm_biased.cpp; for the notation see _table.py."""
 
 from .. import batch_norm_biased as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x, xhat, y, dy, dx: N C S
     gain = 1, bias = 0, dgain, dbias, sum_2: C
     inv_std, mean: 1 C 1
-""", "6062e92de0a8e8459d4158b1b00248b38e53279209c7255edc7bdb4c258f3e13")
+""", "420a39ffe9e71c1c965ade152f7cecc7b5c2d6a5865595500976c194ed86fc39")
 table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")

@@ -2,7 +2,7 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormEvaluation on kernels, those of batch_norm_evaluation.cpp: _table.py says how this is read."""
+"""BatchNormEvaluation on the kernels of batch_norm_evaluation.cpp; for the notation see _table.py."""
 
 from .. import batch_norm_evaluation as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, y, dy, dx: N C S
     running_mean, running_var, gain = 1, bias = 0, inv_std, dgain, dbias: C
-""", "576d4f34b144c38c2de6c562ed67a68514febbaf80a14c985c88b286b0e273a3")
+""", "4ba12c1541af88e6820b5897135ec947c6236f9ecafae84555d2071374480dcf")
 table.add(
     "forward",
     "forward(bias, gain, running_mean, running_var, x; C, N, S; eps) -> inv_std, y",

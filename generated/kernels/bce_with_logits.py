@@ -2,7 +2,7 @@
 # source sha256: 58e6389086045d3e3632afba0870356204ed980f8cb2870314b061de8b472f46
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BCEWithLogits on kernels, those of bce_with_logits.cpp: _table.py says how this is read."""
+"""BCEWithLogits on the kernels of bce_with_logits.cpp; for the notation see _table.py."""
 
 from .. import bce_with_logits as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     logits, target, weight = 1, dloss, dlogits, dtarget: N C
     pos_weight = 1: C
     loss: one number
-""", "875e6fc447985e9a2996083736097adfa96129a0b0c873a8c56b3e61a38da6f0")
+""", "f9cfedeefef85b614d46926e934b7288fc47bc403446b43d2958433e3fe1c32b")
 table.add("none forward", "none_forward(logits, pos_weight, target, weight; C, N) -> loss: N C")
 table.add(
     "none backward",

@@ -2,7 +2,7 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BiasedAttention on kernels, those of biased_attention.cpp: _table.py says how this is read."""
+"""BiasedAttention on the kernels of biased_attention.cpp; for the notation see _table.py."""
 
 from .. import biased_attention as _module
 from ._table import Table
@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     bias, probs, dbias: B T S
     dy: B T F
-""", "2431b63db29ca54bd59acc2d46ed2cb1d4258ee1049c82e25244c9a005b67a86")
+""", "fb6627d3701ccd0e7cc30889488c35fce8d3763f2c933971ccea656381c1f61c")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -2,7 +2,7 @@
 # source sha256: 763a314ea4d12494f5032b7210bc54f0329d29015637c5406c1988d309fe7dbe
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Bilinear on kernels, those of bilinear.cpp: _table.py says how this is read."""
+"""Bilinear on the kernels of bilinear.cpp; for the notation see _table.py."""
 
 import torch
 
@@ -16,7 +16,7 @@ table = Table(_module, __file__, """
     bias = 0, dbias: H
     y, dy: N H
     through, dthrough: N L H
-""", "42f3a9022baaf6c1c615f71d0cd7ff9ace5c48c4f85bef66390a589f2e150a7f")
+""", "39f05a8a2ef59a3d632af494fa864e118f0cd5a089b4451677c0358e5bfc710c")
 table.add(
     "forward",
     ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),

@@ -2,7 +2,7 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CausalAttention on kernels, those of causal_attention.cpp: _table.py says how this is read."""
+"""CausalAttention on the kernels of causal_attention.cpp; for the notation see _table.py."""
 
 from .. import causal_attention as _module
 from ._table import Table
@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     probs, dscores: B T S
     dy: B T F
-""", "d70a9b8b9f18e1b6c1baf0b105cd852bba0104d864adc34e2501314b5ee4a07a")
+""", "806febe7822b685e67456a368ae1bc51595874106f36bc9396adef6f327641ef")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

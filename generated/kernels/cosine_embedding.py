@@ -2,7 +2,7 @@
 # source sha256: 87a92a39e0cc20987633b55e0af11d36bbe0529c8e224dddfdc07b7073467786
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CosineEmbedding on kernels, those of cosine_embedding.cpp: _table.py says how this is read."""
+"""CosineEmbedding on the kernels of cosine_embedding.cpp; for the notation see _table.py."""
 
 from .. import cosine_embedding as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x1, x2, dx1, dx2: N C
     target, norms_term, norms_term_2, norms, cosine: N
     loss, dloss: one number
-""", "5ba4c716d5730632384168188a8079bc03085844de3d47e6be8dd798cf5782a9")
+""", "1e787f02f4b747e94544e0719aee9c7c98bffd47b826df12efe871fc8bd5654c")
 table.add(
     "none forward",
     "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "

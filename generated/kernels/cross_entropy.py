@@ -2,7 +2,7 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropy on kernels, those of cross_entropy.cpp: _table.py says how this is read."""
+"""CrossEntropy on the kernels of cross_entropy.cpp; for the notation see _table.py."""
 
 from .. import cross_entropy as _module
 from ._table import Table
@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     loss, dloss, counted_sum_2: one number
-""", "caf591f031e882b998b05436bc5c8dadf29141cb976cc4ebe650d1363d89e8be")
+""", "b7c89c109d3afb20e7012c32dc83b06bb560c254e0cb2da9c28224e530913077")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

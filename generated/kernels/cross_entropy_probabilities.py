@@ -2,7 +2,7 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyProbabilities on kernels, those of cross_entropy_probabilities.cpp: _table.py says how this is read."""
+"""CrossEntropyProbabilities on the kernels of cross_entropy_probabilities.cpp; for the notation see _table.py."""
 
 from .. import cross_entropy_probabilities as _module
 from ._table import Table
@@ -12,7 +12,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss: one number
     dloss, peak_1, sum_2: N S
-""", "60e63adf024b4109a1f42aac0985e6115b4f63e7de8c818d59e4a9285489e14d")
+""", "e2d97cd1063ae65223587b3c233c514968e67bc4a7d2e0356c8a5b957924796e")
 table.add(
     "none forward",
     "none_forward(logits, target, weight; C, N, S; label_smoothing) -> logprobs, loss: N S",

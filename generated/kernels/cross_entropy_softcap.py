@@ -2,7 +2,7 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropySoftcap on kernels, those of cross_entropy_softcap.cpp: _table.py says how this is read."""
+"""CrossEntropySoftcap on the kernels of cross_entropy_softcap.cpp; for the notation see _table.py."""
 
 from .. import cross_entropy_softcap as _module
 from ._table import Table
@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     counted_sum_2, loss, dloss: one number
-""", "c9ba1978a403ecc1a53ad112ef66057e25df89e05595908f32b0694a616e38fb")
+""", "a9bcc340b5740d1aea039d22052a91c4c8199d22e499b2cde6eb15cd96f3b633")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -2,7 +2,7 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyZLoss on kernels, those of cross_entropy_z_loss.cpp: _table.py says how this is read."""
+"""CrossEntropyZLoss on the kernels of cross_entropy_z_loss.cpp; for the notation see _table.py."""
 
 from .. import cross_entropy_z_loss as _module
 from ._table import Table
@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept: N S
     counted_sum_2, excess_sum, loss, dloss: one number
-""", "2b58bf188e2395edd2c2d7a8cb7d5a2a10eab72ed3873e25beaf67bcaf2570ae")
+""", "f88fc28e92d976d0092897ad2f4cf0499390b0de2f2b43bcca61065dea4aa371")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

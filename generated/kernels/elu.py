@@ -2,13 +2,13 @@
 # source sha256: bef8b5f6deb6ecf1c7cc9e08e333282ad9bde5161081dc5e2d99a8c4cc0dd190
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Elu on kernels, those of elu.cpp: _table.py says how this is read."""
+"""Elu on the kernels of elu.cpp; for the notation see _table.py."""
 
 from .. import elu as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "6ba802307b111c2bb8b0a6114f531b026fdca0cc3fefce4f57fb23b147cb4bf3")
+""", "ed7833a24e5a5c2d777098e93faec15ba39533546eb075d86a7bc387bf17a9fb")
 table.add("forward", "forward(x; N; alpha) -> y")
 table.add("backward", "backward(dy, x; N; alpha) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 9ede5ff8066c6f0a435d133ade1a73dfce4a1657376741f7e9e4d083b0fbb423
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Embedding on kernels, those of embedding.cpp: _table.py says how this is read."""
+"""Embedding on the kernels of embedding.cpp; for the notation see _table.py."""
 
 from .. import embedding as _module
 from ._table import Table
@@ -11,5 +11,5 @@ table = Table(_module, __file__, """
     index: N, whole numbers
     table: V E
     y: N E
-""", "5756bd135a5e5cf9b38d690dc65168fb7f4670c4d053238ca0d41631d9031c93")
+""", "f5083b8ed627165f2acfb4c73ed08be676ccadf4eae886650e7e2a0ec3faca80")
 table.add("forward", "forward(index, table; E, N, V) -> y")

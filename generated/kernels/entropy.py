@@ -2,7 +2,7 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Entropy on kernels, those of entropy.cpp: _table.py says how this is read."""
+"""Entropy on the kernels of entropy.cpp; for the notation see _table.py."""
 
 from .. import entropy as _module
 from ._table import Table
@@ -10,6 +10,6 @@ from ._table import Table
 table = Table(_module, __file__, """
     probs, dprobs: N C
     uncertainty, duncertainty: N
-""", "269469b079ec6a938b576f35f22bef1a353af84e606b455baa013f9b0425af88")
+""", "ef814326492965a8d721eac6188962198ba26e58d80fbb69e1a07f0c6205b0e2")
 table.add("forward", "forward(probs; C, N) -> uncertainty")
 table.add("backward", "backward(duncertainty, probs; C, N) -> dprobs")

@@ -2,7 +2,7 @@
 # source sha256: 13871d7c2c8ea474743f48c26cd55eda3360e6598ee618e34ce6044b35b8dc24
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Focal on kernels, those of focal.cpp: _table.py says how this is read."""
+"""Focal on the kernels of focal.cpp; for the notation see _table.py."""
 
 from .. import focal as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     logits, target, dlogits, dtarget: N
     loss, dloss: one number
-""", "52e1806c94fd5a26b028f4b7ac8f8215711f36d1ab51dd0d5fbc118798932a36")
+""", "9a25d284d8ec263046f7dea133f55ce63b546d17facb4039f5bee366d682a680")
 table.add("none forward", "none_forward(logits, target; N; alpha, gamma) -> loss: N")
 table.add(
     "none backward",

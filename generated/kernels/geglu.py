@@ -2,13 +2,13 @@
 # source sha256: 08bfd8f5515a6ea4c0b2f3ee86e1978b9c701ef568ed8b722ad7a906f2e3e139
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GEGLU on kernels, those of geglu.cpp: _table.py says how this is read."""
+"""GEGLU on the kernels of geglu.cpp; for the notation see _table.py."""
 
 from .. import geglu as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     gate, x, y, dy, dgate, dx: N
-""", "daccc94ecba625e41f7f09f495a2c72734af65ab1b8114af540b098302d6f74c")
+""", "dd2a9f85dc38c37f3bff305c34d0734ca1b63fb875ac0b536565667d2ea7a1d1")
 table.add("forward", "forward(gate, x; N) -> y")
 table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

@@ -2,13 +2,13 @@
 # source sha256: f99ee5e208a11bdd2d1a03dff5fafe4f2c9ba82324e1e05ebb6b8fe65de0f47e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GELU on kernels, those of gelu.cpp: _table.py says how this is read."""
+"""GELU on the kernels of gelu.cpp; for the notation see _table.py."""
 
 from .. import gelu as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "1ed7abc499c231b41de33a80b87c68e76ba82fb818f45158bc44d917f9ad7c63")
+""", "a06c370b4a21f1cfab166db49c37465d8d028ae7a1e13fcdc37ca02e5106caf3")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

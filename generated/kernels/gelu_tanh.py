@@ -2,13 +2,13 @@
 # source sha256: f99ee5e208a11bdd2d1a03dff5fafe4f2c9ba82324e1e05ebb6b8fe65de0f47e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GELUTanh on kernels, those of gelu_tanh.cpp: _table.py says how this is read."""
+"""GELUTanh on the kernels of gelu_tanh.cpp; for the notation see _table.py."""
 
 from .. import gelu_tanh as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "128df44e888f6d6c48b1956149df1c7ad6f8f712e29050b51a9e683cc78832ad")
+""", "d6a4cad1e43570848ad2caad73ae1619c81cd0a65db9bd7188cc3df5f9088654")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 19f037ae0b465936fdb745004299af54b362f2572d80a70a28118b81325dac98
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GroupNorm on kernels, those of group_norm.cpp: _table.py says how this is read."""
+"""GroupNorm on the kernels of group_norm.cpp; for the notation see _table.py."""
 
 from .. import group_norm as _module
 from ._table import Table
@@ -21,7 +21,7 @@ table = Table(_module, __file__, """
     inv_std, mean: N groups 1 1
     xhat: N groups K S
     sum_2: N groups
-""", "beb15cdefe4bce968087aa4fc845d09df0576f85f2b47c1787e746a1e6b0ed0e")
+""", "fecbaf394762d5a6f5fe1213981409963192564c1cfc3b588f10f4cfb908ebc4")
 table.add("forward", ("K", _K), "forward(bias, gain, x; K, N, S, groups; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; K, N, S, groups) -> dbias, dx, dgain")
 table.add(

@@ -2,7 +2,7 @@
 # source sha256: 37a19effc735ca01e752e2166b5550cf0f5fe8bcca71070aa2b99f2b5a08f867
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GRUCell on kernels, those of gru_cell.cpp: _table.py says how this is read."""
+"""GRUCell on the kernels of gru_cell.cpp; for the notation see _table.py."""
 
 from .. import gru_cell as _module
 from ._table import Table
@@ -16,7 +16,7 @@ table = Table(_module, __file__, """
     dfrom_state_term, dfrom_input_term, dweight_hh_right, dx_right, dweight_ih_right: N P
     product_1_right: N P
     Gate = 3
-""", "33adc2bc746eae231cd3e278223e8859856cf81a6c854950971e3edb3e16b225")
+""", "fd9b972a2bf3ebb47a10d58fe079b94c51172412bc7e32d0d12492e832a90f9f")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

@@ -2,7 +2,7 @@
 # source sha256: e8dc982ddea727f961d058902afa19748ce7864cecf9f2e4c7f0da31f1eb4871
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Hinge on kernels, those of hinge.cpp: _table.py says how this is read."""
+"""Hinge on the kernels of hinge.cpp; for the notation see _table.py."""
 
 from .. import hinge as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx: N
     loss: one number
-""", "98a409e88f3a45c99894b9fa6fcf9700f6cd3756cdf1cae4a16095346800b151")
+""", "c7e8d9b226caf322389eb899ffa85606e96b9dcd22ea5122b674e693aee0f60b")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

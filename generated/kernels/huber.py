@@ -2,7 +2,7 @@
 # source sha256: 20293e1abe2d569e21fc1b90ad7527eda706cc2398dee75bff52979fd9f753a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Huber on kernels, those of huber.cpp: _table.py says how this is read."""
+"""Huber on the kernels of huber.cpp; for the notation see _table.py."""
 
 from .. import huber as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-""", "21e2b348cce9f1e908fb7a1d0b9cede254fe81ff07b4d17d8afc7fa2e98d1fb4")
+""", "1e76c078e84902cb451dfbe776feaca289ee9847fbc40532a5b8fc314fe7d70e")
 table.add("none forward", "none_forward(target, x; N; delta) -> loss: N")
 table.add(
     "none backward",

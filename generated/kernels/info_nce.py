@@ -2,7 +2,7 @@
 # source sha256: 330041373f9320e1a87bc5d637cbd5aa276673dd70f068268cd3595b72f15234
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InfoNCE on kernels, those of info_nce.cpp: _table.py says how this is read."""
+"""InfoNCE on the kernels of info_nce.cpp; for the notation see _table.py."""
 
 from .. import info_nce as _module
 from ._table import Table
@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     sum_4, of_all_sum_scaled: N
     exp_similarity_shifted, dsimilarity_sum: N N
     loss, dloss: one number
-""", "dc692b1521a303371b8e2908619fd54395b0918d03a91cf35decc10d3a55aa30")
+""", "ed9f4f61edd473d6f79a7780c0febb5a5d26c9c53ce1ad868c0d09e391a2db59")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "

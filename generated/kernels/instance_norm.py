@@ -2,7 +2,7 @@
 # source sha256: 937205b4ad59c1374ca900e3b26b4b862dee14766df55ab510236d2e5b88ac74
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InstanceNorm on kernels, those of instance_norm.cpp: _table.py says how this is read."""
+"""InstanceNorm on the kernels of instance_norm.cpp; for the notation see _table.py."""
 
 from .. import instance_norm as _module
 from ._table import Table
@@ -12,7 +12,7 @@ table = Table(_module, __file__, """
     gain = 1, bias = 0, dgain, dbias: C
     inv_std, mean: N C 1
     sum_2: N C
-""", "b27ac026ee1117d74a78950cdcc92f8097e84dbbea45590be2bdcb35fbd26b6a")
+""", "933e059314b515fa943df9742f1ef91d10bd032c5ea91954275cc57aac66a9d7")
 table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")

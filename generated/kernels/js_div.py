@@ -2,7 +2,7 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""JSDiv on kernels, those of js_div.cpp: _table.py says how this is read."""
+"""JSDiv on the kernels of js_div.cpp; for the notation see _table.py."""
 
 from .. import js_div as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     p, q, dp, dq: N C
     loss, dloss: one number
-""", "889b6d7c29df3b2ec54026c2e875766655899a5b049217fa8917bb108f93eb06")
+""", "6bb985e4255753c3be9078d119d448bc120211f0fe932428ba0789b81c6587a6")
 table.add("forward", "forward(p, q; C, N) -> loss")
 table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
 table.add("loss", "loss(p, q; C, N) -> dp, dq, loss", of="dp | dq")

@@ -2,7 +2,7 @@
 # source sha256: a718c69a768f2a9eebb2bb9247450a1c9f2f54bed4fc5841ed56e4c6a93c3bbb
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""KLDiv on kernels, those of kl_div.cpp: _table.py says how this is read."""
+"""KLDiv on the kernels of kl_div.cpp; for the notation see _table.py."""
 
 from .. import kl_div as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: B D
     loss: one number
-""", "2eee1a1dd6bb808eca0d3e6c6ce39688dbc1da2d602fa69dd0be22eb20f6104e")
+""", "e906d5b239554ea659f0f08e0d92b2794f75d6964612e43065327a667e3f0f1a")
 table.add("none forward", "none_forward(target, x; B, D) -> loss: B D")
 table.add(
     "none backward",

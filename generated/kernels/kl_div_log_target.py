@@ -2,7 +2,7 @@
 # source sha256: a718c69a768f2a9eebb2bb9247450a1c9f2f54bed4fc5841ed56e4c6a93c3bbb
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""KLDivLogTarget on kernels, those of kl_div_log_target.cpp: _table.py says how this is read."""
+"""KLDivLogTarget on the kernels of kl_div_log_target.cpp; for the notation see _table.py."""
 
 from .. import kl_div_log_target as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, losses, dloss, dx, dtarget: B D
     loss: one number
-""", "2f92d7ae9a2e1a74ba1ef6e9aedfff32e1ad65453bb2db65ac3ba2f203ff94b2")
+""", "9a5155bca3b6ec331a519f79af73522df1b170aa160f56f6412b36ef07796785")
 table.add("none forward", "none_forward(target, x; B, D) -> losses", "loss = losses")
 table.add(
     "none backward",

@@ -2,7 +2,7 @@
 # source sha256: a06bb2490321583ac62d05002c0f2634c611fc09f3fae8f46003862eb15415db
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L1 on kernels, those of l1.cpp: _table.py says how this is read."""
+"""L1 on the kernels of l1.cpp; for the notation see _table.py."""
 
 from .. import l1 as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dtarget, dx: N
     loss: one number
-""", "9299926fcc556d9c71443b98641febb117d5ee63509c69529052e9ff5952621c")
+""", "785e94fef4fd99eb3deee0096363bd965d5c30308d1497c23e40e82b0c948d53")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dtarget, dx", of="dx | dtarget")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

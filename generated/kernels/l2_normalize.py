@@ -2,7 +2,7 @@
 # source sha256: 4dd011ced33558233ebcc0051cef2c104dc34eaca0e4bb0eeab9780a42b7b203
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L2Normalize on kernels, those of l2_normalize.cpp: _table.py says how this is read."""
+"""L2Normalize on the kernels of l2_normalize.cpp; for the notation see _table.py."""
 
 from .. import l2_normalize as _module
 from ._table import Table
@@ -10,6 +10,6 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
     norm, length: N 1
-""", "891a87bb55134afe1e9b8a98131ddfa799b169a75d5616b9272afae8a4559cb9")
+""", "91563a24cd230b6d67dac7e782b1b0d9b14dfd08befa6189517345cda1a4cbdc")
 table.add("forward", "forward(x; C, N; eps) -> norm, length, y")
 table.add("backward", "backward(dy, length, norm, y; C, N; eps) -> dx")

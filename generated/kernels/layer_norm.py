@@ -2,7 +2,7 @@
 # source sha256: d610370f54b100eec88504e56fa0fc538191ec70c4914d304cd2d841b7c0aeb9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LayerNorm on kernels, those of layer_norm.cpp: _table.py says how this is read."""
+"""LayerNorm on the kernels of layer_norm.cpp; for the notation see _table.py."""
 
 from .. import layer_norm as _module
 from ._table import Table
@@ -12,7 +12,7 @@ table = Table(_module, __file__, """
     gain = 1, bias = 0, dgain, dbias: C
     inv_std, mean: N 1
     sum_2: N
-""", "a0f0910c7a23e161ac138367c4a0cd6cd61f2ad4651adfcd8eb991a3ec809ab8")
+""", "698f5b788d02da9345461e7aecfe863512f3e2e931ddb32071837fe1946b49e2")
 table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")

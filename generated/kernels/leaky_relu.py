@@ -2,13 +2,13 @@
 # source sha256: 9adebeb1e76e064ba87f01dfb030ff975e349712efcbb572b3dee57a44652e09
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LeakyRelu on kernels, those of leaky_relu.cpp: _table.py says how this is read."""
+"""LeakyRelu on the kernels of leaky_relu.cpp; for the notation see _table.py."""
 
 from .. import leaky_relu as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "989b5a93395ee2f38ad1219c6319caea3222297962898eab7c1378e2b17ac4be")
+""", "37dbcfb485fe5161e7f3e89d403a6ffad0b48f6570f8ef269969ea4c372c641c")
 table.add("forward", "forward(x; N; negative_slope) -> y")
 table.add("backward", "backward(dy, x; N; negative_slope) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 9f44fda21d4149c334047bf6f56ebdf65f71ab833fe59c580d25024fdd302f53
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Linear on kernels, those of linear.cpp: _table.py says how this is read."""
+"""Linear on the kernels of linear.cpp; for the notation see _table.py."""
 
 from .. import linear as _module
 from ._table import Table
@@ -12,7 +12,7 @@ table = Table(_module, __file__, """
     weight: K H
     bias = 0, dbias: H
     y, dy: N H
-""", "81edf9aae98f880768feb9a35696b3be96d280a57b4c7a9f461d78c9e6c99e74")
+""", "cf351406b132240d4c3afe19863ab115e791d8ba9229b66fccae9219ead9e4ab")
 table.add(
     "forward",
     ("product_1", lambda x, weight: x @ weight),

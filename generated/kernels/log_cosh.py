@@ -2,7 +2,7 @@
 # source sha256: 02003d5fc184c690dd969f3fe5f12c14e01550b46693be6a51742dca3180111d
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogCosh on kernels, those of log_cosh.cpp: _table.py says how this is read."""
+"""LogCosh on the kernels of log_cosh.cpp; for the notation see _table.py."""
 
 from .. import log_cosh as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-""", "266a7e96934b74b646eafaa24aec90441c8ae6ff54c1e55271361a87aec30254")
+""", "a160749688a757507ee1a3d8d846b1ab9f17cfc4f50360a95b6e28caa1e5d0a3")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

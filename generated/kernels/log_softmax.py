@@ -2,13 +2,13 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogSoftmax on kernels, those of log_softmax.cpp: _table.py says how this is read."""
+"""LogSoftmax on the kernels of log_softmax.cpp; for the notation see _table.py."""
 
 from .. import log_softmax as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "1158ca9c14e3ae83aedf5181029c7dd008ca85934294da57dfe64b839eb1188f")
+""", "2b6995120712a53bdb2cc3e43188f5ef15b45cc0dd43cbf53dae21c01e58a66e")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Logsumexp on kernels, those of logsumexp.cpp: _table.py says how this is read."""
+"""Logsumexp on the kernels of logsumexp.cpp; for the notation see _table.py."""
 
 from .. import logsumexp as _module
 from ._table import Table
@@ -10,6 +10,6 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, dx: N C
     y, dy: N
-""", "bede33dd15c51cabe49886bb017633003908bbf28414acd7641e33bba917d8da")
+""", "0a2224531d8513906d1b97283f631a2235cb9026726b24c5fe891e829b3d044b")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, x, y; C, N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 6468975c362f90c3783f4636448d6c3983923f9a1f555396a3b41fdea01444b5
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LSTMCell on kernels, those of lstm_cell.cpp: _table.py says how this is read."""
+"""LSTMCell on the kernels of lstm_cell.cpp; for the notation see _table.py."""
 
 from .. import lstm_cell as _module
 from ._table import Table
@@ -17,7 +17,7 @@ table = Table(_module, __file__, """
     dpre: N P
     State = 2
     Gate = 4
-""", "760eba7718702fb2f2f5d1e148280376fa1553625aabcd021a558ff035ba3a63")
+""", "a270c10fd623bed90ebcf8c0299479b55ff03e0834236279174e2890e8e40957")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

@@ -2,7 +2,7 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MaskedAttention on kernels, those of masked_attention.cpp: _table.py says how this is read."""
+"""MaskedAttention on the kernels of masked_attention.cpp; for the notation see _table.py."""
 
 from .. import masked_attention as _module
 from ._table import Table
@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     mask, probs, dscores: B T S
     dy: B T F
-""", "cc0bba4e52cd1da8f858f114450c47556d4fcd5f312995fe5d9c38651c17f71e")
+""", "591833fb1744ec2360e112b3cedd139b5b7e9a530b62abf6a074adddd7282439")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -2,13 +2,13 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MaskedSoftmax on kernels, those of masked_softmax.cpp: _table.py says how this is read."""
+"""MaskedSoftmax on the kernels of masked_softmax.cpp; for the notation see _table.py."""
 
 from .. import masked_softmax as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, mask, y, dy, dx: N C
-""", "dde457ca1e28d6dd477d296a285cb814ee1b43642bb88ad0be2bb44de3af3037")
+""", "59a548d351d7d8f03baea937f53d5868bb331a79b2e2c3085b282680a3316cdd")
 table.add("forward", "forward(mask, x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

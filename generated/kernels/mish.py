@@ -2,13 +2,13 @@
 # source sha256: dd8d302729ecb72aa4868c4a9fabc27c9fe7fad57f2140d5012fc71f883e95f9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Mish on kernels, those of mish.cpp: _table.py says how this is read."""
+"""Mish on the kernels of mish.cpp; for the notation see _table.py."""
 
 from .. import mish as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "5928ac05f8f7540e05a7e518d69ee789634d697bd3d95115b4833a78070c38cf")
+""", "98bdee48f522ceb6bbce663cd71eb6899d9275b65445b7895458d1e015c3572e")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: bcf6665016a6d9b5da86ed545f4debc68edcfa34b31c70bbf7734928c0cc7dd7
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MLP on kernels, those of mlp.cpp: _table.py says how this is read."""
+"""MLP on the kernels of mlp.cpp; for the notation see _table.py."""
 
 from pathlib import Path as _Path
 
@@ -43,7 +43,7 @@ table = Table(_module, __file__, """
     xhat, h, dhprebn: N H
     probs, dlogits_: N V
     loss, dloss: one number
-""", "4e9e5ffbe9f2c09fc293a15899d542feafd4f6c7b85d2697d88cfa1be2360a09")
+""", "e603e54f8da90151d0d1b18c90e966790f91de87bd4078d7bdacf3f2abcf47d0")
 table.add(
     "forward",
     "forward(C, contexts; E, N, T, V) -> embcat",
@@ -76,8 +76,8 @@ table.add(
 def training_step(
     contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps=1e-05, *, batch,
 ) -> TrainingStep:
-    """Gradient descent of MLP on batch examples at once, as a `TrainingStep`:
-    ``step(picks, rate)`` changes the parameters in place and returns the loss before.
+    """Gradient descent of MLP on batches of batch examples, as a `TrainingStep`:
+    ``step(picks, rate)`` updates the parameters in place and returns the loss before the update.
 
     contexts, labels: all examples; C, W1, b1, W2, b2, bngain, bnbias: the parameters. Raises what
     `mlp_forward` raises for them, and what `TrainingStep` raises.

@@ -2,10 +2,10 @@
 // source sha256: bcf6665016a6d9b5da86ed545f4debc68edcfa34b31c70bbf7734928c0cc7dd7
 // made by: gradform 0.1.0, sympy 1.14.0
 // Do not edit: change the mathematics and generate again.
-// One step of gradient descent: a batch is picked, the parameters are changed in place.
+// One step of gradient descent: selects a batch and updates the parameters in place.
 #include "products.h"
 
-// Those that nothing else makes are given to the compiler.
+// Sizes that follow from no other are set by the compiler's command line.
 static constexpr int64_t N = SIZE_N;
 static constexpr int64_t T = SIZE_T;
 static constexpr int64_t V = SIZE_V;

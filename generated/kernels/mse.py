@@ -2,7 +2,7 @@
 # source sha256: 1b3bdc646146f2bac87aa418c85c38dcff318df10a9097f722a01749b4f0aa6e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MSE on kernels, those of mse.cpp: _table.py says how this is read."""
+"""MSE on the kernels of mse.cpp; for the notation see _table.py."""
 
 from .. import mse as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-""", "87d557aa44c0c9a34238f86f9e7ea6ec218f48b3208f0353e7c3cea1edec59a6")
+""", "38e8d8a2c1b87506928e39969ceb5401951c951aac63495595b034ac4e9b03af")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

@@ -2,7 +2,7 @@
 # source sha256: 348f2a796e0af5d46e335396a3330d054a6b387c058ec7f28926a46c7529bbda
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NLL on kernels, those of nll.cpp: _table.py says how this is read."""
+"""NLL on the kernels of nll.cpp; for the notation see _table.py."""
 
 from .. import nll as _module
 from ._table import Table
@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, dloss, counted_sum_2: one number
     labels_kept: N S
-""", "f270526dc45f48d39c402bda8a6824083fcc16dabc849492a30b9abe6063ccd9")
+""", "c315e28d0f7996a24420d1e15b457cc4c0d66e6ac14f33cca4004bf494d44734")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

@@ -2,13 +2,13 @@
 # source sha256: 0b0b8e5fbe9d29d4c49b0012566c015e888991602c825f17270c304e21873637
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Relu on kernels, those of relu.cpp: _table.py says how this is read."""
+"""Relu on the kernels of relu.cpp; for the notation see _table.py."""
 
 from .. import relu as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "e25bfb31082000d10bb2f26a5e2a5dd867b887ebe53d024333c5d84161967b05")
+""", "e4f4483becc3e7dc92fbd839f4797f7037d0910c3a7a9532373c6b4ec820898b")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 8a2f462582ed9806e93fe4b53266392e374d9069bb9c470dfa63e1aaa28be22f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RMSNorm on kernels, those of rms_norm.cpp: _table.py says how this is read."""
+"""RMSNorm on the kernels of rms_norm.cpp; for the notation see _table.py."""
 
 from .. import rms_norm as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x, y, dy, dx: N C
     gain = 1, dgain: C
     inv_rms: N 1
-""", "87e21180cec7da639e14e0a0e7cc24b7529d6510f0e35cd30f2b515794bbe55a")
+""", "7627d41b2ce941a36d6e7bf0252c406b66eac48a9859522f83f7907a4bdff7e1")
 table.add("forward", "forward(gain, x; C, N; eps) -> inv_rms, y")
 table.add("backward", "backward(dy, gain, inv_rms, x; C, N) -> dgain, dx", of="dx | dgain")
 table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_rms, y")

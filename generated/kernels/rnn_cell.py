@@ -2,7 +2,7 @@
 # source sha256: 049a4742a7f655243d433246baf4a8db79875f17ebb226d59531fc18e8960986
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RNNCell on kernels, those of rnn_cell.cpp: _table.py says how this is read."""
+"""RNNCell on the kernels of rnn_cell.cpp; for the notation see _table.py."""
 
 from .. import rnn_cell as _module
 from ._table import Table
@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     weight_ih: H K
     weight_hh: H H
     bias_ih = 0, bias_hh = 0, dbias_ih: H
-""", "cba514591317f4ea955ffd8cd50144fdce70b76d584c5ad8688cb9fa52d2f343")
+""", "b8bf6c23f5912156205bb856d85d91f1ea955fcd42c45e98e410e8bf789570d7")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

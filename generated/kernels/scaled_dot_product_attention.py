@@ -2,7 +2,7 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""ScaledDotProductAttention on kernels, those of scaled_dot_product_attention.cpp: _table.py says how this is read."""
+"""ScaledDotProductAttention on the kernels of scaled_dot_product_attention.cpp; for the notation see _table.py."""
 
 from .. import scaled_dot_product_attention as _module
 from ._table import Table
@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     probs, dscores: B T S
     dy: B T F
-""", "e19ee6692d38ce75bae545f2bb230d6802f11a16054e87a3d4aa1406a68c5a3c")
+""", "1e224e6b1471cbed6a706f434321ef8283436ce165a8f87c9655e93425c341d4")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -2,13 +2,13 @@
 # source sha256: 58e9f0b1b412dc7645ee5fc2dc9d08fa6fb19b905a58fa11f97d7eb3f04ad6a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Sigmoid on kernels, those of sigmoid.cpp: _table.py says how this is read."""
+"""Sigmoid on the kernels of sigmoid.cpp; for the notation see _table.py."""
 
 from .. import sigmoid as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "7df7328e37b03c2cef0f2ce0a663c9fe51b7b5501dd9276d00561e53ec9a3329")
+""", "8f37ee41b1f065899e756fafce9444d66a304970936b51c2d2e61071deb5caaf")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, y; N) -> dx")

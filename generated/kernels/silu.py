@@ -2,13 +2,13 @@
 # source sha256: 1c59de4eb4048087de1967e1600bf80f3797f9c6a71b5f67284594e61ea009d3
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Silu on kernels, those of silu.cpp: _table.py says how this is read."""
+"""Silu on the kernels of silu.cpp; for the notation see _table.py."""
 
 from .. import silu as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "692dd3eb398c73230cfdc923ad72d5640ff0c6bab8a482634d32a6288ecf77a7")
+""", "f6f23f428c80f6c1de2970701b19308a0133666856f8891fe302438c9d045b8e")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: c363c9a399d1b3695c4d655d3fe2bdc93b6a9d32d62026b3fa91097bad5dcf26
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SmoothL1 on kernels, those of smooth_l1.cpp: _table.py says how this is read."""
+"""SmoothL1 on the kernels of smooth_l1.cpp; for the notation see _table.py."""
 
 from .. import smooth_l1 as _module
 from ._table import Table
@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-""", "ff6bf0b4a63bd57739ad1607662312d65646399d52ec61146b92a91f27a63e31")
+""", "b1c7572ed37f9372bd44baf70058f4785f925f9f67c3d58b001e5b31f131a57f")
 table.add("none forward", "none_forward(target, x; N; beta) -> loss: N")
 table.add(
     "none backward",

@@ -2,13 +2,13 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softmax on kernels, those of softmax.cpp: _table.py says how this is read."""
+"""Softmax on the kernels of softmax.cpp; for the notation see _table.py."""
 
 from .. import softmax as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "050d88f061c67188dc530b2a1ce9ed2d273c7bbb628830562fc235fe8cfdda76")
+""", "2e907f7a8dbf2e4f622a5a17f0eeb9bb8b9848021009862f11a3e412e35ae9a7")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 02c7f493ca2a5b7d0c0d27cb35002f0e0b3547c330b2bdca47c88bf29cee322c
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SoftmaxNLL on kernels, those of softmax_nll.cpp: _table.py says how this is read."""
+"""SoftmaxNLL on the kernels of softmax_nll.cpp; for the notation see _table.py."""
 
 from .. import softmax_nll as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     logits, probs, dlogits: N C
     labels: N, whole numbers
     loss, dloss: one number
-""", "af5d3df87c740c935af35a63640cf9ded0b134d8689f4f7a655fb982da60d26b")
+""", "ba9489e591cb1271c68c311c86471e0728e3ec14a987c2ad3b52093f5c1b89be")
 table.add("forward", "forward(labels, logits; C, N) -> probs, loss")
 table.add("backward", "backward(dloss, labels, probs; C, N) -> dlogits")
 table.add("loss", "loss(labels, logits; C, N) -> dlogits, loss")

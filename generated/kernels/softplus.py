@@ -2,13 +2,13 @@
 # source sha256: 20f420d354ddbb9ce8bf35559b1159e3111f42cabb5edb9a692f85e523eda060
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softplus on kernels, those of softplus.cpp: _table.py says how this is read."""
+"""Softplus on the kernels of softplus.cpp; for the notation see _table.py."""
 
 from .. import softplus as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "82cd060b0958a04247ee2acacef8fd12b259b65da5db0c02db493eb9152f77cc")
+""", "653fda1abc4803a2de0f98f751616b4c5afb1c738f93ed94f5991e11b5d160bb")
 table.add("forward", "forward(x; N; beta) -> y")
 table.add("backward", "backward(dy, x; N; beta) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 0526a3fa5c8c0ab90ceaaff2aa40f53869fd488bbbc18e19840568475520c114
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Std on kernels, those of std.cpp: _table.py says how this is read."""
+"""Std on the kernels of std.cpp; for the notation see _table.py."""
 
 from .. import std as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x, diff, dx: N C
     var, y, dy, sum_2: N
     mean: N 1
-""", "510a9a1d6f57e35c0b84da35e2e5dab4ae73fdb75ae95a03eb75cb9c0a930007")
+""", "eb44f8aae69be61f607dd75f8d0182cd68808b98fb74addd6c10f9f6790a53ae")
 table.add("forward", "forward(x; C, N; correction) -> diff, var, y")
 table.add("backward", "backward(diff, dy, var; C, N; correction) -> dx")
 table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, var, y")

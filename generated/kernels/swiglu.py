@@ -2,13 +2,13 @@
 # source sha256: 977614093430ebca364fe178d52a336fd99c16413ca7498b275b565feff01757
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Swiglu on kernels, those of swiglu.cpp: _table.py says how this is read."""
+"""Swiglu on the kernels of swiglu.cpp; for the notation see _table.py."""
 
 from .. import swiglu as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     gate, x, y, dy, dgate, dx: N
-""", "e67ae908be67f221eed20a4bae14a6c6e0946b883f5d8c110cb25fd21442730d")
+""", "38bbe3f201d81038bede6d4abde7336a33eee8f5e65d4ce73c0d6da5fae74fa1")
 table.add("forward", "forward(gate, x; N) -> y")
 table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

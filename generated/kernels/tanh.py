@@ -2,13 +2,13 @@
 # source sha256: 709abd384979600cb9b5af195d86f55c93c5e850b4f4cfaf862b1351452bdcba
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Tanh on kernels, those of tanh.cpp: _table.py says how this is read."""
+"""Tanh on the kernels of tanh.cpp; for the notation see _table.py."""
 
 from .. import tanh as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "e620edc4910b44b93744a3ae36b70cd42235aaa7e567d777bcc7fadbc53e18d2")
+""", "bb389f919a535b82d7d007d9e9788319a69f26786ecd60bd2abc5786415d6a4c")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, y; N) -> dx")

@@ -2,7 +2,7 @@
 # source sha256: 8da570031c9f00acc78826be349f1b3ce8ebaead95269549072f8821d1f23627
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Var on kernels, those of var.cpp: _table.py says how this is read."""
+"""Var on the kernels of var.cpp; for the notation see _table.py."""
 
 from .. import var as _module
 from ._table import Table
@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x, diff, dx: N C
     y, dy, sum_2: N
     mean: N 1
-""", "cf7912451003a739d281852419714fc5e9d6477db2da9198048d9134764b3a57")
+""", "b7c56cd9e78ac19d47dd8cd475d910e6d4c7e986d8fe0b8c5110e3fa1ba9ec55")
 table.add("forward", "forward(x; C, N; correction) -> diff, y")
 table.add("backward", "backward(diff, dy; C, N; correction) -> dx")
 table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, y")

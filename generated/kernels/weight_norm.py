@@ -2,7 +2,7 @@
 # source sha256: cdc521cb445cea6bbe7b39cdad0bf02e704257d0d594089c0ed604fc227972ce
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""WeightNorm on kernels, those of weight_norm.cpp: _table.py says how this is read."""
+"""WeightNorm on the kernels of weight_norm.cpp; for the notation see _table.py."""
 
 from .. import weight_norm as _module
 from ._table import Table
@@ -11,6 +11,6 @@ table = Table(_module, __file__, """
     v, w, dw, dv: H K
     g, dg: H
     norm: H 1
-""", "978ccc979b2d04ef50ca7a5fc0f1f2acf22e010bd00a4a97e6d861874b81a4fc")
+""", "efcc3ab1a7974205e1c0ef47d34a4ff7f2ef7fedad72c7176bc8b33205569ff4")
 table.add("forward", "forward(g, v; H, K) -> norm, w")
 table.add("backward", "backward(dw, g, norm, v; H, K) -> dg, dv", of="dv | dg")
