@@ -187,6 +187,8 @@ def test_the_commands_keep_beside_what_is_worked_on(cube, machinery, tmp_path, m
     assert main(["cube.py", "--check"]) == 0
     assert "unchanged" in capsys.readouterr().out
     assert main(["report", "cube.py"]) == 0 and main(["report", "cube.py", "--check"]) == 0
+    (tmp_path / "generated" / "REPORT.md").open("a").write("edited")
+    assert main(["report", "cube.py"]) == 0  # its own report is replaced
 
 
 def test_of_all_forwards_those_are_named_that_were_written(
