@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
-    """The console script: a verb and its words; names alone are generated, no word asks for help."""
+    """The console script: a verb and its words; names alone are generated, nothing is help."""
     words = list(sys.argv[1:] if arguments is None else arguments) or [HELP]
     first, *rest = words
     asks_help = first == HELP or first in HELPS
