@@ -9,6 +9,7 @@ changed one comes before a file that imports its importer. Seconds are those of 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -24,6 +25,7 @@ SECONDS = TESTS / "seconds.json"
 ALWAYS = ("test_house", "test_rooms")  # every change touches them
 MOST = 110  # seconds of tests, which two processes share
 UNKNOWN = 10  # seconds of a file that was never timed
+GALLERY, FACE = re.compile(r"^gradform\.generated"), re.compile(r"^gradform\b")
 # What is no Python: the test files that read it.
 READ_BY = {".md": "test_docs", ".jinja": "test_codegen", ".html": "test_pages"}
 
@@ -52,7 +54,8 @@ def importers() -> dict[str, set[str]]:
         if module.startswith("generated."):
             found[f"derive.math.{module.rpartition('.')[2]}"].add(module)
         for arrow in arrows(file) if module not in ("derive", "codegen") else ():
-            of = doors.get(arrow.of, arrow.of)
+            of = FACE.sub("derive", GALLERY.sub("generated", arrow.of))
+            of = doors.get(of, of)
             found[of if of in own else of.rpartition(".")[0]].add(module)
     return found
 
