@@ -126,6 +126,7 @@ def test_the_docstring_has_the_formula_the_proof_and_the_edges(built_in):
 def test_generated_files_are_up_to_date(capsys, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(ROOT / FOLDER))
     assert main(["--check", "--out", str(ROOT / "generated")]) == 0
+    assert main(["batch_norm", "--check", "--out", str(ROOT / "generated")]) == 0
     assert "batch_norm" in capsys.readouterr().out
 
 

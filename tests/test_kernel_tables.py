@@ -93,7 +93,7 @@ def test_what_is_not_contiguous_is_copied_and_what_a_kernel_refuses_is_none(rows
     rows.status = 1
     assert forward(X) is None
     rows.status = 2
-    with pytest.raises(MemoryError, match="thing: forward has no memory"):
+    with pytest.raises(MemoryError, match="thing: forward ran out of memory"):
         forward(X)
 
 

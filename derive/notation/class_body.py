@@ -142,8 +142,8 @@ class ClassBody(dict):
             raise NotationError(
                 f"{name} declares several tensors at once", "one line for each tensor"
             )
-        if isinstance(value, type) and issubclass(value, Declaration):
-            kind = value.__name__
+        kind = value.__name__ if isinstance(value, type) else ""
+        if kind not in ("", name) and issubclass(value, Declaration):  # no import of it
             raise NotationError(f"{name} = {kind} declares nothing", f"write {name} = {kind}(N, C)")
         if isinstance(value, (Axis, *PYTHON_NAMES)):
             return value  # a name in Python, not a tensor

@@ -206,7 +206,7 @@ ELSEWHERE = (
     *("derive.language.nodes", "derive.language.reshaping", "derive.language.declarations"),
     *("derive.language.domain", "derive.language.float_range", "derive.language.names"),
     *("derive.language.identity", "derive.closing.steps", "derive.language.distributions"),
-    "derive.language.sympy_mended",
+    *("derive.language.sympy_mended", "derive.language.axes_meant", "derive.language.nearest"),
     *("derive.derivation", "derive.version", "derive.math"),
     *("derive.orders.check", "derive.orders.sections", "derive.orders.verdict"),
 )

@@ -252,7 +252,8 @@ READ = {
     "view_as": ("x: N C, y: N C", lambda x, y: x.view_as(y) * y),
 }
 
-RANDOM, ORDERED, WRITTEN, MOVED = "random numbers", "are ordered", "are written where", "are moved"
+RANDOM, ORDERED = "random numbers", "sorting or counting"
+WRITTEN, MOVED = "writing at positions", "moving entries along an axis"
 SAID = {
     "bernoulli": (RANDOM, ROWS, lambda x: x * torch.bernoulli(x.sigmoid())),
     "exponential": (RANDOM, ROWS, lambda x: x * aten.exponential(x)),
