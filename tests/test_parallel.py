@@ -82,7 +82,7 @@ def test_a_question_that_was_not_understood_is_said_as_by_one_process(
     error = capsys.readouterr().err
     said = error[error.index("error: ") :]  # after the lines that say how far it is
     assert said.count("error: ") == 1 and "besselj in besselj(1, x) is not supported" in said
-    assert "write it in exp, log" in error and "Traceback" not in error
+    assert "use exp, log" in error and "Traceback" not in error
     assert not (tmp_path / "out").exists() and multiprocessing.active_children() == []
 
 
