@@ -39,7 +39,7 @@ function edited() {
   clearTimeout(pause);
   byId("derived").classList.add("old");
   byId("checked").classList.add("old");
-  say("Edited: what is shown is of the text before");
+  say("Edited: what is shown is of the text before", "edited");
   pause = setTimeout(ask, PAUSE);
 }
 

@@ -195,7 +195,7 @@ def test_a_mistake_is_in_view_with_what_to_write(browser, served):
     play = Play(browser, served.page, 400).answered()
     lines = "".join(f"    # a line of words {n}\n" for n in range(60))
     play.answer_to(FORWARD.replace("    y = x**2", f"{lines}    y = torch.exp(x)"))
-    assert "write exp(x), with: from sympy import exp" in play.text("#forward-troubles")
+    assert "write exp(x)" in play.text("#forward-troubles")
     box = play.tab.value(
         "document.querySelector('.troubles .error').getBoundingClientRect().toJSON()"
     )
