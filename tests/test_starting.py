@@ -90,9 +90,14 @@ def test_what_is_to_be_ignored_is_ignored(tmp_path):
     assert done.returncode == 7 and done.stderr == ""
 
 
-def test_whoever_reads_the_help_may_stop_reading():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_whoever_reads_the_help_may_stop_reading(unbuffered):
     reader = subprocess.Popen(
-        [sys.executable, "-m", "derive", "--help"], cwd=ROOT, stdout=-1, stderr=-1
+        [sys.executable, "-m", "derive", "--help"],
+        cwd=ROOT,
+        stdout=-1,
+        stderr=-1,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
     )
     reader.stdout.close()
     assert reader.stderr.read() == b"" and reader.wait() == 0

@@ -40,6 +40,8 @@ def run(module: str, command: str) -> None:
         status = function()
     except SystemExit as end:  # of the parser of arguments
         status = end.code
+    except BrokenPipeError:  # of the parser's help, where output is not buffered
+        status = DONE
     except Stopped as stop:  # outside of what the command itself guards
         _leave_at_once(stop.status - BY_SIGNAL)
     if not flushed():
