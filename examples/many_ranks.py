@@ -55,7 +55,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         given = (options.ranks, options.module, examples, options.steps, Path(folder))
         processes.spawn(rank_of_several, given, options.ranks)
-        together = torch.load(Path(folder) / "losses.pt")
+        together = torch.load(Path(folder) / "losses.pt", weights_only=True)
     return _compared(alone, together, options.ranks)
 
 

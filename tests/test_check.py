@@ -381,6 +381,7 @@ def test_names_of_ones_own(capsys):
         (("batch_norm", "--file", "."), "cannot be read"),
         (("batch_nrm", "dy"), "did you mean batch_norm"),
         (("batch_norm", "dy", "--let", "xhat"), "is not YOURS=OURS"),
+        (("batch_norm", "dy", "--let", "x = 2"), "is not YOURS=OURS"),
         (("batch_norm", ""), ""),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_mistake_has_its_line(text, line, problem):
         ("", "torch.exp(x)", "write exp(x), with: from sympy import exp"),
         ("", "torch.nn.functional.silu(x)", "silu"),
         ("", "np.tanh(x + 1)", "write tanh(x + 1)"),
-        ("import torch", "torch.exp(x)", "leave the import out, and write exp(x), with"),
+        ("import torch", "torch.exp(x)", "leave the import out: a forward"),
         ("import torch", "x", "leave the import out: a forward is written with SymPy's functions"),
     ],
 )

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from codegen.playground.checked import told_of_check
 from codegen.playground.derived import told_of_derivation
-from codegen.playground.other_libraries import written_here
 from codegen.playground.question import Question, question_from
 from derive.language.errors import NotationWarning, Place, QuestionError, UnprovedError
 from derive.notation.forward import Forward
@@ -67,9 +66,6 @@ def _forward(question: Question, path: Path, tell: Tell) -> type[Forward]:
         if error.place is not None and error.place.file != str(path.resolve()):
             error.place = Place(error.place.file, 0)
         error.problem = error.problem.replace(str(path), "the text")
-        if "unknown" in error.problem or "ModuleNotFoundError" in error.problem:
-            place = error.place.line if error.place else 0
-            error.remedy = written_here(question.text, place) or error.remedy
         raise
     names = [forward.__name__ for forward in found]
     meant = found[names.index(question.name)] if question.name in names else found[-1]

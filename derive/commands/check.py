@@ -192,7 +192,9 @@ def _names(pairs: Sequence[str]) -> dict[str, str]:
     names = {}
     for pair in pairs:
         yours, equals, ours = pair.partition("=")
-        if not equals or not yours.strip() or not ours.strip():
-            raise QuestionError(f"--let {pair} is not YOURS=OURS", "write --let raw=normed")
+        if not equals or not all(name.strip().isidentifier() for name in (yours, ours)):
+            raise QuestionError(
+                f"--let {pair} is not YOURS=OURS, two names", "write --let raw=normed"
+            )
         names[yours.strip()] = ours.strip()
     return names

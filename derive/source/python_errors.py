@@ -62,6 +62,8 @@ def _imported(error: ImportError) -> str:
     name = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
     if name is None:
         top = (error.name or "").partition(".")[0]
+        if top in LIBRARIES:  # where it is not installed, as on a page
+            return "leave the import out: a forward is written with SymPy's functions"
         meant = closest(top, LIBRARIES)
         return f"did you mean {meant}?" if meant else "install it, or put the file beside this one"
     wanted, module = name[1], name[2]
