@@ -1,33 +1,34 @@
-"""What a closed form costs, counted and not measured: the measure by which one is chosen.
+"""What a closed form costs, counted and not measured: with what it risks before it (``risks.py``),
+the one measure by which a form is chosen.
 
-A full-size tensor is read or written once in every pass over the data. A pass is a reduction, a
-matrix product, or the evaluation of a statement that is no reduction. What is computed entry by
-entry on the way to such statements, and is neither asked for nor reduced, is at hand in the pass:
-its name costs nothing. The order of importance:
+All is counted on what is distinct: a reduction or a function that stands in two statements, or
+inside of another one, is computed once. The order of importance:
 
-1. *traffic*: tensor entries read and written, with every axis taken as `NOMINAL` long. The inputs
-   and the output are there anyway; any other value of the forward was first written for the
-   backward to read. A function that is evaluated again costs as much as reading what it gives. A
-   number of no axes costs nothing;
-2. *reductions*;
-3. *saved*: entries that the forward has to keep;
-4. *arithmetic*: entries that are multiplied and added, what is small first;
-5. *operations* in the formulas.
+1. *moved*: entries that loops read and write (``sweeps.py``), every axis taken as `NOMINAL` long.
+   The inputs and the output are there anyway; any other value of the forward was first written for
+   the backward to read. A number of no axes costs nothing;
+2. *saved*: entries that the forward has to keep, which stay in memory until the backward;
+3. *exposed*: values that may be 0 and are divided by outside of a choice (``risks.py`` counts them);
+4. *lines*: entries that eager torch reads and writes for the same, where each operation reads its
+   operands and writes its result;
+5. *reductions*;
+6. *operations* in the formulas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from sympy import Add, Expr, Mul, exp, preorder_traversal
+from sympy import Add, Basic, Expr, Mul, Pow, S
 
-from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Sum
-from derive.language.operations import is_contraction, is_evaluated, operations_in
-from derive.language.symbols import Tensor, axes_of, tensors_in
+from derive.closing.sweeps import Axes, Loop, Name, Read, moved
+from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
+from derive.language.operations import is_contraction, operations_in
+from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 
 # The size of every axis: so long that one axis more outweighs many small reads.
 NOMINAL = 32
@@ -36,16 +37,61 @@ SAVED = ("input", "given", "statement")  # the roles of what a backward reads of
 
 @dataclass(frozen=True, order=True)
 class Cost:
-    """Compared in the order of its fields.
-
-    Traffic, saved and arithmetic are numbers of entries, at nominal sizes.
+    """Compared in the order of its fields. Moved, saved and lines are numbers of entries, at
+    nominal sizes.
     """
 
-    traffic: int
-    reductions: int
+    moved: int
     saved: int
-    arithmetic: int
+    exposed: int
+    lines: int
+    reductions: int
     operations: int
+
+
+@lru_cache(maxsize=4096)  # the search meets the same ones again
+def _cost_of(
+    statements: tuple[tuple[Tensor, Expr], ...], at_hand: frozenset[str], results: frozenset[str]
+) -> Cost:
+    loops: dict[Name, Loop] = {}
+    known: dict[Name, Name] = {}  # statements that are a reduction which is there already
+    lines: dict[Basic, int] = {}
+    saved: dict[str, int] = {}
+    for tensor, e in statements:
+        measured = _measured(e)
+        for loop in measured.loops:
+            loops.setdefault(loop.name, loop)
+        if isinstance(e, (Sum, Max)):
+            known[tensor.name] = e
+        else:
+            axes = frozenset(tensor.axes)
+            space = axes | axes_of(e)
+            loops[tensor.name] = Loop(tensor.name, axes, space, measured.read, entries(axes))
+        lines.update(measured.lines)
+        saved.update((name, size) for name, size in measured.values if name not in at_hand)
+    kept = sum(saved.values())
+    own = [_under_one_name(loop, known) for loop in loops.values()]
+    asked = frozenset(known.get(name, name) for name in results)
+    return Cost(
+        moved=moved(own, asked) + kept,
+        saved=kept,
+        exposed=0,
+        lines=sum(lines.values()),
+        reductions=sum(isinstance(name, Reduction) for name in loops),
+        operations=sum(operations_in(e) + _reshapings(e) for _, e in statements),
+    )
+
+
+def _reshapings(e: Basic) -> int:
+    """How often something is reshaped: a view, which is written out all the same."""
+    return isinstance(e, Reshaping) + sum(map(_reshapings, e.args))
+
+
+def _under_one_name(loop: Loop, known: dict[Name, Name]) -> Loop:
+    if not any(read.name in known for read in loop.reads):
+        return loop
+    reads = tuple(read._replace(name=known.get(read.name, read.name)) for read in loop.reads)
+    return Loop(loop.name, loop.axes, loop.space, reads, loop.entries, loop.whole)
 
 
 def cost_of(
@@ -56,55 +102,133 @@ def cost_of(
     """The cost of computing all ``statements`` (tensor, expression), of which those called
     ``results`` are asked for, where the values called ``at_hand`` need not be saved.
     """
-    measured = [(tensor, _measured(e)) for tensor, e in statements]
-    stored = results.union(*(m.summed for _, m in measured))
-    on_the_way = {t.name for t, m in measured if not m.is_stored and t.name not in stored}
-    traffic = 0
-    saved: dict[str, int] = {}
-    for tensor, m in measured:
-        traffic += m.evaluated + sum(size for name, size in m.read if name not in on_the_way)
-        traffic += 0 if tensor.name in on_the_way else entries(tensor.axes)
-        saved.update((name, size) for name, size in m.values if name not in at_hand)
-    kept = sum(saved.values())
-    return Cost(
-        traffic + kept,
-        sum(m.passes for _, m in measured),
-        kept,
-        sum(m.arithmetic for _, m in measured),
-        sum(m.operations for _, m in measured),
-    )
+    return _cost_of(tuple(statements), at_hand, results)
 
 
 class _Measured(NamedTuple):
-    """Of one expression: its passes; what they read, by name, with its entries; the entries of its
-    functions; its arithmetic and operations; the values of the forward in it, each with its
-    entries; the names that are read inside of its reductions; and whether what it gives is written
-    to memory, because it is reduced, or put together entry by entry.
+    """Of one expression: the loops of its reductions, inner ones first; what is read around them;
+    its operations with what each moves in eager torch; and the values of the forward in it, with
+    their entries.
     """
 
-    passes: int
-    read: tuple[tuple[str, int], ...]
-    evaluated: int
-    arithmetic: int
-    operations: int
+    loops: tuple[Loop, ...]
+    read: tuple[Read, ...]
+    lines: dict[Basic, int]
     values: tuple[tuple[str, int], ...]
-    summed: frozenset[str]
-    is_stored: bool
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=65536)
 def _measured(e: Expr) -> _Measured:
-    passes, read = _passes(e)
-    return _Measured(
-        passes,
-        tuple(read),
-        sum(_evaluated(node) for node in preorder_traversal(e) if is_evaluated(node)),
-        arithmetic(e),
-        operations_in(e),
-        tuple((t.name, entries(t.home)) for t in tensors_in(e) if t.role in SAVED),
-        frozenset(t.name for node in outermost_reductions(e) for t in tensors_in(node)),
-        passes > 0 or e.has(OneHot),
-    )
+    loops = {loop.name: loop for node in _reductions(e) for loop in _loops_of(node)}
+    values = ((t.name, entries(t.home)) for t in tensors_in(e) if t.role in SAVED)
+    return _Measured(tuple(loops.values()), _read_around(e), dict(_lines(e)), tuple(values))
+
+
+def _loops_of(reduction: Expr) -> Iterator[Loop]:
+    """The reductions in ``reduction``, that itself being the last; and before a matrix product what
+    it multiplies, where that has to be computed.
+    """
+    for node in _reductions(reduction.operand):
+        yield from _loops_of(node)
+    axes, read = axes_of(reduction), _read_around(reduction.operand)
+    whole = is_contraction(reduction) and not _is_picked(reduction)
+    if whole:
+        factors = [f for f in reduction.operand.args if not is_constant(f)]
+        computed = [f for f in factors if not isinstance(f, (Tensor, OneHot, Reduction))]
+        for factor in computed:
+            own = frozenset(axes_of(factor))
+            yield Loop(factor, own, own, _read_around(factor), entries(own))
+        plain = [f for f in factors if f not in computed]
+        read = _read_around(Mul(*plain))
+        read += tuple(Read(f, frozenset(axes_of(f)), entries(axes_of(f))) for f in computed)
+    elif _is_picked(reduction):
+        read = tuple(r._replace(entries=min(r.entries, entries(axes))) for r in read)
+    space = frozenset(axes_of(reduction.operand)) | axes
+    yield Loop(reduction, frozenset(axes), space, read, entries(axes), whole)
+
+
+def _is_picked(e: Expr) -> bool:
+    """Whether ``e`` is the entries at an index, which are read without the others."""
+    factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
+    return any(isinstance(f, OneHot) and f.axis in e.axes for f in factors)
+
+
+def _read_around(e: Expr) -> tuple[Read, ...]:
+    """What is read by ``e`` outside of its reductions, and these."""
+    tensors = sorted(tensors_around(e), key=str)
+    read = [
+        Read(t.name, frozenset(h for h, a in zip(t.home, t.axes, strict=True) if h == a), entries(t.home))
+        for t in tensors
+    ]
+    for node in _reductions(e):
+        axes = frozenset(axes_of(node))
+        read.append(Read(node, axes, entries(axes)))
+    return tuple(read)
+
+
+def _reductions(e: Expr) -> list[Expr]:
+    return sorted(outermost_reductions(e), key=lambda node: node.sort_key())
+
+
+@lru_cache(maxsize=65536)
+def _lines(e: Basic) -> tuple[tuple[Basic, int], ...]:
+    """Every operation in ``e`` with the entries that it reads and writes; a quotient is one, and so
+    is a product that is added (``torch.addcmul``).
+    """
+    if isinstance(e, (OneHot, ArgMax)) or not e.args or (isinstance(e, Expr) and is_constant(e)):
+        return ()
+    operands = _operands(e)
+    inside = [line for operand in operands for line in _lines(operand)]
+    if isinstance(e, Reshaping):
+        return tuple(inside)
+    axes = _axes(e)
+    own = entries(axes) + sum(entries(_axes(operand)) for operand in operands)
+    if isinstance(e, (Add, Mul)):
+        own = _combined([_axes(operand) for operand in operands if not _is_sign(operand)])
+    elif isinstance(e, Sum) and _is_picked(e):
+        own = 2 * entries(axes)
+    if isinstance(e, Add):
+        products = [t for t in e.args if isinstance(t, Mul) and not is_constant(t)]
+        fused = [t for t in products if sum(not is_constant(f) for f in t.args) > 1]
+        own -= sum(2 * entries(_axes(t)) for t in fused[: len(e.args) - 1])
+    return (*inside, (e, own))
+
+
+def _operands(e: Basic) -> list[Basic]:
+    if isinstance(e, Sum) and is_contraction(e):
+        return list(e.operand.args)
+    if isinstance(e, Reduction | Reshaping):
+        return [e.operand]
+    if isinstance(e, Mul):  # what is divided by is divided by, not inverted
+        return [f.base if isinstance(f, Pow) and f.exp is S.NegativeOne else f for f in e.args]
+    return list(e.args)
+
+
+def _is_sign(e: Basic) -> bool:
+    return e is S.NegativeOne
+
+
+def _axes(e: Basic) -> Axes:
+    own = axes_of(e) if isinstance(e, Expr) else frozenset().union(*map(_axes, e.args))
+    return frozenset(own)
+
+
+def _combined(operands: list[Axes]) -> int:
+    """What is moved where operands are combined two by two, the smallest first."""
+    first, *others = sorted(operands, key=len) or [frozenset()]
+    total = 0
+    for operand in others:
+        both = first | operand
+        total += entries(first) + entries(operand) + entries(both)
+        first = both
+    return total
+
+
+def additions(e: Expr) -> int:
+    """How many terms are added or subtracted: of equal forms, that with the fewest is rounded
+    least.
+    """
+    return sum(len(node.args) - 1 for node in e.atoms(Add))
 
 
 @lru_cache(maxsize=8192)
@@ -121,38 +245,9 @@ def arithmetic(e: Expr) -> int:
     return inside
 
 
-def _evaluated(function: Expr) -> int:
-    """What a function costs: its entries, and a little more where it is the exponential of a sum,
-    which is rounded as the terms of that are, however much of them cancels.
-    """
-    own = entries(axes_of(function))
-    return own + own // NOMINAL if isinstance(function, exp) and function.exp.is_Add else own
-
-
-def additions(e: Expr) -> int:
-    """How many terms are added or subtracted: of equal forms, that with the fewest is rounded
-    least.
-    """
-    return sum(len(node.args) - 1 for node in e.atoms(Add))
-
-
 def entries(axes) -> int:
     lengths = [axis.length or NOMINAL for axis in axes]
     return prod(lengths) if lengths else 0
-
-
-def _passes(e: Expr) -> tuple[int, list[tuple[str, int]]]:
-    """The number of reductions in ``e``, and what is read by them and by what is around them, by
-    name, with its entries.
-    """
-    reductions = sorted(outermost_reductions(e), key=lambda node: node.sort_key())
-    count, read = 0, [(t.name, entries(t.home)) for t in tensors_around(e)]
-    for node in reductions:
-        inner, inner_read = _passes(node.operand)
-        count, read = count + 1 + inner, [*read, *inner_read, ("", entries(axes_of(node)))]
-        if _spreads(node):  # written, and read before it is summed
-            read.append(("", 2 * entries(axes_of(node.operand))))
-    return count, read
 
 
 def outermost_reductions(e: Expr) -> set[Expr]:
@@ -172,10 +267,3 @@ def tensors_around(e: Expr) -> set[Tensor]:
     if isinstance(e, (Reduction, OneHot)):
         return set()
     return set().union(*map(tensors_around, e.args)) if e.args else set()
-
-
-def _spreads(e: Expr) -> bool:
-    """Whether what is summed is larger than all that it is made of, and no matrix product."""
-    whole = axes_of(e.operand)
-    tensors = tensors_around(e.operand)
-    return not is_contraction(e) and all(set(t.axes) < whole for t in tensors)

@@ -9,6 +9,7 @@ a condition may keep one from it; where an exponential is too large, the output 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from sympy import Basic, Expr, Ge, Gt, Le, Lt, Ne, Not, Piecewise, Pow, S, log
@@ -33,7 +34,9 @@ def preference(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Pr
     """
     pairs = list(pairs)
     risked = {risk for e in _written_out(pairs, relations) for risk in _risked(e, relations)}
-    return len(risked), cost_of(pairs, relations.definition.at_hand, relations.results)
+    exposed = {d for _, e in pairs for d in _exposed(e, relations)}
+    cost = cost_of(pairs, relations.definition.at_hand, relations.results)
+    return len(risked), replace(cost, exposed=len(exposed))
 
 
 def divisors(e: Expr) -> frozenset[Expr]:
@@ -68,6 +71,17 @@ def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
             [(True, d) for d in vanishing] + [(False, g) for g in growing]
         )
     return relations.risked[e]
+
+
+def _exposed(e: Expr, relations: Relations) -> frozenset[Expr]:
+    """What ``e`` divides by outside of a choice although it may be 0, in the forward too: where a
+    choice is 0, so is the gradient, but 0/0 is not.
+    """
+    if e not in relations.exposed:
+        relations.exposed[e] = frozenset(
+            d for d, where in _divided(e) if not where and not relations.bounds(d).is_away_from_zero
+        )
+    return relations.exposed[e]
 
 
 def _may_vanish(divisor: Expr, where: frozenset, relations: Relations) -> bool:

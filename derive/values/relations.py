@@ -87,6 +87,11 @@ class Relations:
         return {}
 
     @cached_property
+    def exposed(self) -> dict[Expr, frozenset]:
+        """What expressions divide by unguarded, of those for which that was asked."""
+        return {}
+
+    @cached_property
     def by_name(self) -> dict[str, Value]:
         return {value.tensor.name: value for value in self.values}
 
