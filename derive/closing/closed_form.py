@@ -26,27 +26,26 @@ written is what the record begins with, and what is generated.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import cycle
 
-from sympy import Expr
+from sympy import Expr, Mul
 
 from derive.chain.chain import Adjoint, Chain, derive_chain
 from derive.closing.cost import Cost, cost_of
 from derive.closing.drafting import Draft, draft_keeping, read_for
 from derive.closing.facts import Facts
 from derive.closing.risks import Preference, preference
+from derive.closing.search import names_kept
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import Arrangement, arranged, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
 from derive.language.nodes import Sum
-from derive.language.symbols import Tensor, axes_of, tensors_in
+from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
-from derive.running.limits import Stage, look
+from derive.running.limits import Stage
 from derive.values.relations import Relations, relations_of
 
 SEARCHED = 0.5  # of the time that is left, where there is a limit: the rest is for the proof
@@ -138,17 +137,35 @@ def close(chain: Chain) -> ClosedForm:
     where there is a limit, and then said to be ``hurried``.
     """
     known = Facts(relations_of(chain.definition))
-    forms = _ever_better(_simplifiers(chain, known))
-    best = next(forms)
+    first, *others = _simplifiers(chain, known)
+    best = _finished(first, frozenset(a.name for a in first.spelled.adjoints))
     with Stage(SEARCHED) as search:
-        for better in forms:
-            best = better
-        if best.preference[0] and not search.is_over:
+        for form in _found(first, *others):
+            best = min(best, form, key=lambda form: form.preference)
+        if best.preference[0]:
             merged = Facts(relations_of(chain.definition, merged=True))
             if merged.relations.aliases != known.relations.aliases:
-                ways = _ever_better(_simplifiers(chain, merged))
-                best = min([best, *ways], key=lambda form: form.preference)
+                for form in _found(*_simplifiers(chain, merged)):
+                    best = min(best, form, key=lambda form: form.preference)
     return replace(best, hurried=True) if search.is_over else best
+
+
+def _found(*simplifiers: Simplifier) -> Iterator[ClosedForm]:
+    """The closed forms with the names that the search finds; and without those of products, which
+    the stages give back where sums have no more in common without them.
+    """
+    for simplifier in simplifiers:
+        kept = names_kept(simplifier)
+        yield _finished(simplifier, kept)
+        products = {n for n in kept if _is_product(simplifier.spelled.by_name[n].expression)}
+        if products:
+            yield _finished(simplifier, kept - products)
+        if simplifier.eliminate and not simplifier.eliminated:
+            return  # without eliminations it is the same
+
+
+def _is_product(e: Expr) -> bool:
+    return isinstance(e, Mul) and not e.has(Sum)
 
 
 def draft(chain: Chain) -> ClosedForm:
@@ -171,60 +188,6 @@ def _spelled(chain: Chain, relations: Relations) -> Chain:
     values = [value for value in relations.values if value.tensor.name not in left_out]
     statements = (Statement(value.tensor, value.expression, place) for value in values)
     return derive_chain(replace(chain.definition, statements=tuple(statements)))
-
-
-def _ever_better(simplifiers: Sequence[Simplifier]) -> Iterator[ClosedForm]:
-    """Closed forms, each preferred to all before.
-
-    Which names save something depends little on whether eliminations are made: the search without
-    them begins with the names that the search with them came to, and goes on where that is better.
-    """
-    best, kept = None, frozenset()
-    for simplifier in simplifiers:
-        for form, names in _kept_ever_better(simplifier, kept):
-            if best is not None and not form.preference < best.preference:
-                break
-            best, kept = form, names
-            yield best
-        if simplifier.eliminate and not simplifier.eliminated:
-            return  # without eliminations it is the same
-
-
-def _kept_ever_better(
-    simplifier: Simplifier, kept: frozenset[str]
-) -> Iterator[tuple[ClosedForm, frozenset[str]]]:
-    """From these names on, name or insert one adjoint after the other where that saves something,
-    until none does; a name for what would be written out in one place saves nothing.
-    """
-    chain = simplifier.spelled
-    best = _finished(simplifier, kept)
-    yield best, kept
-    candidates, places = _worth_trying(chain), _places(chain, best.by_name)
-    in_vain = 0  # so many were tried since one saved something
-    for name in cycle(candidates):
-        look()
-        in_vain += 1
-        if name in kept or places[name] > 1:
-            form = _finished(simplifier, kept ^ {name})
-            if form.preference < best.preference:
-                best, kept, in_vain = form, kept ^ {name}, 1
-                places = _places(chain, best.by_name)
-                yield best, kept
-        if in_vain == len(candidates):
-            return
-
-
-def _places(chain: Chain, named: Container[str]) -> dict[str, int]:
-    """In how many places the expression of every adjoint is written where those that are ``named``
-    keep their names; a sum that is needed twice is computed once anyway.
-    """
-    places: dict[str, int] = Counter()
-    for adjoint in reversed(chain.adjoints):
-        once = adjoint.name in named or adjoint.expression.has(Sum)
-        own = 1 if once else places[adjoint.name]
-        for tensor in tensors_in(adjoint.expression):
-            places[tensor.name] += own
-    return places
 
 
 def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
@@ -277,22 +240,3 @@ def _arranged(
         cost_of(found.pairs, chain.definition.at_hand, knowledge.relations.results),
         found.again,
     )
-
-
-def _worth_trying(chain: Chain) -> list[str]:
-    """Adjoints with several uses, as large as what is next to them, which might be cheaper under
-    a name than inserted twice.
-    """
-    read = {a.name: tensors_in(a.expression) for a in chain.adjoints}
-    readers = {
-        a.name: [b for b in chain.adjoints if a.tensor in read[b.name]] for a in chain.adjoints
-    }
-
-    def is_largest(adjoint: Adjoint) -> bool:
-        own = (t for t in read[adjoint.name] if set(t.axes) <= axes_of(adjoint.expression))
-        near = [*own, *(t for b in readers[adjoint.name] for t in read[b.name])]
-        return all(len(t.axes) <= len(adjoint.of.axes) for t in near if t.role != "label")
-
-    places = _places(chain, {a.name for a in chain.adjoints if a.of.role == "input"})
-    computed = (a for a in chain.adjoints if not isinstance(a.expression.as_coeff_Mul()[1], Tensor))
-    return [a.name for a in computed if places[a.name] > 1 and is_largest(a)]

@@ -8,7 +8,7 @@ inside of another one, is computed once. The order of importance:
    The inputs and the output are there anyway; any other value of the forward was first written for
    the backward to read. A number of no axes costs nothing;
 2. *saved*: entries that the forward has to keep, which stay in memory until the backward;
-3. *exposed*: values that may be 0 and are divided by outside of a choice (``risks.py`` counts them);
+3. *exposed*: values that may be 0 and are divided by outside of a choice (``risks.py``);
 4. *lines*: entries that eager torch reads and writes for the same, where each operation reads its
    operands and writes its result;
 5. *reductions*;
@@ -17,18 +17,20 @@ inside of another one, is computed once. The order of importance:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from sympy import Add, Basic, Expr, Mul, Pow, S
+from sympy import Add, Basic, Expr, Function, Mul, Pow, S
 
 from derive.closing.sweeps import Axes, Loop, Name, Read, moved
+from derive.language.choices import Compared
 from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
+from derive.values.equations import is_share
 
 # The size of every axis: so long that one axis more outweighs many small reads.
 NOMINAL = 32
@@ -55,7 +57,7 @@ def _cost_of(
 ) -> Cost:
     loops: dict[Name, Loop] = {}
     known: dict[Name, Name] = {}  # statements that are a reduction which is there already
-    lines: dict[Basic, int] = {}
+    lines, once = 0, {}
     saved: dict[str, int] = {}
     for tensor, e in statements:
         measured = _measured(e)
@@ -67,7 +69,8 @@ def _cost_of(
             axes = frozenset(tensor.axes)
             space = axes | axes_of(e)
             loops[tensor.name] = Loop(tensor.name, axes, space, measured.read, entries(axes))
-        lines.update(measured.lines)
+        lines += measured.lines[0]
+        once |= measured.lines[1]
         saved.update((name, size) for name, size in measured.values if name not in at_hand)
     kept = sum(saved.values())
     own = [_under_one_name(loop, known) for loop in loops.values()]
@@ -76,7 +79,7 @@ def _cost_of(
         moved=moved(own, asked) + kept,
         saved=kept,
         exposed=0,
-        lines=sum(lines.values()),
+        lines=lines + sum(once.values()),
         reductions=sum(isinstance(name, Reduction) for name in loops),
         operations=sum(operations_in(e) + _reshapings(e) for _, e in statements),
     )
@@ -113,7 +116,7 @@ class _Measured(NamedTuple):
 
     loops: tuple[Loop, ...]
     read: tuple[Read, ...]
-    lines: dict[Basic, int]
+    lines: tuple[int, Mapping[Basic, int]]
     values: tuple[tuple[str, int], ...]
 
 
@@ -121,7 +124,7 @@ class _Measured(NamedTuple):
 def _measured(e: Expr) -> _Measured:
     loops = {loop.name: loop for node in _reductions(e) for loop in _loops_of(node)}
     values = ((t.name, entries(t.home)) for t in tensors_in(e) if t.role in SAVED)
-    return _Measured(tuple(loops.values()), _read_around(e), dict(_lines(e)), tuple(values))
+    return _Measured(tuple(loops.values()), _read_around(e), _lines(e), tuple(values))
 
 
 def _loops_of(reduction: Expr) -> Iterator[Loop]:
@@ -156,10 +159,10 @@ def _is_picked(e: Expr) -> bool:
 def _read_around(e: Expr) -> tuple[Read, ...]:
     """What is read by ``e`` outside of its reductions, and these."""
     tensors = sorted(tensors_around(e), key=str)
-    read = [
-        Read(t.name, frozenset(h for h, a in zip(t.home, t.axes, strict=True) if h == a), entries(t.home))
-        for t in tensors
-    ]
+    read = []
+    for t in tensors:
+        same = frozenset(h for h, a in zip(t.home, t.axes, strict=True) if h == a)
+        read.append(Read(t.name, same, entries(t.home)))
     for node in _reductions(e):
         axes = frozenset(axes_of(node))
         read.append(Read(node, axes, entries(axes)))
@@ -171,27 +174,50 @@ def _reductions(e: Expr) -> list[Expr]:
 
 
 @lru_cache(maxsize=65536)
-def _lines(e: Basic) -> tuple[tuple[Basic, int], ...]:
-    """Every operation in ``e`` with the entries that it reads and writes; a quotient is one, and so
-    is a product that is added (``torch.addcmul``).
+def _lines(e: Basic) -> tuple[int, Mapping[Basic, int]]:
+    """The entries that the operations in ``e`` read and write one after the other; and those of
+    what is computed once wherever it stands, with what it is taken of. A quotient is one operation,
+    and so is a product that is added (``torch.addcmul``).
     """
     if isinstance(e, (OneHot, ArgMax)) or not e.args or (isinstance(e, Expr) and is_constant(e)):
-        return ()
-    operands = _operands(e)
-    inside = [line for operand in operands for line in _lines(operand)]
+        return 0, {}
+    operands, once, total = _operands(e), {}, 0
+    for operand in operands:
+        plain, distinct = _lines(operand)
+        total += plain
+        once |= distinct
     if isinstance(e, Reshaping):
-        return tuple(inside)
+        return total, once
+    own = _moved_by(e, operands)
+    if is_computed_once(e):
+        return 0, {**once, e: total + own}
+    return total + own, once
+
+
+def _moved_by(e: Basic, operands: list[Basic]) -> int:
+    """What the one operation ``e`` reads and writes."""
     axes = _axes(e)
-    own = entries(axes) + sum(entries(_axes(operand)) for operand in operands)
-    if isinstance(e, (Add, Mul)):
-        own = _combined([_axes(operand) for operand in operands if not _is_sign(operand)])
-    elif isinstance(e, Sum) and _is_picked(e):
-        own = 2 * entries(axes)
+    if isinstance(e, Sum) and _is_picked(e):
+        return 2 * entries(axes)
+    if not isinstance(e, (Add, Mul)):
+        return entries(axes) + sum(entries(_axes(operand)) for operand in operands)
+    own = _combined([_axes(operand) for operand in operands if operand is not S.NegativeOne])
     if isinstance(e, Add):
-        products = [t for t in e.args if isinstance(t, Mul) and not is_constant(t)]
+        products = [t for t in e.args if isinstance(t, Mul)]
         fused = [t for t in products if sum(not is_constant(f) for f in t.args) > 1]
         own -= sum(2 * entries(_axes(t)) for t in fused[: len(e.args) - 1])
-    return (*inside, (e, own))
+    return own
+
+
+def is_computed_once(e: Basic) -> bool:
+    """Whether ``e`` gets a name where it stands in several places (``sharing.py``): a reduction, a
+    function, a choice, a root or a share.
+    """
+    if isinstance(e, (OneHot, Compared)) or not e.args or not isinstance(e, Expr):
+        return False
+    root = isinstance(e, Pow) and not e.exp.is_Integer
+    costly = root or is_share(e) or isinstance(e, (Function, Reduction))
+    return costly and not is_constant(e)
 
 
 def _operands(e: Basic) -> list[Basic]:
@@ -202,10 +228,6 @@ def _operands(e: Basic) -> list[Basic]:
     if isinstance(e, Mul):  # what is divided by is divided by, not inverted
         return [f.base if isinstance(f, Pow) and f.exp is S.NegativeOne else f for f in e.args]
     return list(e.args)
-
-
-def _is_sign(e: Basic) -> bool:
-    return e is S.NegativeOne
 
 
 def _axes(e: Basic) -> Axes:

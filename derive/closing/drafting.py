@@ -45,7 +45,7 @@ def read_for(wanted: list[Adjoint], drafted: Draft) -> set[str]:
 def draft_keeping(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
     chain = simplifier.spelled
     record, closed, keep = Record(), {}, set(kept)
-    contracted = _met_in_contractions(chain)
+    contracted = in_contractions(chain)
     multiplied = _only_multiplied(chain)
     for adjoint in simplifier.adjoints:
         e = _inserted_in(
@@ -113,7 +113,7 @@ def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
     )
 
 
-def _met_in_contractions(chain: Chain) -> set[str]:
+def in_contractions(chain: Chain) -> set[str]:
     """The adjoints that are an operand of a matrix product, which wants them as a whole, also
     where they are counted again before, or multiplied by a constant.
     """

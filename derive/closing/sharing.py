@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from sympy import Add, Expr, Function, Mul, Piecewise, Pow, S, exp
+from sympy import Add, Expr, Mul, Piecewise, Pow, S, exp
 
+from derive.closing.cost import is_computed_once
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused
-from derive.language.nodes import OneHot, Reduction, Sum, along, sums_in
+from derive.language.nodes import OneHot, Sum, along, sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
     Axis,
     Tensor,
     axes_of,
-    is_constant,
     is_number_or_size,
     tensors_in,
 )
@@ -238,11 +238,9 @@ def _axes_in_order(e: Expr, statements: Pairs) -> list[Axis]:
 
 
 def _nameable(e: Expr) -> list[Expr]:
-    if isinstance(e, (OneHot, Compared)) or not e.args:
+    if isinstance(e, (OneHot, Compared)):
         return []
-    root = isinstance(e, Pow) and not e.exp.is_Integer
-    costly = root or is_share(e) or isinstance(e, (Function, Reduction))
-    own = [e] if costly and not is_constant(e) else []
+    own = [e] if is_computed_once(e) else []
     return own + [found for arg in e.args for found in _nameable(arg)]
 
 

@@ -77,8 +77,8 @@ def _moved(loops: Sequence[Loop], results: frozenset[Name], rows: Axes) -> int:
     for loop in loops:
         place = loop.name if loop.whole else (times[loop.name], loop.name in swept)
         for name, _, entries in loop.reads:
-            before = of.get(name)
-            if before is None or loop.whole or before.whole or place != (times[name], name in swept):
+            made = (times[name], name in swept) if name in of else None
+            if loop.whole or made != place or of[name].whole:
                 read_in[name, place] = max(entries, read_in.get((name, place), 0))
                 stored.add(name)
     return sum(read_in.values()) + sum(loop.entries for loop in loops if loop.name in stored)

@@ -1,0 +1,127 @@
+"""Which gradients keep a name: at first all do, and one name after the other is removed, as long as
+nothing is risked more and the whole costs no more.
+
+In: a `Simplifier`. Out: the names. A removal writes the gradient where it is read, and simplifies
+anew only what reads it: so the time grows with the length of the forward, not with its square.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from sympy import Add, Expr, Mul
+
+from derive.closing.drafting import LONGEST, in_contractions
+from derive.closing.risks import Preference, preference
+from derive.closing.simplifying import Simplifier
+from derive.closing.steps import Pairs, Record
+from derive.language.choices import written_in
+from derive.language.nodes import Reshaping, along, sums_in
+from derive.language.operations import is_contraction, operations_in
+from derive.language.symbols import Tensor, tensors_in
+from derive.running.limits import look
+
+
+def names_kept(simplifier: Simplifier) -> frozenset[str]:
+    """The names of the gradients that are worth one."""
+    return Search(simplifier).names()
+
+
+class Search:
+    """The gradients that have a name, ``named``, and those that have none any more, ``gone``."""
+
+    def __init__(self, simplifier: Simplifier):
+        self.simplifier = simplifier
+        self.relations = simplifier.knowledge.relations
+        self.adjoints = simplifier.spelled.adjoints
+        self.tensor = {a.name: a.tensor for a in self.adjoints}
+        self.wanted = {a.name for a in self.adjoints if a.of.role == "input"}
+        self.named: dict[str, Expr] = {}
+        self.gone: dict[str, Expr] = {}
+        for adjoint in self.adjoints:
+            e = self.relations.resolved(_inserted(adjoint.expression, self.gone))
+            e = self.closed(e, adjoint.name)
+            zero = e == 0 and adjoint.name not in self.wanted
+            (self.gone if zero else self.named)[adjoint.name] = e
+        met = in_contractions(simplifier.spelled)
+        self.fixed = self.wanted | {
+            name
+            for name, e in self.named.items()
+            if any(map(is_contraction, sums_in(e))) or (name in met and _is_computed(e))
+        }
+
+    def names(self) -> frozenset[str]:
+        """Those that are left when no removal is kept any more: the ones that save something are
+        tried before those that cost the same, and all once more after one of these, since a gain
+        may need two of them.
+        """
+        candidates = [a.name for a in self.adjoints if a.name not in self.fixed]
+        saving, equal = deque(n for n in candidates if n in self.named), deque[str]()
+        best, again = self.preference(self.named), False
+        while saving or equal or again:
+            look()
+            if not (saving or equal):
+                saving, again = deque(n for n in candidates if n in self.named), False
+                continue
+            first = bool(saving)
+            name = (saving if first else equal).popleft()
+            without = self.without(name) if name in self.named else None
+            if without is None:
+                continue
+            now = self.preference(without)
+            if not (now < best if first else _up_to_operations(now) <= _up_to_operations(best)):
+                if first and _up_to_operations(now) == _up_to_operations(best):
+                    equal.append(name)
+                continue
+            touched = {n for n, e in without.items() if e != self.named[n]}
+            near = touched.union(*(_adjoints_in(without[n]) for n in touched))
+            self.gone[name], self.named, best, again = self.named[name], without, now, True
+            saving.extend(n for n in candidates if n in near & without.keys() and n not in saving)
+            equal = deque(n for n in equal if n not in near)
+        return frozenset(tensor.name for tensor, _ in self.pairs(self.named)) - self.wanted
+
+    def without(self, name: str) -> dict[str, Expr] | None:
+        """All that is named without ``name``, which stands where it was read; None where that
+        becomes too long.
+        """
+        changed = {n: e for n, e in self.named.items() if n != name}
+        for n, e in changed.items():
+            if name in _adjoints_in(e):
+                changed[n] = self.closed(_inserted(e, {name: self.named[name]}), n)
+                if operations_in(changed[n]) > LONGEST:
+                    return None
+        return changed
+
+    def closed(self, e: Expr, name: str) -> Expr:
+        return self.simplifier.closed(e, self.tensor[name], Record())
+
+    def preference(self, named: dict[str, Expr]) -> Preference:
+        return preference(self.pairs(named), self.relations)
+
+    def pairs(self, named: dict[str, Expr]) -> Pairs:
+        """The statements that some wanted gradient is computed from, in order."""
+        needed, kept = set(self.wanted), []
+        for adjoint in reversed(self.adjoints):
+            if adjoint.name in needed & named.keys():
+                kept.append((adjoint.tensor, named[adjoint.name]))
+                needed |= _adjoints_in(named[adjoint.name])
+        return kept[::-1]
+
+
+def _up_to_operations(p: Preference) -> tuple:
+    risk, cost = p
+    return risk, cost.moved, cost.saved, cost.exposed, cost.lines, cost.reductions
+
+
+def _adjoints_in(e: Expr) -> set[str]:
+    return {t.name for t in tensors_in(e) if t.role == "adjoint"}
+
+
+def _inserted(e: Expr, known: dict[str, Expr]) -> Expr:
+    met: Iterable[Tensor] = (t for t in tensors_in(e) if t.role == "adjoint" and t.name in known)
+    return written_in(e, {t: along(known[t.name], t) for t in met})
+
+
+def _is_computed(e: Expr) -> bool:
+    return isinstance(e, (Add, Reshaping)) or len(Mul.make_args(e)) > 1
