@@ -5,9 +5,10 @@ that are found on the way, and factored again; or only simplified where it stand
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import prod
 
-from sympy import Expr
+from sympy import Add, Expr, Mul, Pow
 
 from derive.chain.chain import Adjoint, Chain
 from derive.closing.cost import additions
@@ -17,8 +18,10 @@ from derive.closing.rewriting import normal_form
 from derive.closing.risks import divisors, preference
 from derive.closing.stages import factored_out
 from derive.closing.steps import Record, Step
+from derive.language.nodes import Sum
 from derive.language.symbols import Tensor
 
+MOST_TERMS = 64  # of what is multiplied out, where twice as many factors have the square of them
 gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
 
 
@@ -70,11 +73,12 @@ def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[t
     """
     rules = (inversion, elimination) if eliminate else (inversion,)
     multiplied_out, together = Record(), Record()
-    expanded = normal_form(e, target, rules + identities, knowledge, multiplied_out)
-    expanded = factored_out(expanded, target, multiplied_out)
     gathered = normal_form(e, target, rules + gentle, knowledge, together)
     outside = Record([*together.steps])
-    forms = [(expanded, multiplied_out), (factored_out(gathered, target, outside), outside)]
+    forms = [(factored_out(gathered, target, outside), outside)]
+    if terms_in(e) <= MOST_TERMS:
+        expanded = normal_form(e, target, rules + identities, knowledge, multiplied_out)
+        forms.insert(0, (factored_out(expanded, target, multiplied_out), multiplied_out))
     for form, record in [*forms]:
         cancelled, why = Record([*record.steps]), "the forward has a name for it"
         named = knowledge.relations.with_values(form)
@@ -83,3 +87,14 @@ def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[t
             named = normal_form(named, target, rules + gentle, knowledge, cancelled)
             forms.append((factored_out(named, target, cancelled), cancelled))
     return [*forms, (gathered, together)]
+
+
+@lru_cache(maxsize=65536)
+def terms_in(e: Expr) -> int:
+    """How many terms ``e`` has when it is multiplied out."""
+    if isinstance(e, Add):
+        return sum(map(terms_in, e.args))
+    if isinstance(e, Pow) and e.exp.is_Integer and e.exp > 1:
+        return terms_in(e.base) ** int(e.exp)
+    inside = map(terms_in, e.args) if isinstance(e, (Mul, Sum)) else ()
+    return prod(inside)

@@ -266,6 +266,7 @@ def is_number_or_size(e: Basic) -> bool:
     return not _has_tensor(e)
 
 
+@lru_cache(maxsize=65536)
 def is_constant(e: Basic) -> bool:
     """Whether ``e`` is built of numbers, sizes and scalar arguments alone: no tensor is in it."""
     return all(t.role == "scalar" for t in e.atoms(Tensor)) and not axes_of(e)
