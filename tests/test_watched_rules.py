@@ -348,11 +348,11 @@ def test_a_sum_of_what_is_larger_than_its_tensors_costs_more_than_reading_it():
     x, y = Tensor("x", (N,)), Tensor("y", (C,))
     whole = Tensor("z", (N, C))
 
-    def traffic(total):
-        return cost_of([(x, total)], frozenset("xyz")).traffic
+    def moved(total):
+        return cost_of([(x, total)], frozenset("xyz")).moved
 
-    assert traffic(Sum(Abs(x + y), C)) > traffic(Sum(Abs(whole), C))
-    assert traffic(Sum(x * y * whole, N, C)) < traffic(Sum(Abs(x + y), N, C))
+    assert moved(Sum(Abs(x + y), C)) > moved(Sum(Abs(whole), C))
+    assert moved(Sum(x * y * whole, N, C)) < moved(Sum(Abs(x + y), N, C))
 
 
 def test_what_is_computed_on_the_way_costs_no_pass():
@@ -360,10 +360,10 @@ def test_what_is_computed_on_the_way_costs_no_pass():
     x, dx = Tensor("x", (N, C)), Tensor("dx", (N, C))
     on_the_way, total = Tensor("a", (N, C)), Tensor("t", (N,))
 
-    def traffic(*statements, results=("dx",)):
-        return cost_of(statements, frozenset({"x", "a"}), frozenset(results)).traffic
+    def moved(*statements, results=("dx",)):
+        return cost_of(statements, frozenset({"x", "a"}), frozenset(results)).moved
 
-    assert traffic((on_the_way, x**3), (dx, on_the_way + 1)) == traffic((dx, x**3 + 1))
+    assert moved((on_the_way, x**3), (dx, on_the_way + 1)) == moved((dx, x**3 + 1))
     summed = (on_the_way, x**3), (total, Sum(on_the_way, C)), (dx, on_the_way + 1)
     asked_for = (on_the_way, x**3), (dx, on_the_way + 1)
-    assert traffic(*summed) > traffic(*asked_for, results=("dx", "a")) > traffic(*asked_for)
+    assert moved(*summed) > moved(*asked_for, results=("dx", "a")) > moved(*asked_for)

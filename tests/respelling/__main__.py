@@ -3,7 +3,7 @@
     python -m respelling [--forwards NAME ...] [--spellings WORD ...] [--seconds 60]
 
 prints a line for every forward in every spelling: its verdict, what it costs before and after
-(risk, traffic, reductions, saved, operations), its statements, the seconds; then the counts. The
+(risk, moved, reductions, saved, operations), its statements, the seconds; then the counts. The
 exit status is 1 where anything is not as it has to be.
 """
 

@@ -36,7 +36,7 @@ class Outcome:
         if self.cost is None:
             return self.error
         c = self.cost
-        return f"{self.risk}/{c.traffic}/{c.reductions}/{c.saved}/{c.operations}"
+        return f"{self.risk}/{c.moved}/{c.reductions}/{c.saved}/{c.operations}"
 
 
 def outcome(definition: Definition, seconds: float) -> Outcome:
@@ -78,7 +78,7 @@ def verdict(usual: Outcome, other: Outcome, same: bool) -> str:
         return "riskier"
     if same and (other.risk, other.cost) != (usual.risk, usual.cost):
         better = (other.risk, other.cost) < (usual.risk, usual.cost)
-        only = other.risk == usual.risk and other.cost.traffic == usual.cost.traffic
+        only = other.risk == usual.risk and other.cost.moved == usual.cost.moved
         return ("cheaper" if better else "dearer") + (" in operations" if only else "")
     return ""
 
