@@ -20,6 +20,7 @@ from derive.closing.facts import Facts
 from derive.closing.recomputation import computed_from, times_read
 from derive.closing.risks import divisors, preference
 from derive.closing.steps import Pairs, Record, Step
+from derive.closing.sum_rules import reshaped_back
 from derive.language.choices import Compared, written_in
 from derive.language.nodes import ArgMax, ArrayNode, Max, Sum, along
 from derive.language.operations import is_evaluated, operations_in
@@ -44,7 +45,10 @@ class Rewriting:
 def _in_place_of(value: Tensor, definition: Expr, e: Expr) -> Expr:
     """``e`` with ``value`` written out."""
     met = [t for t in tensors_in(e) if t.name == value.name]
-    return written_in(e, {t: along(definition, t) for t in met}) if met else e
+    if not met:
+        return e
+    whole = written_in(e, {t: along(definition, t) for t in met})
+    return everywhere(whole, lambda node: reshaped_back(node, None))
 
 
 @lru_cache(maxsize=8192)

@@ -33,7 +33,7 @@ from functools import cached_property
 from sympy import Expr, Mul
 
 from derive.chain.chain import Adjoint, Chain, derive_chain
-from derive.closing.cost import Cost, cost_of
+from derive.closing.cost import Cost
 from derive.closing.drafting import Draft, draft_keeping, read_for
 from derive.closing.facts import Facts
 from derive.closing.risks import Preference, preference
@@ -138,15 +138,17 @@ def close(chain: Chain) -> ClosedForm:
     """
     known = Facts(relations_of(chain.definition))
     first, *others = _simplifiers(chain, known)
-    best = _finished(first, frozenset(a.name for a in first.spelled.adjoints))
+    found: list[ClosedForm] = []
+    named = _finished(first, frozenset(a.name for a in first.spelled.adjoints))
     with Stage(SEARCHED) as search:
         for form in _found(first, *others):
-            best = min(best, form, key=lambda form: form.preference)
-        if best.preference[0]:
+            found.append(form)
+        if all(form.preference[0] for form in found):
             merged = Facts(relations_of(chain.definition, merged=True))
             if merged.relations.aliases != known.relations.aliases:
                 for form in _found(*_simplifiers(chain, merged)):
-                    best = min(best, form, key=lambda form: form.preference)
+                    found.append(form)
+    best = min([*found, named], key=lambda form: form.preference)
     return replace(best, hurried=True) if search.is_over else best
 
 
@@ -237,6 +239,6 @@ def _arranged(
         knowledge,
         tuple(record.steps),
         tuple(fact for fact in knowledge.found.values() if fact),
-        cost_of(found.pairs, chain.definition.at_hand, knowledge.relations.results),
+        preference(found.pairs, knowledge.relations)[1],
         found.again,
     )

@@ -29,7 +29,7 @@ from derive.closing.sweeps import Axes, Loop, Name, Read, moved
 from derive.language.choices import Compared
 from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
 from derive.language.operations import is_contraction, operations_in
-from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.values.equations import is_share
 
 # The size of every axis: so long that one axis more outweighs many small reads.
@@ -51,23 +51,41 @@ class Cost:
     operations: int
 
 
+Parts = tuple[tuple[Axis, tuple[Axis, ...]], ...]  # axes with those that they were made from
+
+
+def cost_of(
+    statements: Iterable[tuple[Tensor, Expr]],
+    at_hand: frozenset[str] = frozenset(),
+    results: frozenset[str] = frozenset(),
+    flattened: Parts = (),
+) -> Cost:
+    """The cost of computing all ``statements`` (tensor, expression), of which those called
+    ``results`` are asked for, where the values called ``at_hand`` need not be saved; ``flattened``
+    axes count as those that they were made from.
+    """
+    return _cost_of(tuple(statements), at_hand, results, flattened)
+
+
 @lru_cache(maxsize=4096)  # the search meets the same ones again
 def _cost_of(
-    statements: tuple[tuple[Tensor, Expr], ...], at_hand: frozenset[str], results: frozenset[str]
+    statements: tuple[tuple[Tensor, Expr], ...],
+    at_hand: frozenset[str],
+    results: frozenset[str],
+    flattened: Parts,
 ) -> Cost:
     loops: dict[Name, Loop] = {}
     known: dict[Name, Name] = {}  # statements that are a reduction which is there already
-    lines, once = 0, {}
-    saved: dict[str, int] = {}
+    lines, once, saved = 0, {}, {}
     for tensor, e in statements:
-        measured = _measured(e)
+        measured = _measured(e, flattened)
         for loop in measured.loops:
             loops.setdefault(loop.name, loop)
         if isinstance(e, (Sum, Max)):
             known[tensor.name] = e
         else:
-            axes = frozenset(tensor.axes)
-            space = axes | axes_of(e)
+            axes = _split(tensor.axes, flattened)
+            space = axes | _split(axes_of(e), flattened)
             loops[tensor.name] = Loop(tensor.name, axes, space, measured.read, entries(axes))
         lines += measured.lines[0]
         once |= measured.lines[1]
@@ -97,17 +115,6 @@ def _under_one_name(loop: Loop, known: dict[Name, Name]) -> Loop:
     return Loop(loop.name, loop.axes, loop.space, reads, loop.entries, loop.whole)
 
 
-def cost_of(
-    statements: Iterable[tuple[Tensor, Expr]],
-    at_hand: frozenset[str] = frozenset(),
-    results: frozenset[str] = frozenset(),
-) -> Cost:
-    """The cost of computing all ``statements`` (tensor, expression), of which those called
-    ``results`` are asked for, where the values called ``at_hand`` need not be saved.
-    """
-    return _cost_of(tuple(statements), at_hand, results)
-
-
 class _Measured(NamedTuple):
     """Of one expression: the loops of its reductions, inner ones first; what is read around them;
     its operations with what each moves in eager torch; and the values of the forward in it, with
@@ -121,33 +128,39 @@ class _Measured(NamedTuple):
 
 
 @lru_cache(maxsize=65536)
-def _measured(e: Expr) -> _Measured:
-    loops = {loop.name: loop for node in _reductions(e) for loop in _loops_of(node)}
-    values = ((t.name, entries(t.home)) for t in tensors_in(e) if t.role in SAVED)
-    return _Measured(tuple(loops.values()), _read_around(e), _lines(e), tuple(values))
+def _measured(e: Expr, flattened: Parts) -> _Measured:
+    loops = {loop.name: loop for node in _reductions(e) for loop in _loops_of(node, flattened)}
+    values = (
+        (t.name, entries(_split(t.home, flattened))) for t in tensors_in(e) if t.role in SAVED
+    )
+    return _Measured(
+        tuple(loops.values()), _read_around(e, flattened), _lines(e, flattened), tuple(values)
+    )
 
 
-def _loops_of(reduction: Expr) -> Iterator[Loop]:
+def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
     """The reductions in ``reduction``, that itself being the last; and before a matrix product what
     it multiplies, where that has to be computed.
     """
     for node in _reductions(reduction.operand):
-        yield from _loops_of(node)
-    axes, read = axes_of(reduction), _read_around(reduction.operand)
+        yield from _loops_of(node, flattened)
+    axes = _split(axes_of(reduction), flattened)
+    read = _read_around(reduction.operand, flattened)
     whole = is_contraction(reduction) and not _is_picked(reduction)
     if whole:
         factors = [f for f in reduction.operand.args if not is_constant(f)]
         computed = [f for f in factors if not isinstance(f, (Tensor, OneHot, Reduction))]
         for factor in computed:
-            own = frozenset(axes_of(factor))
-            yield Loop(factor, own, own, _read_around(factor), entries(own))
+            own = _split(axes_of(factor), flattened)
+            yield Loop(factor, own, own, _read_around(factor, flattened), entries(own))
         plain = [f for f in factors if f not in computed]
-        read = _read_around(Mul(*plain))
-        read += tuple(Read(f, frozenset(axes_of(f)), entries(axes_of(f))) for f in computed)
+        made = ((f, _split(axes_of(f), flattened)) for f in computed)
+        read = _read_around(Mul(*plain), flattened)
+        read += tuple(Read(f, own, entries(own)) for f, own in made)
     elif _is_picked(reduction):
         read = tuple(r._replace(entries=min(r.entries, entries(axes))) for r in read)
-    space = frozenset(axes_of(reduction.operand)) | axes
-    yield Loop(reduction, frozenset(axes), space, read, entries(axes), whole)
+    space = _split(axes_of(reduction.operand), flattened) | axes
+    yield Loop(reduction, axes, space, read, entries(axes), whole)
 
 
 def _is_picked(e: Expr) -> bool:
@@ -156,15 +169,15 @@ def _is_picked(e: Expr) -> bool:
     return any(isinstance(f, OneHot) and f.axis in e.axes for f in factors)
 
 
-def _read_around(e: Expr) -> tuple[Read, ...]:
+def _read_around(e: Expr, flattened: Parts) -> tuple[Read, ...]:
     """What is read by ``e`` outside of its reductions, and these."""
     tensors = sorted(tensors_around(e), key=str)
     read = []
     for t in tensors:
         same = frozenset(h for h, a in zip(t.home, t.axes, strict=True) if h == a)
-        read.append(Read(t.name, same, entries(t.home)))
+        read.append(Read(t.name, _split(same, flattened), entries(_split(t.home, flattened))))
     for node in _reductions(e):
-        axes = frozenset(axes_of(node))
+        axes = _split(axes_of(node), flattened)
         read.append(Read(node, axes, entries(axes)))
     return tuple(read)
 
@@ -174,7 +187,7 @@ def _reductions(e: Expr) -> list[Expr]:
 
 
 @lru_cache(maxsize=65536)
-def _lines(e: Basic) -> tuple[int, Mapping[Basic, int]]:
+def _lines(e: Basic, flattened: Parts) -> tuple[int, Mapping[Basic, int]]:
     """The entries that the operations in ``e`` read and write one after the other; and those of
     what is computed once wherever it stands, with what it is taken of. A quotient is one operation,
     and so is a product that is added (``torch.addcmul``).
@@ -183,29 +196,32 @@ def _lines(e: Basic) -> tuple[int, Mapping[Basic, int]]:
         return 0, {}
     operands, once, total = _operands(e), {}, 0
     for operand in operands:
-        plain, distinct = _lines(operand)
+        plain, distinct = _lines(operand, flattened)
         total += plain
         once |= distinct
     if isinstance(e, Reshaping):
         return total, once
-    own = _moved_by(e, operands)
+    own = _moved_by(e, operands, flattened)
     if is_computed_once(e):
         return 0, {**once, e: total + own}
     return total + own, once
 
 
-def _moved_by(e: Basic, operands: list[Basic]) -> int:
+def _moved_by(e: Basic, operands: list[Basic], flattened: Parts) -> int:
     """What the one operation ``e`` reads and writes."""
-    axes = _axes(e)
+    axes = _axes(e, flattened)
     if isinstance(e, Sum) and _is_picked(e):
         return 2 * entries(axes)
+    operands = [operand for operand in operands if not isinstance(operand, OneHot)]
     if not isinstance(e, (Add, Mul)):
-        return entries(axes) + sum(entries(_axes(operand)) for operand in operands)
-    own = _combined([_axes(operand) for operand in operands if operand is not S.NegativeOne])
+        return entries(axes) + sum(entries(_axes(operand, flattened)) for operand in operands)
+    own = _combined(
+        [_axes(operand, flattened) for operand in operands if operand is not S.NegativeOne]
+    )
     if isinstance(e, Add):
         products = [t for t in e.args if isinstance(t, Mul)]
         fused = [t for t in products if sum(not is_constant(f) for f in t.args) > 1]
-        own -= sum(2 * entries(_axes(t)) for t in fused[: len(e.args) - 1])
+        own -= sum(2 * entries(_axes(t, flattened)) for t in fused[: len(e.args) - 1])
     return own
 
 
@@ -230,9 +246,28 @@ def _operands(e: Basic) -> list[Basic]:
     return list(e.args)
 
 
-def _axes(e: Basic) -> Axes:
-    own = axes_of(e) if isinstance(e, Expr) else frozenset().union(*map(_axes, e.args))
-    return frozenset(own)
+def _axes(e: Basic, flattened: Parts) -> Axes:
+    """Those along which the entries of ``e`` lie: what is multiplied by a one-hot lies at its
+    index.
+    """
+    if not isinstance(e, Expr):
+        return frozenset().union(*(_axes(arg, flattened) for arg in e.args))
+    hot = {f.axis for f in Mul.make_args(e) if isinstance(f, OneHot)}
+    if not hot or not isinstance(e, Mul):
+        return _split(axes_of(e), flattened)
+    rest = Mul(*(f for f in e.args if not isinstance(f, OneHot)))
+    return _split(axes_of(rest), flattened) - hot
+
+
+@lru_cache(maxsize=65536)
+def _split_once(axes: Axes, flattened: Parts) -> Axes:
+    parts = dict(flattened)
+    return frozenset(a for axis in axes for a in parts.get(axis, (axis,)))
+
+
+def _split(axes: Iterable[Axis], flattened: Parts) -> Axes:
+    axes = frozenset(axes)
+    return _split_once(axes, flattened) if flattened else axes
 
 
 def _combined(operands: list[Axes]) -> int:

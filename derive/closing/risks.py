@@ -35,7 +35,8 @@ def preference(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Pr
     pairs = list(pairs)
     risked = {risk for e in _written_out(pairs, relations) for risk in _risked(e, relations)}
     exposed = {d for _, e in pairs for d in _exposed(e, relations)}
-    cost = cost_of(pairs, relations.definition.at_hand, relations.results)
+    definition = relations.definition
+    cost = cost_of(pairs, definition.at_hand, relations.results, definition.flattened)
     return len(risked), replace(cost, exposed=len(exposed))
 
 

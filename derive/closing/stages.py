@@ -123,6 +123,6 @@ stages: dict[str, Callable[[Arrangement], Arrangement]] = {
     "improve again": lambda a: a.on(improved(a.pairs, a.knowledge, a.record)),
     "choose": lambda a: a.each(_chosen),
     "compute again": _computed_again,
-    "evaluate once": lambda a: a.on(evaluated_once(a.pairs, a.taken, a.record)),
     "shorten": lambda a: a.each(_shortened),
+    "evaluate once": lambda a: a.on(evaluated_once(a.pairs, a.taken, a.record)),
 }
