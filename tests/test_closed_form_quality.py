@@ -243,7 +243,8 @@ EXACT = {
     "LogSumExp": ["dx = dy*exp(x - y)"],
     "FromProbabilities": ["dlogits = dloss*(probs - OneHot(labels, C))/N"],
     "FromLogits": [
-        "dlogits = dloss*(2*lse*zloss + 1)*exp(logits - lse)/N - dloss*OneHot(labels, C)/N",
+        "dlse = dloss*(2*lse*zloss + 1)/N",
+        "dlogits = dlse*exp(logits - lse) - dloss*OneHot(labels, C)/N",
     ],
     "LayerNorm": [
         "dgain = Sum(dy*xhat, N)",

@@ -127,8 +127,7 @@ def test_what_the_output_grows_with_is_no_risk(tmp_path):
 UNSAFE = """
     x = Input(N)
     e = exp(x)
-    p = e/(1 + e)
-    y = p/(1 - p) - e + p
+    y = (e - e**2/(1 + e)) * sqrt(Sum(x**2, N))
 """
 
 
@@ -137,10 +136,10 @@ def test_what_is_not_safe_is_named(tmp_path, capsys):
     file = forward_file(tmp_path, "Unsafe", UNSAFE)
     named = (
         "exp(x) may overflow: then e may be infinite or NaN",
-        "1 - p may be 0 or underflow: then dx may be infinite or NaN",
+        "sqrt(Sum(x**2, N)) may be 0 or underflow: then dx may be infinite or NaN",
     )
     _, module, result = generated(file, tmp_path)
-    assert result.program.unsafe == named
+    assert result.program.unsafe[:2] == named
     said = " ".join(module.__doc__.split())
     assert all(f"- {line}." in said for line in named)
     page = report([emitted(result)], None)

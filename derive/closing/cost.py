@@ -20,20 +20,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import NamedTuple
 
-from sympy import Add, Basic, Expr, Function, Mul, Pow, S
+from sympy import Add, Basic, Expr, Mul
 
-from derive.closing.sweeps import Axes, Loop, Name, Read, moved
-from derive.language.choices import Compared
+from derive.closing.eager import Parts, entries, is_picked, lines_of, split
+from derive.closing.sweeps import Loop, Name, Read, moved
 from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
 from derive.language.operations import is_contraction, operations_in
-from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
-from derive.values.equations import is_share
+from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 
-# The size of every axis: so long that one axis more outweighs many small reads.
-NOMINAL = 32
 SAVED = ("input", "given", "statement")  # the roles of what a backward reads of the forward
 
 
@@ -49,9 +45,6 @@ class Cost:
     lines: int
     reductions: int
     operations: int
-
-
-Parts = tuple[tuple[Axis, tuple[Axis, ...]], ...]  # axes with those that they were made from
 
 
 def cost_of(
@@ -84,8 +77,8 @@ def _cost_of(
         if isinstance(e, (Sum, Max)):
             known[tensor.name] = e
         else:
-            axes = _split(tensor.axes, flattened)
-            space = axes | _split(axes_of(e), flattened)
+            axes = split(tensor.axes, flattened)
+            space = axes | split(axes_of(e), flattened)
             loops[tensor.name] = Loop(tensor.name, axes, space, measured.read, entries(axes))
         lines += measured.lines[0]
         once |= measured.lines[1]
@@ -130,11 +123,9 @@ class _Measured(NamedTuple):
 @lru_cache(maxsize=65536)
 def _measured(e: Expr, flattened: Parts) -> _Measured:
     loops = {loop.name: loop for node in _reductions(e) for loop in _loops_of(node, flattened)}
-    values = (
-        (t.name, entries(_split(t.home, flattened))) for t in tensors_in(e) if t.role in SAVED
-    )
+    values = ((t.name, entries(split(t.home, flattened))) for t in tensors_in(e) if t.role in SAVED)
     return _Measured(
-        tuple(loops.values()), _read_around(e, flattened), _lines(e, flattened), tuple(values)
+        tuple(loops.values()), _read_around(e, flattened), lines_of(e, flattened), tuple(values)
     )
 
 
@@ -144,29 +135,23 @@ def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
     """
     for node in _reductions(reduction.operand):
         yield from _loops_of(node, flattened)
-    axes = _split(axes_of(reduction), flattened)
+    axes = split(axes_of(reduction), flattened)
     read = _read_around(reduction.operand, flattened)
-    whole = is_contraction(reduction) and not _is_picked(reduction)
+    whole = is_contraction(reduction) and not is_picked(reduction)
     if whole:
         factors = [f for f in reduction.operand.args if not is_constant(f)]
         computed = [f for f in factors if not isinstance(f, (Tensor, OneHot, Reduction))]
         for factor in computed:
-            own = _split(axes_of(factor), flattened)
+            own = split(axes_of(factor), flattened)
             yield Loop(factor, own, own, _read_around(factor, flattened), entries(own))
         plain = [f for f in factors if f not in computed]
-        made = ((f, _split(axes_of(f), flattened)) for f in computed)
+        made = ((f, split(axes_of(f), flattened)) for f in computed)
         read = _read_around(Mul(*plain), flattened)
         read += tuple(Read(f, own, entries(own)) for f, own in made)
-    elif _is_picked(reduction):
+    elif is_picked(reduction):
         read = tuple(r._replace(entries=min(r.entries, entries(axes))) for r in read)
-    space = _split(axes_of(reduction.operand), flattened) | axes
+    space = split(axes_of(reduction.operand), flattened) | axes
     yield Loop(reduction, axes, space, read, entries(axes), whole)
-
-
-def _is_picked(e: Expr) -> bool:
-    """Whether ``e`` is the entries at an index, which are read without the others."""
-    factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
-    return any(isinstance(f, OneHot) and f.axis in e.axes for f in factors)
 
 
 def _read_around(e: Expr, flattened: Parts) -> tuple[Read, ...]:
@@ -175,110 +160,15 @@ def _read_around(e: Expr, flattened: Parts) -> tuple[Read, ...]:
     read = []
     for t in tensors:
         same = frozenset(h for h, a in zip(t.home, t.axes, strict=True) if h == a)
-        read.append(Read(t.name, _split(same, flattened), entries(_split(t.home, flattened))))
+        read.append(Read(t.name, split(same, flattened), entries(split(t.home, flattened))))
     for node in _reductions(e):
-        axes = _split(axes_of(node), flattened)
+        axes = split(axes_of(node), flattened)
         read.append(Read(node, axes, entries(axes)))
     return tuple(read)
 
 
 def _reductions(e: Expr) -> list[Expr]:
     return sorted(outermost_reductions(e), key=lambda node: node.sort_key())
-
-
-@lru_cache(maxsize=65536)
-def _lines(e: Basic, flattened: Parts) -> tuple[int, Mapping[Basic, int]]:
-    """The entries that the operations in ``e`` read and write one after the other; and those of
-    what is computed once wherever it stands, with what it is taken of. A quotient is one operation,
-    and so is a product that is added (``torch.addcmul``).
-    """
-    if isinstance(e, (OneHot, ArgMax)) or not e.args or (isinstance(e, Expr) and is_constant(e)):
-        return 0, {}
-    operands, once, total = _operands(e), {}, 0
-    for operand in operands:
-        plain, distinct = _lines(operand, flattened)
-        total += plain
-        once |= distinct
-    if isinstance(e, Reshaping):
-        return total, once
-    own = _moved_by(e, operands, flattened)
-    if is_computed_once(e):
-        return 0, {**once, e: total + own}
-    return total + own, once
-
-
-def _moved_by(e: Basic, operands: list[Basic], flattened: Parts) -> int:
-    """What the one operation ``e`` reads and writes."""
-    axes = _axes(e, flattened)
-    if isinstance(e, Sum) and _is_picked(e):
-        return 2 * entries(axes)
-    operands = [operand for operand in operands if not isinstance(operand, OneHot)]
-    if not isinstance(e, (Add, Mul)):
-        return entries(axes) + sum(entries(_axes(operand, flattened)) for operand in operands)
-    own = _combined(
-        [_axes(operand, flattened) for operand in operands if operand is not S.NegativeOne]
-    )
-    if isinstance(e, Add):
-        products = [t for t in e.args if isinstance(t, Mul)]
-        fused = [t for t in products if sum(not is_constant(f) for f in t.args) > 1]
-        own -= sum(2 * entries(_axes(t, flattened)) for t in fused[: len(e.args) - 1])
-    return own
-
-
-def is_computed_once(e: Basic) -> bool:
-    """Whether ``e`` gets a name where it stands in several places (``sharing.py``): a reduction, a
-    function, a choice, a root or a share.
-    """
-    if isinstance(e, (OneHot, Compared)) or not e.args or not isinstance(e, Expr):
-        return False
-    root = isinstance(e, Pow) and not e.exp.is_Integer
-    costly = root or is_share(e) or isinstance(e, (Function, Reduction))
-    return costly and not is_constant(e)
-
-
-def _operands(e: Basic) -> list[Basic]:
-    if isinstance(e, Sum) and is_contraction(e):
-        return list(e.operand.args)
-    if isinstance(e, Reduction | Reshaping):
-        return [e.operand]
-    if isinstance(e, Mul):  # what is divided by is divided by, not inverted
-        return [f.base if isinstance(f, Pow) and f.exp is S.NegativeOne else f for f in e.args]
-    return list(e.args)
-
-
-def _axes(e: Basic, flattened: Parts) -> Axes:
-    """Those along which the entries of ``e`` lie: what is multiplied by a one-hot lies at its
-    index.
-    """
-    if not isinstance(e, Expr):
-        return frozenset().union(*(_axes(arg, flattened) for arg in e.args))
-    hot = {f.axis for f in Mul.make_args(e) if isinstance(f, OneHot)}
-    if not hot or not isinstance(e, Mul):
-        return _split(axes_of(e), flattened)
-    rest = Mul(*(f for f in e.args if not isinstance(f, OneHot)))
-    return _split(axes_of(rest), flattened) - hot
-
-
-@lru_cache(maxsize=65536)
-def _split_once(axes: Axes, flattened: Parts) -> Axes:
-    parts = dict(flattened)
-    return frozenset(a for axis in axes for a in parts.get(axis, (axis,)))
-
-
-def _split(axes: Iterable[Axis], flattened: Parts) -> Axes:
-    axes = frozenset(axes)
-    return _split_once(axes, flattened) if flattened else axes
-
-
-def _combined(operands: list[Axes]) -> int:
-    """What is moved where operands are combined two by two, the smallest first."""
-    first, *others = sorted(operands, key=len) or [frozenset()]
-    total = 0
-    for operand in others:
-        both = first | operand
-        total += entries(first) + entries(operand) + entries(both)
-        first = both
-    return total
 
 
 def additions(e: Expr) -> int:
@@ -300,11 +190,6 @@ def arithmetic(e: Expr) -> int:
     for operand in others:
         inside += entries(axes := axes | operand)
     return inside
-
-
-def entries(axes) -> int:
-    lengths = [axis.length or NOMINAL for axis in axes]
-    return prod(lengths) if lengths else 0
 
 
 def outermost_reductions(e: Expr) -> set[Expr]:

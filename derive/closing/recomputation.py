@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from sympy import Expr, preorder_traversal
 
-from derive.closing.cost import entries
+from derive.closing.eager import entries
 from derive.closing.facts import Facts
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import written_in

@@ -15,6 +15,7 @@ from sympy import Add, Expr, Mul
 from derive.closing.drafting import LONGEST, in_contractions
 from derive.closing.risks import Preference, preference
 from derive.closing.simplifying import Simplifier
+from derive.closing.stages import safe
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import written_in
 from derive.language.nodes import Reshaping, along, sums_in
@@ -97,7 +98,12 @@ class Search:
         return self.simplifier.closed(e, self.tensor[name], Record())
 
     def preference(self, named: dict[str, Expr]) -> Preference:
-        return preference(self.pairs(named), self.relations)
+        """Of the statements as the stages make them safe: what cancels only in one line does not
+        in two.
+        """
+        knowledge, record = self.simplifier.knowledge, Record()
+        pairs = ((t, safe(t, e, knowledge, record)) for t, e in self.pairs(named))
+        return preference(pairs, self.relations)
 
     def pairs(self, named: dict[str, Expr]) -> Pairs:
         """The statements that some wanted gradient is computed from, in order."""

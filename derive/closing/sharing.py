@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from sympy import Add, Expr, Mul, Piecewise, Pow, S, exp
 
-from derive.closing.cost import is_computed_once
+from derive.closing.eager import is_computed_once
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused

@@ -112,6 +112,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "derive.closing.recomputation": REST,
     "derive.closing.cost": REST,
+    "derive.closing.eager": REST,
+    "derive.closing.sweeps": REST,
+    "derive.closing.search": (*REST, "test_canonical.py", "test_limits.py"),
     "derive.range.scaled": ("test_bounds.py", "test_line_proof.py", "test_stability.py", *REST),
     "derive.range.scale_rules": (
         "test_bounds.py",
