@@ -4,9 +4,9 @@ the one measure by which a form is chosen.
 All is counted on what is distinct: a reduction or a function that stands in two statements, or
 inside of another one, is computed once. The order of importance:
 
-1. *moved*: entries that loops read and write (``sweeps.py``), every axis taken as `NOMINAL` long.
+1. *moved*: how often as much as the largest gradient is read or written by loops (``sweeps.py``).
    The inputs and the output are there anyway; any other value of the forward was first written for
-   the backward to read. A number of no axes costs nothing;
+   the backward to read. What is smaller counts for nothing here;
 2. *saved*: entries that the forward has to keep, which stay in memory until the backward;
 3. *exposed*: values that may be 0 and are divided by outside of a choice (``risks.py``);
 4. *lines*: entries that eager torch reads and writes for the same, where each operation reads its
@@ -33,10 +33,13 @@ from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 SAVED = ("input", "given", "statement")  # the roles of what a backward reads of the forward
 
 
+Pairs = tuple[tuple[Tensor, Expr], ...]
+
+
 @dataclass(frozen=True, order=True)
 class Cost:
-    """Compared in the order of its fields. Moved, saved and lines are numbers of entries, at
-    nominal sizes.
+    """Compared in the order of its fields. Saved and lines are numbers of entries, at nominal
+    sizes.
     """
 
     moved: int
@@ -62,7 +65,7 @@ def cost_of(
 
 @lru_cache(maxsize=4096)  # the search meets the same ones again
 def _cost_of(
-    statements: tuple[tuple[Tensor, Expr], ...],
+    statements: Pairs,
     at_hand: frozenset[str],
     results: frozenset[str],
     flattened: Parts,
@@ -87,13 +90,20 @@ def _cost_of(
     own = [_under_one_name(loop, known) for loop in loops.values()]
     asked = frozenset(known.get(name, name) for name in results)
     return Cost(
-        moved=moved(own, asked) + kept,
+        moved=(moved(own, asked) + kept) // _full_size(statements, results, flattened),
         saved=kept,
         exposed=0,
         lines=lines + sum(once.values()),
         reductions=sum(isinstance(name, Reduction) for name in loops),
         operations=sum(operations_in(e) + _reshapings(e) for _, e in statements),
     )
+
+
+def _full_size(statements: Pairs, results: frozenset[str], flattened: Parts) -> int:
+    """The entries of the largest result, or of what is largest where none is asked for."""
+    sizes = {t.name: entries(split(t.axes, flattened)) for t, _ in statements}
+    asked = [size for name, size in sizes.items() if name in results]
+    return max(asked or sizes.values(), default=0) or 1
 
 
 def _reshapings(e: Basic) -> int:

@@ -52,10 +52,12 @@ def moved(loops: Sequence[Loop], results: frozenset[Name]) -> int:
 
 
 def _rows(loops: Sequence[Loop]) -> Iterator[Axes]:
-    """Along which axes a sweep may be parallel; where nothing is reduced that is all the same."""
+    """Along which axes a sweep may be parallel, at least one; where nothing is reduced that is all
+    the same.
+    """
     reduced = (loop.space for loop in loops if loop.axes < loop.space and not loop.whole)
     axes = sorted(max(reduced, key=len, default=frozenset()), key=lambda axis: axis.name)
-    for count in range(len(axes) + 1):
+    for count in range(min(1, len(axes)), len(axes) + 1):
         yield from map(frozenset, combinations(axes, count))
 
 
