@@ -31,34 +31,34 @@ Record = dict[str, Counts]
 
 def tasks() -> list[Task]:
     """All that is recorded, the usual spelling of a forward before the others."""
-    gallery = [forward.definition.snake for forward in list_forwards()]
-    return [(name, USUAL) for name in LONG] + [
-        (name, spelling) for name in gallery for spelling in (USUAL, *SPELLINGS)
-    ]
+    found = [(name, USUAL) for name in LONG]
+    for definition in (forward.definition for forward in list_forwards()):
+        others = (s.name for s in spellings if s.applies(definition))
+        found += [(definition.snake, spelling) for spelling in (USUAL, *others)]
+    return found
 
 
 def key(task: Task) -> str:
     return ", ".join(filter(None, task))
 
 
-def found(task: Task) -> Counts | None:
-    """The counts of a forward in a spelling; None where there is none."""
+def found(task: Task) -> Counts:
+    """The counts of a forward in a spelling."""
     name, spelling = task
     with TemporaryDirectory() as folder:
         source = forward_file(Path(folder), name, LONG[name]) if name in LONG else name
-        forward = forward_from(source)
+        definition = forward_from(source).definition
         if spelling != USUAL:
-            forward = respelled(forward.definition, SPELLINGS[spelling])
-        return None if forward is None else counts(forward.definition)
+            definition = respelled(definition, SPELLINGS[spelling]).definition
+        return counts(definition)
 
 
 def all_found(
     wanted: Iterable[Task], processes: int = 1, seconds: int = SECONDS
 ) -> Iterator[tuple[Task, Counts]]:
-    """The counts of each that there is, as they come."""
+    """The counts of each, as they come."""
     for task, result, error in apart(found, wanted, seconds, processes):
-        if error or result is not None:
-            yield task, {ERROR: error} if error else result
+        yield task, {ERROR: error} if error else result
 
 
 def expected(record: Record, task: Task) -> Counts:
