@@ -9,7 +9,7 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: help generate check test test-fast fuzz mutants respellings test-thorough test-gpu test-browser test-latex test-kernels test-sanitizers site playground lint format exercises bench clean
+.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-sanitizers site playground lint format exercises bench clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -72,7 +72,7 @@ test-gpu: $(READY)  ## the checks that need a GPU
 mutants: $(READY)  ## breaks every rule and says which test notices; MUTANTS="derive.zero.cases": one room
 	$(BIN)/python tests/mutants/driver.py --slow $(MUTANTS)
 
-respellings: $(READY)  ## every forward in other spellings: what comes out, beside the usual one
+record: $(READY)  ## write tests/respelling/counts.json anew: the counts of every forward, in all spellings
 	cd tests && $(abspath $(BIN))/python -m respelling
 
 test-browser: $(READY) playground  ## the pages in a headless Chromium; installs Debian's where there is none

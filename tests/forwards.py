@@ -118,6 +118,13 @@ def source(*names: str) -> str:
     return HEAD + "".join(f"\n\nclass {name}(Forward):{OWN[name]}" for name in names)
 
 
+def forward_file(folder: Path, name: str, body: str) -> Path:
+    """A user's own file with one forward."""
+    file = folder / f"{name.lower()}.py"
+    file.write_text(f"{HEAD}\n\nclass {name}(Forward):\n{body}", encoding="utf-8")
+    return file
+
+
 def write(folder: Path, *names: str) -> Path:
     """A file with these forwards in ``folder``."""
     file = folder / f"{'_'.join(names).lower()}.py"

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
-from forwards import HEAD
+from forwards import forward_file as forward_file
 from rich.console import Console
 
 from codegen.driver import Generated, generate
@@ -46,13 +46,6 @@ def pages(proved: Proved) -> dict[str, str]:
     with console.capture() as captured:
         console.print(rendered(document))
     return {"text": captured.get()} | {name: page(document) for name, page in FORMATS.items()}
-
-
-def forward_file(folder: Path, name: str, body: str) -> Path:
-    """A user's own file with one forward."""
-    file = folder / f"{name.lower()}.py"
-    file.write_text(f"{HEAD}\n\nclass {name}(Forward):\n{body}", encoding="utf-8")
-    return file
 
 
 def assert_same_gradients(ours, reference, *inputs, seed=0, **scalars):

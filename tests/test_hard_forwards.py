@@ -7,6 +7,7 @@ import sympy
 import torch
 import torch.nn.functional as F
 from generating import assert_same_gradients, draw, forward_file, generated
+from long_forwards import LONG, chain
 from sympy import Dummy, IndexedBase, Symbol, tanh
 
 from derive import derive, forward_from
@@ -198,9 +199,7 @@ LARGE = {
         [draw(5, 3), draw(5, 3, seed=2).softmax(1)],
     ),
     "Sinkhorn": (  # Cuturi 2013, three steps
-        "    x = Input(N, C)\n    e = exp(x)\n    a1 = e / Sum(e, C)\n    b1 = a1 / Sum(a1, N)\n"
-        "    a2 = b1 / Sum(b1, C)\n    b2 = a2 / Sum(a2, N)\n    a3 = b2 / Sum(b2, C)\n"
-        "    y = a3 / Sum(a3, N)\n",
+        LONG["Sinkhorn3"],
         sinkhorn,
         [draw(5, 3)],
     ),
@@ -229,12 +228,7 @@ def test_large_ones_are_proved_statement_by_statement(name, tmp_path):
 
 def seconds_of_a_chain(folder, length):
     """The time in which functions of functions are derived and proved."""
-    lines, inner = ["x = Input(N)"], "x"
-    for i in range(1, length):
-        outer = f"tanh({i + 1} * {inner})" if i % 2 else f"exp(-{inner}**2) + {inner}"
-        lines, inner = [*lines, f"u{i} = {outer}"], f"u{i}"
-    body = "".join(f"    {line}\n" for line in lines)
-    forward = forward_from(forward_file(folder, f"Chain{length}", body))
+    forward = forward_from(forward_file(folder, f"Chain{length}", chain(length)))
     begin = time.process_time()
     assert derive(forward).every_size
     return time.process_time() - begin

@@ -3,15 +3,9 @@ its parts, renamed, in base 2, and so on; and its relatives.
 
     writing.py      Definition               -> Pen       writes a forward down anew, line by line
     spellings.py    Definition, a spelling   -> Forward   the table of spellings
-    comparison.py   Definition               -> Outcome   what it costs, and whether it was proved
+    comparison.py   Definition               -> Counts    what it costs, and whether it was proved
+    processes.py    tasks                    -> results   each in a process and a time of its own
+    record.py       forwards and spellings   -> Record    counts.json, written by ``make record``
 
-``make respellings`` prints the table of all; ``tests/test_respellings.py`` holds what holds.
+``tests/test_respellings.py`` compares with the record, which holds what was reached.
 """
-
-from respelling.comparison import Outcome as Outcome
-from respelling.comparison import outcome as outcome
-from respelling.comparison import verdict as verdict
-from respelling.comparison import written as written
-from respelling.spellings import Spelling as Spelling
-from respelling.spellings import respelled as respelled
-from respelling.spellings import spellings as spellings

@@ -34,10 +34,8 @@ class Spelling:
     pen: Callable[[Definition], Pen] = Pen
 
 
-def respelled(definition: Definition, spelling: Spelling) -> type[Forward] | None:
-    """The forward in another spelling; None where there is nothing to spell otherwise."""
-    if not spelling.applies(definition):
-        return None
+def respelled(definition: Definition, spelling: Spelling) -> type[Forward]:
+    """The forward in another spelling, which applies to it."""
     pen = spelling.pen(definition)
     spelling.write(pen)
     return pen.finished()
