@@ -185,7 +185,8 @@ RULES = {
         "x = Input(N)\nk = Input(C)\ni = Label(N)\ne = exp(x)\nt = Sum(OneHot(i, C) * e, N)\n"
         "y = Sum(OneHot(i, C) * e / Sum(OneHot(i, C) * t, C), N) * k",
         [
-            "dx = exp_x_shifted*(-Sum(dy*k*OneHot(i, C)*Sum(exp_x_shifted*OneHot(i, C)/y_sum_scaled**2, N), C) + Sum(dy*k*OneHot(i, C), C)/y_sum_scaled)",
+            "dx = exp_x_shifted*(-Sum(dy*k*OneHot(i, C)*Sum(exp_x_shifted*OneHot(i, C)"
+            "/y_sum_scaled**2, N), C) + Sum(dy*k*OneHot(i, C), C)/y_sum_scaled)",
             "dk = dy*y_sum_2",
         ],
     ),

@@ -15,7 +15,7 @@ Neither shares code with what makes the claims.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,17 +118,27 @@ class Batch:
             self._definitions[name] = dict(zip(entries, computed, strict=True))
         return self._definitions[name]
 
-    def met(self, e: Expr) -> list[str]:
-        """The statements that ``e`` is made of in the end, the latest first."""
-        found: set[str] = set()
-        pending = [e]
-        while pending:
-            scalars = pending.pop().free_symbols
-            new = {self.statement_of[s] for s in scalars if s in self.statement_of} - found
-            found |= new
-            pending += [v for s in scalars if isinstance(s, Indicator) for v in s.values]
-            pending += [value for name in new for value in self.definitions(name).values()]
+    def met(self, e: Expr, deep: int | None = None) -> list[str]:
+        """The statements that ``e`` is made of, the latest first: in the end, or as far as ``deep``
+        definitions in one another tell.
+        """
+        found, level = self._named_in([e]), 1
+        new = found
+        while new and level != deep:
+            inside = [value for name in new for value in self.definitions(name).values()]
+            new, level = self._named_in(inside) - found, level + 1
+            found = found | new
         return self._latest_first(found)
+
+    def _named_in(self, values: Iterable[Expr]) -> set[str]:
+        """The statements whose entries are met in ``values``, as they are written."""
+        scalars: set[Expr] = set()
+        pending = {*values}
+        while pending:
+            new = set().union(*(e.free_symbols for e in pending)) - scalars
+            scalars |= new
+            pending = {v for s in new if isinstance(s, Indicator) for v in s.values}
+        return {self.statement_of[s] for s in scalars if s in self.statement_of}
 
     def unfolded(self, e: Expr, names: Collection[str]) -> Expr:
         """``e`` with these statements replaced by their definitions."""
@@ -229,6 +239,8 @@ def _proved_with(e: Expr, batch: Batch, likely: Collection[str]) -> Collection[s
     Which they might be is tried at random numbers. If they do not do, the others are added, one
     after the other, the latest first: a definition may tell a sign.
     """
+    if e == 0:
+        return []
     try:
         needed = _needed(e, batch, likely)
         if needed is None:
@@ -251,9 +263,12 @@ def _needed(e: Expr, batch: Batch, likely: Collection[str]) -> list[str] | None:
         return []
     if likely and batch.may_vanish(e, likely, FEW):
         return [*likely]
-    met = batch.met(e)
-    if not batch.may_vanish(e, met):
-        return None
+    met, deep = batch.met(e, 1), 1
+    while not batch.may_vanish(e, met):
+        before, deep = met, 2 * deep
+        met = batch.met(e, deep)
+        if met == before:
+            return None
 
     def do(names: Collection[str]) -> bool:
         return batch.may_vanish(e, names, FEW)

@@ -8,8 +8,7 @@ derivative is proved on the statement alone (``chain_proof.py``). That the close
 the value of that sum, in which the closed form of each ``dk`` stands, is proved as an equality
 between values of the forward; each ``dk`` the same, up to the upstream gradient. So a long network
 costs as much as its statements do, one after the other. The statements are those of the forward
-with its parts (``forward_in_parts.py``), each proved to say what the user's says; a step of the
-chain as it is written is equal to what the steps through the parts come to.
+with its parts (``forward_in_parts.py``), each proved to say what the user's says.
 
 Values of the forward are independent in an equality until their definitions are needed. What takes
 long at once is proved from each expression of the recorded derivation to the next.
@@ -27,9 +26,8 @@ from sympy import Expr, exp
 
 from derive.chain.chain import Adjoint, Chain, adjoint_of
 from derive.closing.closed_form import ClosedForm, ClosedStatement
-from derive.language.choices import without_minus_infinity, written_in
+from derive.language.choices import without_minus_infinity
 from derive.language.errors import UndecidedError, UnprovedError
-from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 from derive.proving.batch_sizes import batches_of
 from derive.proving.chain_proof import shown_adjoint
@@ -123,29 +121,8 @@ class Proofs:
             chain, batches = self.form.chain, self.batches
             if not self._is_as_written(adjoint):
                 chain, batches = self.parts.chain, self.parts.batches
-            shown = self._step_by_parts(adjoint) or shown_adjoint(chain, adjoint, batches)
-            self._steps[adjoint] = shown
+            self._steps[adjoint] = shown_adjoint(chain, adjoint, batches)
         return self._steps[adjoint]
-
-    def _step_by_parts(self, adjoint: Adjoint) -> Shown | None:
-        """The same of a gradient as the chain of the forward as it is written has it, where it is
-        equal to what the steps through the parts come to: each of them is small. None where that
-        is not shown.
-        """
-        written, parts = self.form.chain, self.parts.chain.by_name
-        own = parts.get(adjoint.name)
-        if own in (None, adjoint):
-            return None
-        steps, e = [own], own.expression
-        known = {*written.by_name, written.upstream.name}
-        while inner := [t for t in adjoints_in(e) if t.name not in known]:
-            steps += [parts[t.name] for t in inner]
-            e = written_in(e, {t: along(parts[t.name].expression, t) for t in inner})
-        left, right = map(self._in_parts, (adjoint.expression, e))
-        claim = Equality(self.parts.definition, adjoint.of.home, left, right)
-        found = next(filter(None, (self._shown(claim, most) for most in WITHIN[:-1])), None)
-        grounds = [*map(self.step, dict.fromkeys(steps)), *self.parts.respelled]
-        return None if found is None else Shown(adjoint.tensor, [found], grounds)
 
     def _is_as_written(self, adjoint: Adjoint) -> bool:
         """Whether the chain of the forward as it is written says this of the gradient."""

@@ -143,7 +143,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     # the claims and the proof
     ("derive.proving.claim", "Shown.decide"): (("ground.decide()", "True"),),
     ("derive.proving.claim", "proved_on"): (("return None", "continue"),),
-    ("derive.proving.claim", "Batch.met"): (("for v in s.values]", "for v in ()]"),),
+    ("derive.proving.claim", "Batch._named_in"): (("for v in s.values}", "for v in ()}"),),
     ("derive.proving.claim", "Batch.may_vanish"): (("all(", "any("),),
     ("derive.proving.random_point", "RandomPoint._note_asked"): (
         ("Eq, Ne", "Eq"),
