@@ -229,21 +229,10 @@ def test_large_ones_are_proved_statement_by_statement(name, tmp_path):
     assert_same_gradients(function, reference, *inputs)
 
 
-<<<<<<< HEAD
-def seconds_of_a_chain(folder, length):
-    """The time in which functions of functions are derived and proved."""
-    forward = forward_from(forward_file(folder, f"Chain{length}", chain(length)))
-=======
 def seconds_of_proving_a_chain(folder, length):
     """The time in which functions of functions, once they are derived, are proved."""
-    lines, inner = ["x = Input(N)"], "x"
-    for i in range(1, length):
-        outer = f"tanh({i + 1} * {inner})" if i % 2 else f"exp(-{inner}**2) + {inner}"
-        lines, inner = [*lines, f"u{i} = {outer}"], f"u{i}"
-    body = "".join(f"    {line}\n" for line in lines)
-    definition = forward_from(forward_file(folder, f"Chain{length}", body)).definition
-    form = close(derive_chain(definition))
->>>>>>> hC
+    file = forward_file(folder, f"Chain{length}", chain(length))
+    form = close(derive_chain(forward_from(file).definition))
     begin = time.process_time()
     assert prove(form).every_size
     return time.process_time() - begin
