@@ -115,27 +115,7 @@ def _stable(value: Value, facts: Facts) -> Value:
     """The value without what overflows or loses its digits."""
     relations = facts.relations
     e = relations.scales.safe(picked_logarithms(value.expression, relations))
-    e = _about_the_mean(e, relations)
     return Value(value.tensor, split_logarithms(e, relations))
-
-
-def _about_the_mean(e: Expr, relations: Relations) -> Expr:
-    """Sum(a**2, N) = Sum((a - m)**2, N) + N*m**2 for the mean m of a, where N*m**2 cancels.
-
-    The difference of a mean square and a squared mean has no digit left where the mean is large.
-    """
-    for total in sums_in(e):
-        if not isinstance(total.operand, Pow) or total.operand.exp != 2:
-            continue
-        entry, count = total.operand.base, Mul(*map(relations.size, total.axes))
-        along_axes = Sum.over(entry, total.axes)
-        mean = relations.recognitions.get(along_axes, along_axes) / count
-        squares = Dummy("squares", real=True)
-        before = e.xreplace({total: squares})
-        after = expand(e.xreplace({total: squares + count * mean**2}))
-        if after.count_ops() < before.count_ops():
-            e = after.xreplace({squares: Sum.over((entry - mean) ** 2, total.axes)})
-    return e
 
 
 def _centred(value: Value, facts: Facts) -> list[Value]:

@@ -22,6 +22,7 @@ from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
 from derive.values.aliases import is_merged, is_other_name, number_apart, resolved
 from derive.values.canonical import canonical
+from derive.values.moments import about_means
 from derive.values.naming import Value, reductions_in, with_names
 
 LONGEST_NAME = 30  # characters of a name that is made of two others
@@ -46,8 +47,10 @@ class Parts:
         self.spelled: dict[str, Expr] = {}
         self.wholes: dict[str, tuple[Tensor, Expr]] = {}  # what statements are multiples of
         met: Counter[Expr] = Counter()
+        known: dict[Tensor, Expr] = {}
         for statement in definition.statements:
             e = canonical(resolved(statement.expression, self.aliases))
+            e = known[statement.tensor] = about_means(e, known, definition.size)
             met.update(_functions(e))
             self._note(statement, e)
         self.repeated = {e for e, count in met.items() if count > 1}
