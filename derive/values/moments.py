@@ -1,18 +1,17 @@
 """Sums of products in which the products of means cancel, taken about the means instead.
 
 ``Sum(x**2, N)/N - m**2`` has no digit left where the mean ``m`` is large; ``Sum((x - m)**2, N)/N``,
-which is equal, keeps them, and so do its gradients. `differences` is the table;
+which is equal, keeps them, and so do its gradients. `equations` is the table;
 ``tests/test_moments.py`` evaluates both sides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, product
 
-from sympy import Add, Dummy, Expr, Mul, Pow, S, binomial, expand
+from sympy import Add, Dummy, Expr, Mul, Pow, S, binomial, exp, expand
 
 from derive.language.identity import Identity
 from derive.language.nodes import Sum, along, sums_in, summed
@@ -25,33 +24,39 @@ LARGEST = 80  # operations of a difference of sums that is multiplied out
 Powers = tuple[int, ...]  # of each entry, in a product of them
 
 
-def about_means(e: Expr, known: Mapping[Tensor, Expr], size: Callable[[Axis], Expr]) -> Expr:
-    """``e`` with every sum of products about the means where products of means cancel; ``known``
-    has the definitions of the values before it.
+def about_means(e: Expr, moments: Moments) -> Expr:
+    """``e`` with every sum of products about the means where products of means cancel, and with
+    means by exponentials as means by shares.
     """
-    if not sums_in(e) and not any(sums_in(known[t.at_home]) for t in _values(e, known)):
+    read = [t for t in e.atoms(Tensor) if t.at_home in moments.known]
+    if not sums_in(e) and not any(sums_in(moments.known[t.at_home]) for t in read):
         return e
-    moments = Moments(known, size)
 
     def rewritten(node: Expr) -> Expr | None:
-        results = (equation.rewrite(moments, node) for equation in differences)
-        return next((r for r in results if r is not None), None)
+        results = (equation.rewrite(moments, node) for equation in equations)
+        found = next((r for r in results if r is not None), None)
+        if found is not None:
+            moments.made[node] = found
+        return None if found == node else found
 
     return everywhere(e, rewritten)
 
 
-def _values(e: Expr, known: Mapping[Tensor, Expr]) -> list[Tensor]:
-    return [t for t in e.atoms(Tensor) if t.at_home in known]
-
-
 @dataclass(frozen=True)
 class Moments:
-    """The values of a forward that are made of sums, and how many entries an axis has."""
+    """The values of a forward that are made of sums.
+
+    ``known`` are the values so far, ``size`` is that of an axis, ``name`` gives a mean a name.
+    ``made`` is what was replaced by what: by itself, where that would be about the means, but
+    nothing says that the weights do not come to 0, or it would be a matrix product no more.
+    """
 
     known: Mapping[Tensor, Expr]
     size: Callable[[Axis], Expr]
+    name: Callable[[Expr], Tensor]
+    made: dict[Expr, Expr] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def sums(self) -> dict[Tensor, Expr]:
         """The values that are sums, products and powers of sums, written out in these."""
         found: dict[Tensor, Expr] = {}
@@ -61,7 +66,7 @@ class Moments:
                 found[tensor] = whole
         return found
 
-    @cached_property
+    @property
     def names(self) -> dict[Expr, Tensor]:
         """The values by their definitions, as they are and written out."""
         return {e: t for values in (self.known, self.sums) for t, e in [*values.items()][::-1]}
@@ -78,6 +83,13 @@ class Moments:
         if isinstance(e, (Add, Mul)) or (isinstance(e, Pow) and e.exp.is_Integer):
             return e.func(*(self.in_sums(arg, sums) for arg in e.args))
         return e
+
+    def is_exponential(self, e: Expr) -> bool:
+        """Whether an exponential is a factor of ``e``."""
+        factors = (
+            self.known.get(f.at_home, f) if isinstance(f, Tensor) else f for f in Mul.make_args(e)
+        )
+        return any(f.has(exp) for f in factors)
 
     def total(self, weight: Expr, axes: Sequence[Axis]) -> Expr:
         """What weights come to: of shares of a whole, 1."""
@@ -109,14 +121,12 @@ class Family:
         return None if axes_of(rest) & {*self.axes} else (rest, tuple(powers))
 
     def about_means(self, e: Expr) -> Expr | None:
-        """``e`` about the means; None where no product of means cancels, or where the weights may
-        come to 0 and ``e`` is not divided by what they come to.
+        """``e`` about the means, or as it is where that may not be; None where no product of means
+        cancels.
         """
         known = {s: found for s in _sums(e) if (found := self.powers(s)) is not None}
         weights, total = Dummy("total"), self.moments.total(self.weight, self.axes)
         allowed = is_number_or_size(total) or is_positive(total) or total in divisors_in(e)
-        if not allowed or any(map(self._is_larger, known)):
-            return None
         total_is_sum = not is_number_or_size(total)
         weights = weights if total_is_sum else total
         means, made = [Dummy("mean") for _ in self.entries], {}
@@ -129,6 +139,8 @@ class Family:
         after = expand(e.xreplace(about | ({total: weights} if total_is_sum else {})))
         if len(Add.make_args(after)) >= len(Add.make_args(before)):
             return None
+        if not allowed or any(map(self._is_larger, known)):
+            return e
         values = dict(zip(means, map(self._mean, self.entries), strict=True))
         centred = [self._named(a - m) for a, m in zip(self.entries, values.values(), strict=True)]
         for powers, dummy in made.items():
@@ -140,7 +152,7 @@ class Family:
         """Whether a matrix product would be none about the means."""
         return is_contraction(total) and any(
             _times(total.operand / self.weight, entry)
-            and not axes_of(self._mean(entry)) <= axes_of(entry)
+            and not axes_of(Sum.over(self.weight * entry, self.axes)) <= axes_of(entry)
             for entry in self.entries
         )
 
@@ -162,7 +174,9 @@ class Family:
         total = self.moments.total(self.weight, self.axes)
         along_axes = Sum.over(self.weight * entry, self.axes)
         mean = self._named(along_axes / total)
-        return mean if isinstance(mean, Tensor) else self._named(along_axes) / self._named(total)
+        if isinstance(mean, Tensor):
+            return mean
+        return self.moments.name(self._named(along_axes) / self._named(total))
 
     def _named(self, e: Expr) -> Expr:
         return self.moments.names.get(e, e)
@@ -203,23 +217,54 @@ def _sums(e: Expr) -> list[Sum]:
 
 def _centred(moments: Moments, e: Expr) -> Expr | None:
     whole = moments.in_sums(e)
-    if not isinstance(e, (Add, Sum)) or not isinstance(whole, Add) or operations_in(whole) > LARGEST:
+    if (
+        not isinstance(e, (Add, Sum))
+        or not isinstance(whole, Add)
+        or operations_in(whole) > LARGEST
+    ):
         return None
     for family in _families(_sums(whole), moments):
         terms = {term: moments.in_sums(term) for term in Add.make_args(e)}
         met = [t for t, e in terms.items() if any(map(family.powers, _sums(e)))]
         about = family.about_means(Add(*(terms[t] for t in met)))
+        if about is not None and about == Add(*(terms[t] for t in met)):
+            return e
         if about is not None:
             rest = Add(*(term for term in terms if term not in met))
             return (_centred(moments, rest) or rest) + about
     return None
 
 
-# The contract: ``rewrite(moments, e)`` gives the right side, or None where nothing cancels.
-differences: tuple[Identity, ...] = (
+def _share(moments: Moments, e: Expr) -> Expr | None:
+    if not isinstance(e, Mul):
+        return None
+    powers = moments.in_sums(e).as_powers_dict()
+    sums = [s for s, k in powers.items() if isinstance(s, Sum) and k.is_Integer]
+    for total, whole in product(sums, repeat=2):
+        rest = total.operand / whole.operand
+        alike = total.axes == whole.axes and divisors_in(rest) <= divisors_in(total.operand)
+        if powers[whole] > 0 or powers[total] < 0 or not alike or not is_contraction(total):
+            continue
+        if moments.is_exponential(whole.operand):
+            share = whole.operand / moments.names.get(whole, whole)
+            times = min(powers[total], -powers[whole])
+            mean = total.on(rest * share) ** times
+            left = Mul(*(b**k for b, k in powers.items())) * (whole / total) ** times
+            return (_share(moments, left) or left) * mean
+    return None
+
+
+# The contract: ``rewrite(moments, e)`` gives the right side, ``e`` where that would be unsafe or
+# dearer, or None where the left side is not met.
+equations: tuple[Identity, ...] = (
     Identity(
         "Sum(w*a*b, N) - Sum(w*a, N)*Sum(w*b, N)/W = Sum(w*(a - m)*(b - k), N)",
         "W = Sum(w, N) is not 0, m = Sum(w*a, N)/W and k = Sum(w*b, N)/W; so too for more factors",
         _centred,
+    ),
+    Identity(
+        "Sum(e*v, N)/Sum(e, N) = Sum(p*v, N) with p = e/Sum(e, N)",
+        "e is an exponential, and Sum(e*v, N) a matrix product: its gradients are named",
+        _share,
     ),
 )

@@ -22,7 +22,7 @@ from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
 from derive.values.aliases import is_merged, is_other_name, number_apart, resolved
 from derive.values.canonical import canonical
-from derive.values.moments import about_means
+from derive.values.moments import Moments, about_means
 from derive.values.naming import Value, reductions_in, with_names
 
 LONGEST_NAME = 30  # characters of a name that is made of two others
@@ -45,15 +45,29 @@ class Parts:
         }
         self.aliases: dict[str, Expr] = {}
         self.spelled: dict[str, Expr] = {}
+        self.moments = Moments({}, definition.size, self.mean)
+        self.means: dict[str, dict[Expr, Tensor]] = {}  # by the statement that needs them
         self.wholes: dict[str, tuple[Tensor, Expr]] = {}  # what statements are multiples of
         met: Counter[Expr] = Counter()
-        known: dict[Tensor, Expr] = {}
         for statement in definition.statements:
             e = canonical(resolved(statement.expression, self.aliases))
-            e = known[statement.tensor] = about_means(e, known, definition.size)
+            e = self.moments.known[statement.tensor] = self.about_means(statement, e)
             met.update(_functions(e))
             self._note(statement, e)
         self.repeated = {e for e, count in met.items() if count > 1}
+
+    def about_means(self, statement: Statement, e: Expr) -> Expr:
+        """What the statement is, with every sum of products about the means."""
+        self.statement = statement.name
+        return about_means(e, self.moments)
+
+    def mean(self, e: Expr) -> Tensor:
+        """A value ``e`` that the statement needs, before its parts are looked for."""
+        means = self.means.setdefault(self.statement, {})
+        known = next((found[e] for found in self.means.values() if e in found), None)
+        if known is None:
+            known = means[e] = self.tensor(e, f"{self.statement}_mean")
+        return known
 
     def _note(self, statement: Statement, e: Expr) -> None:
         """What ``statement`` is in its one spelling; and, if that is a multiple of another value,
@@ -74,8 +88,11 @@ class Parts:
     def top(self, statement: Statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
+        made = {e: t for e, t in self.means.get(statement.name, {}).items()}
         if statement.name in self.wholes:
             tensor, whole = self.wholes[statement.name]
+            made[whole] = tensor
+        for whole, tensor in made.items():
             whole = self.topped(whole)
             self.found[self.found.get(whole, whole)] = tensor
         return self.topped(self.spelled[statement.name])
