@@ -128,18 +128,49 @@ def unsafe(
     gradients as they are: no form was found that is.
     """
     found: dict[tuple[Expr, bool], list[str]] = {}
+    lines, statements = list(lines), list(statements)
+    computed = [*lines, *statements]
     for tensor, e in lines:
         for risk in sorted(relations.scales.risks(e), key=str):
             found.setdefault((risk, False), []).append(tensor.name)
-    statements = list(statements)
     for (tensor, _), e in zip(statements, _written_out(statements, relations), strict=True):
         for divides, risk in sorted(_risked(e, relations), key=str):
             found.setdefault((risk, divides), []).append(tensor.name)
-    return tuple(
+    risks = [
         _in_words(in_full(risk, relations.parts), divides, list(dict.fromkeys(names)))
         for (risk, divides), names in found.items()
         if divides or not isinstance(risk, Tensor)  # what a value is made of is named there
-    )
+    ]
+    return (*risks, *_lost(relations), *_weighted_by_nothing(computed, relations))
+
+
+def _lost(relations: Relations) -> Iterable[str]:
+    """The differences of sums that could not be taken about the means."""
+    output = relations.definition.output.name
+    for e in relations.cancelling:
+        read = [s.name for s in relations.definition.statements if s.expression.has(e)] or [output]
+        yield f"{formula(e)} may cancel: then {', '.join(read)} and its gradients lose their digits"
+
+
+def _weighted_by_nothing(
+    computed: Iterable[tuple[Tensor, Expr]], relations: Relations
+) -> Iterable[str]:
+    """Sums, under a logarithm or divided by, that are 0 where the largest exponential has the
+    weight 0: the others underflow beside it.
+    """
+    found: dict[Expr, list[str]] = {}
+    for tensor, e in computed:
+        for total in {node.args[0] for node in e.atoms(log)} | divisors(e):
+            if isinstance(total, Tensor) and total.name in relations.by_name:
+                total = relations.unfolded(total)
+            for weight in relations.scales.weights(total):
+                found.setdefault(weight, []).append(tensor.name)
+    for weight, names in found.items():
+        yield (
+            f"where {formula(in_full(weight, relations.parts))} is 0 or tiny beside the largest of "
+            f"the exponentials that it weights, their sum may underflow: then "
+            f"{', '.join(dict.fromkeys(names))} may be infinite or NaN"
+        )
 
 
 def _in_words(risk: Expr, divides: bool, names: Sequence[str]) -> str:

@@ -3,11 +3,10 @@ form.
 
 In: a `ClosedForm`. Out: the statements to compute, in order, each proved equal to what the user
 wrote, or as it is written (``line_proof.py``). Unneeded statements are left out; a part that the
-backward reads, or that is written twice, keeps its name. Four rewritings keep the numbers good:
+backward reads, or that is written twice, keeps its name. Three rewritings keep the numbers good:
 
 - an exponential that overflows is taken of a difference to the largest, where that cancels
   (``scaled.py``);
-- a mean square minus a squared mean is the mean square about the mean;
 - logarithms are split (``logarithms.py``);
 - a difference that sums to zero, such as ``x - mean``, is centred once more. The rounded mean of
   numbers near 1e4 is off by up to 5e-4 in float32, and every entry of the difference with it; what
@@ -19,13 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from sympy import Add, Dummy, Expr, Mul, Pow, expand
+from sympy import Add, Expr, Mul
 
 from derive.closing.closed_form import ClosedForm
 from derive.closing.facts import Facts
 from derive.closing.logarithms import picked_logarithms, split_logarithms
 from derive.language.errors import UnprovedError
-from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, sums_in
+from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.line_proof import UNPROVED, Line, proved_lines

@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement, product
 from sympy import Add, Dummy, Expr, Mul, Pow, S, binomial, exp, expand
 
 from derive.language.identity import Identity
-from derive.language.nodes import Sum, along, sums_in, summed
+from derive.language.nodes import Sum, along, summed, sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Axis, Tensor, axes_of, divisors_in, is_number_or_size
 from derive.language.traversal import everywhere
@@ -79,7 +79,8 @@ class Moments:
         if isinstance(e, Tensor):
             return along(sums[e.at_home], e) if e.at_home in sums else e
         if isinstance(e, Sum) and isinstance(e.operand, Add):
-            return Add(*(summed(term, e.axes, self.size) for term in e.operand.args))
+            terms = (summed(term, e.axes, self.size) for term in e.operand.args)
+            return Add(*(self.in_sums(term, sums) for term in terms))
         if isinstance(e, (Add, Mul)) or (isinstance(e, Pow) and e.exp.is_Integer):
             return e.func(*(self.in_sums(arg, sums) for arg in e.args))
         return e
@@ -166,7 +167,10 @@ class Family:
                 continue  # the sum about the mean is 0
             moment = made.setdefault(chosen, Dummy("moment")) if sum(chosen) else total
             whole += moment * Mul(
-                *(binomial(k, j) * m ** (k - j) for k, j, m in zip(powers, chosen, means))
+                *(
+                    binomial(k, j) * m ** (k - j)
+                    for k, j, m in zip(powers, chosen, means, strict=True)
+                )
             )
         return whole
 

@@ -102,6 +102,11 @@ class Relations:
         ]
         return {name: i for i, name in enumerate(names + [v.tensor.name for v in self.values])}
 
+    @property
+    def cancelling(self) -> tuple[Expr, ...]:
+        """The differences of sums that may cancel: they could not be taken about the means."""
+        return tuple(node for node, about in self.about.items() if node == about)
+
     def about_means(self, e: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
         """``e`` with the sums in it about the means, and what each of these is."""
         made = {node: in_full(about, self.parts) for node, about in self.about.items()}
