@@ -177,6 +177,27 @@ def test_weights_that_may_be_nothing_are_named(case, tmp_path):
     assert not any("underflow:" in words for words in made.program.unsafe)
 
 
+K_N = "x = Input(K, N)\nu = Input(N)\n"
+CHOSEN = {
+    "a logarithm": K_N + "e = u**2*Piecewise((exp(x), Ne(u, 0)), (0, True))\ny = log(Sum(e, N))",
+    "shares": K_N + "e = Abs(u)*Piecewise((exp(x), Ne(Abs(u), 0)), (0, True))\ny = e/Sum(e, N)",
+}
+
+
+@pytest.mark.parametrize("case", CHOSEN)
+def test_weights_of_nothing_are_safe_where_that_is_a_choice(case, tmp_path):
+    function, _, made = generated(forward_file(tmp_path, "Chosen", lines(CHOSEN[case])), tmp_path)
+    assert not any("underflow:" in words for words in made.program.unsafe)
+
+    def first_is_nothing(name, numbers):
+        numbers[..., 0] = 300.0 if name == "x" else 0.0
+        return numbers
+
+    for wanted, ours in runs(function, made.proved.closed_form.definition, first_is_nothing):
+        assert wanted.isfinite().all()
+        torch.testing.assert_close(ours.double(), wanted, rtol=1e-4, atol=1e-5)
+
+
 UNTOUCHED = [
     X + "y = Sum(x**2, N)/N + (Sum(x, N)/N)**2",
     X + "y = Sum(x**2, N) - Sum(x, N)**2",

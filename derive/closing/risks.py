@@ -11,14 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from sympy import Basic, Expr, Ge, Gt, Le, Lt, Ne, Not, Piecewise, Pow, S, log
+from sympy import Basic, Expr, Ge, Gt, Le, Lt, Mul, Ne, Not, Piecewise, Pow, S, exp, log
 
 from derive.closing.cost import Cost, cost_of
 from derive.formulas.text import formula
 from derive.language.choices import written_in
-from derive.language.nodes import along
+from derive.language.nodes import Peak, Sum, along
 from derive.language.operations import operations_in
-from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
+from derive.language.symbols import (
+    MINUS_INFINITY,
+    Tensor,
+    axes_of,
+    is_constant,
+    is_number_or_size,
+    tensors_in,
+)
+from derive.range.scaled import Scales
 from derive.values.naming import in_full
 from derive.values.relations import Relations
 
@@ -163,14 +171,60 @@ def _weighted_by_nothing(
         for total in {node.args[0] for node in e.atoms(log)} | divisors(e):
             if isinstance(total, Tensor) and total.name in relations.by_name:
                 total = relations.unfolded(total)
-            for weight in relations.scales.weights(total):
+            weight = _weight(total, relations.scales)
+            if weight is not None:
                 found.setdefault(weight, []).append(tensor.name)
     for weight, names in found.items():
         yield (
-            f"where {formula(in_full(weight, relations.parts))} is 0 or tiny beside the largest of "
-            f"the exponentials that it weights, their sum may underflow: then "
-            f"{', '.join(dict.fromkeys(names))} may be infinite or NaN"
+            f"where {(words := formula(in_full(weight, relations.parts)))} is 0 or tiny beside the "
+            f"largest of the exponentials e that it weights, their sum may underflow: then "
+            f"{', '.join(dict.fromkeys(names))} may be infinite or NaN, unless it is written as "
+            f"({words})*Piecewise((e, Ne({words}, 0)), (0, True))"
         )
+
+
+def _weight(e: Expr, scales: Scales) -> Expr | None:
+    """What may be 0 in a sum where the largest of the exponentials that it weights is not; None
+    where nothing is, or the exponents are chosen by whether it is.
+    """
+    if not isinstance(e, Sum):
+        return None
+    shifted = [f for f in Mul.make_args(e.operand) if _is_shifted(f, scales)]
+    factors = [f for f in Mul.make_args(e.operand) if f not in shifted]
+    varies = axes_of(Mul(*factors)) & {*e.axes}
+    away = all(scales.values.bounds(f).is_away_from_zero for f in factors)
+    if not shifted or not varies or away:
+        return None
+    weight = Mul(*map(_chosen, factors))
+    where = frozenset().union(*(_chosen_where(f, scales) for f in shifted))
+    return None if any(_excludes_zero(condition, weight) for condition in where) else weight
+
+
+def _is_shifted(e: Expr, scales: Scales) -> bool:
+    """Whether ``e`` is an exponential of a difference to the largest."""
+    exponential = scales.values.definition_of(e) or e
+    if not isinstance(exponential, exp):
+        return False
+    difference = scales.values.definition_of(exponential.exp) or exponential.exp
+    read = [scales.definitions.get(name) for name in scales.made if name in _names(difference)]
+    return difference.has(Peak) or any(isinstance(d, Peak) for d in read)
+
+
+def _chosen_where(e: Expr, scales: Scales) -> frozenset:
+    """The conditions under which an exponent in ``e`` is not -oo."""
+    read = [d for t in tensors_in(e) if (d := scales.values.definition_of(t)) is not None]
+    found = [c.args[0][1] for c in e.atoms(Piecewise) if c.args[-1][0] == MINUS_INFINITY]
+    return frozenset(found).union(*(_chosen_where(d, scales) for d in read))
+
+
+def _names(e: Expr) -> frozenset[str]:
+    return frozenset(t.name for t in tensors_in(e))
+
+
+def _chosen(e: Expr) -> Expr:
+    """What a choice is between, where that or 0 is chosen."""
+    either = isinstance(e, Piecewise) and [value for value, _ in e.args[1:]] == [0]
+    return e.args[0][0] if either else e
 
 
 def _in_words(risk: Expr, divides: bool, names: Sequence[str]) -> str:

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from sympy import Add, Expr, Function, Mul, Not, Piecewise, Pow, S, cosh, exp, expand, log, sinh
 
-from derive.language.nodes import Peak, Reduction, Reshaping, Sum
-from derive.language.symbols import Tensor, axes_of, tensors_in
+from derive.language.nodes import Reduction, Reshaping, Sum
+from derive.language.symbols import Tensor, tensors_in
 from derive.range.bounds import MODERATE
 from derive.range.exponential_quotients import over_positive_sums
 from derive.range.exponents import Definitions, extremes_joined, limits
@@ -192,27 +192,6 @@ class Scales:
             }
             passed.append(Not(condition))
         return found
-
-    def weights(self, e: Expr) -> list[Expr]:
-        """What may be 0 in a sum, and weights exponentials of differences to the largest."""
-        if not isinstance(e, Sum):
-            return []
-        shifted = [f for f in Mul.make_args(e.operand) if self._is_shifted(f)]
-        weight = Mul(*(f for f in Mul.make_args(e.operand) if f not in shifted))
-        varies = axes_of(weight) & {*e.axes}
-        return [weight] if shifted and varies and not self._is_away_from_zero(weight) else []
-
-    def _is_away_from_zero(self, e: Expr) -> bool:
-        return all(self.values.bounds(f).is_away_from_zero for f in Mul.make_args(e))
-
-    def _is_shifted(self, e: Expr) -> bool:
-        """Whether ``e`` is an exponential of a difference to the largest, made here."""
-        exponential = self.values.definition_of(e) or e
-        peaks = {name for name, t in self.made.items() if isinstance(self.definitions[name], Peak)}
-        if not isinstance(exponential, exp):
-            return False
-        whole = self.values.definition_of(exponential.exp) or exponential.exp
-        return whole.has(Peak) or any(t.name in peaks for t in tensors_in(whole))
 
     def _may_be_none(self, e: Expr) -> bool:
         """Whether ``e`` may underflow. A sum of terms of an entry's own is
