@@ -40,6 +40,8 @@ MOMENTS = {
     "y = (N*Sum(x*z, N) - a*b)/sqrt((N*Sum(x**2, N) - a**2)*(N*Sum(z**2, N) - b**2))",
     "slope": XZ + "y = (N*Sum(x*z, N) - Sum(x, N)*Sum(z, N))/(N*Sum(x**2, N) - Sum(x, N)**2)",
     "third": X + "m = Sum(x, N)/N\ny = Sum(x**3, N)/N - 3*m*Sum(x**2, N)/N + 2*m**3",
+    "fourth": X + "m = Sum(x, N)/N\n"
+    "y = Sum(x**4, N)/N - 4*m*Sum(x**3, N)/N + 6*m**2*Sum(x**2, N)/N - 3*m**4",
     "weights": W + "t = Sum(w, N)\nm = Sum(w*x, N)/t\ny = Sum(w*x**2, N)/t - m**2",
     "weights inline": W + "y = Sum(w*x**2, N)/Sum(w, N) - (Sum(w*x, N)/Sum(w, N))**2",
     "weights, no division": W + "y = Sum(w, N)*Sum(w*x**2, N) - Sum(w*x, N)**2",

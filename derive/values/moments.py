@@ -193,9 +193,8 @@ def _families(sums: Sequence[Sum], moments: Moments) -> Iterator[Family]:
         alike = [s for s in sums if s.axes == whole.axes and s != whole]
         for one, other in combinations_with_replacement(alike, 2):
             weight = one.operand * other.operand / whole.operand
-            if divisors_in(weight) <= divisors_in(whole.operand):
-                entries = found.setdefault((whole.axes, weight), {})
-                entries |= dict.fromkeys([one.operand / weight, other.operand / weight])
+            entries = found.setdefault((whole.axes, weight), {})
+            entries |= dict.fromkeys([one.operand / weight, other.operand / weight])
     for (axes, weight), entries in found.items():
         prime = [e for e in entries if not any(_times(e, o) for o in entries if o != e)]
         yield Family(moments, axes, weight, tuple(prime))
