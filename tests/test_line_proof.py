@@ -31,7 +31,6 @@ NAMED = (
     X + "labels = Label(N)\ne = exp(x - Max(x, C))\np = e / Sum(e, C)\n"
     "loss = -Sum(OneHot(labels, C) * log(p), N, C) / N"
 )
-MOMENTS = X + "mean = Sum(x, N) / N\ny = Sum(x**2, N) / N - mean**2"
 CENTRED = (
     X + "mean = Sum(x, N) / N\ndiff = x - mean\nvar = Sum(diff**2, N) / N\n"
     "y = diff * (var + 1) ** Rational(-1, 2)"
@@ -84,7 +83,6 @@ def outputs(form, values):
 # The stages of the plan, each with a forward that it changes.
 STAGES = {
     "_stable": PROBS,
-    "_about_the_mean": MOMENTS,
     "_inlined": PICKED,
     "_centred": CENTRED,
     "_with_its_readers": PROBS,

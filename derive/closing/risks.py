@@ -12,14 +12,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from sympy import Basic, Expr, Ge, Gt, Le, Lt, Ne, Not, Piecewise, Pow, S, log
+from sympy import Basic, Expr, Ge, Gt, Le, Lt, Mul, Ne, Not, Piecewise, Pow, S, exp, log
 
 from derive.closing.cost import Cost, cost_of
 from derive.formulas.text import formula
 from derive.language.choices import written_in
-from derive.language.nodes import along
+from derive.language.nodes import Peak, Sum, along
 from derive.language.operations import operations_in
-from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
+from derive.language.symbols import (
+    MINUS_INFINITY,
+    Tensor,
+    axes_of,
+    is_constant,
+    is_number_or_size,
+    tensors_in,
+)
+from derive.range.scaled import Scales
 from derive.values.naming import in_full
 from derive.values.relations import Relations
 
@@ -143,18 +151,95 @@ def unsafe(
     gradients as they are: no form was found that is.
     """
     found: dict[tuple[Expr, bool], list[str]] = {}
+    lines, statements = list(lines), list(statements)
+    computed = [*lines, *statements]
     for tensor, e in lines:
         for risk in sorted(relations.scales.risks(e), key=str):
             found.setdefault((risk, False), []).append(tensor.name)
-    statements = list(statements)
     for (tensor, _), e in zip(statements, _written_out(statements, relations), strict=True):
         for divides, risk in sorted(_risked(e, relations), key=str):
             found.setdefault((risk, divides), []).append(tensor.name)
-    return tuple(
+    risks = [
         _in_words(in_full(risk, relations.parts), divides, list(dict.fromkeys(names)))
         for (risk, divides), names in found.items()
         if divides or not isinstance(risk, Tensor)  # what a value is made of is named there
-    )
+    ]
+    return (*risks, *_lost(relations), *_weighted_by_nothing(computed, relations))
+
+
+def _lost(relations: Relations) -> Iterable[str]:
+    """The differences of sums that could not be taken about the means."""
+    output = relations.definition.output.name
+    for e in relations.cancelling:
+        read = [s.name for s in relations.definition.statements if s.expression.has(e)] or [output]
+        yield f"{formula(e)} may cancel: then {', '.join(read)} and its gradients lose their digits"
+
+
+def _weighted_by_nothing(
+    computed: Iterable[tuple[Tensor, Expr]], relations: Relations
+) -> Iterable[str]:
+    """Sums, under a logarithm or divided by, that are 0 where the largest exponential has the
+    weight 0: the others underflow beside it.
+    """
+    found: dict[Expr, list[str]] = {}
+    for tensor, e in computed:
+        for total in {node.args[0] for node in e.atoms(log)} | divisors(e):
+            if isinstance(total, Tensor) and total.name in relations.by_name:
+                total = relations.unfolded(total)
+            weight = _weight(total, relations.scales)
+            if weight is not None:
+                found.setdefault(weight, []).append(tensor.name)
+    for weight, names in found.items():
+        yield (
+            f"where {(words := formula(in_full(weight, relations.parts)))} is 0 or tiny beside the "
+            f"largest of the exponentials e that it weights, their sum may underflow: then "
+            f"{', '.join(dict.fromkeys(names))} may be infinite or NaN, unless it is written as "
+            f"({words})*Piecewise((e, Ne({words}, 0)), (0, True))"
+        )
+
+
+def _weight(e: Expr, scales: Scales) -> Expr | None:
+    """What may be 0 in a sum where the largest of the exponentials that it weights is not; None
+    where nothing is, or the exponents are chosen by whether it is.
+    """
+    if not isinstance(e, Sum):
+        return None
+    shifted = [f for f in Mul.make_args(e.operand) if _is_shifted(f, scales)]
+    factors = [f for f in Mul.make_args(e.operand) if f not in shifted]
+    varies = axes_of(Mul(*factors)) & {*e.axes}
+    away = all(scales.values.bounds(f).is_away_from_zero for f in factors)
+    if not shifted or not varies or away:
+        return None
+    weight = Mul(*map(_chosen, factors))
+    where = frozenset().union(*(_chosen_where(f, scales) for f in shifted))
+    return None if any(_excludes_zero(condition, weight) for condition in where) else weight
+
+
+def _is_shifted(e: Expr, scales: Scales) -> bool:
+    """Whether ``e`` is an exponential of a difference to the largest."""
+    exponential = scales.values.definition_of(e) or e
+    if not isinstance(exponential, exp):
+        return False
+    difference = scales.values.definition_of(exponential.exp) or exponential.exp
+    read = [scales.definitions.get(name) for name in scales.made if name in _names(difference)]
+    return difference.has(Peak) or any(isinstance(d, Peak) for d in read)
+
+
+def _chosen_where(e: Expr, scales: Scales) -> frozenset:
+    """The conditions under which an exponent in ``e`` is not -oo."""
+    read = [d for t in tensors_in(e) if (d := scales.values.definition_of(t)) is not None]
+    found = [c.args[0][1] for c in e.atoms(Piecewise) if c.args[-1][0] == MINUS_INFINITY]
+    return frozenset(found).union(*(_chosen_where(d, scales) for d in read))
+
+
+def _names(e: Expr) -> frozenset[str]:
+    return frozenset(t.name for t in tensors_in(e))
+
+
+def _chosen(e: Expr) -> Expr:
+    """What a choice is between, where that or 0 is chosen."""
+    either = isinstance(e, Piecewise) and [value for value, _ in e.args[1:]] == [0]
+    return e.args[0][0] if either else e
 
 
 def _in_words(risk: Expr, divides: bool, names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ its chain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from derive.chain.chain import Chain, derive_chain
 from derive.closing.closed_form import ClosedForm
 from derive.language.choices import without_minus_infinity
 from derive.language.nodes import Peak
-from derive.language.symbols import tensors_in
+from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.proving.claim import Batch, Equality, Shown, proved_on
 from derive.values.naming import in_full, written_out
@@ -52,12 +52,12 @@ class ForwardInParts:
             expression = value.expression
             own = written_out(expression, in_words)
             if written is not None and own != written.expression:
-                claim = Equality(definition, value.tensor.home, own, written.expression)
-                found = [proved_on(claim, batch) for batch in self.as_written]
+                claims = [*self._claims(value.tensor, own, written.expression)]
+                found = [self._found(claim) for claim in claims]
                 if None in found:
                     expression = written.expression
                 else:
-                    equal.append(Shown(value.tensor, [(claim, set().union(*found))]))
+                    equal.append(Shown(value.tensor, [*zip(claims, found, strict=True)]))
             if value.tensor.name in self.form.relations.scales.made:
                 expression = self._unmasked(expression)
             values.append(Statement(value.tensor, expression, definition.place))
@@ -66,6 +66,21 @@ class ForwardInParts:
                 # the next ones are compared in the words of what is shown already
                 in_words |= {whole.name: value.tensor / number} if whole.name in in_words else {}
         return replace(definition, statements=tuple(values)), equal
+
+    def _claims(self, tensor: Tensor, own: Expr, written: Expr) -> Iterator[Equality]:
+        """That ``own`` is what is ``written``: its differences of sums first, each by itself."""
+        definition = self.form.definition
+        about, pairs = self.form.relations.about_means(written)
+        for difference, same in pairs:
+            home = definition.in_order(axes_of(difference))
+            yield Equality(definition, home, same, difference)
+        if own != about:
+            yield Equality(definition, tensor.home, own, about)
+
+    def _found(self, claim: Equality) -> set[str] | None:
+        """The statements that the claim needs, where it is proved on all batches."""
+        found = [proved_on(claim, batch) for batch in self.as_written]
+        return None if None in found else set().union(*found)
 
     def _unmasked(self, e: Expr) -> Expr:
         """``e`` as a choice, if it is the exponential of one between a number and -oo."""

@@ -3,11 +3,10 @@ form.
 
 In: a `ClosedForm`. Out: the statements to compute, in order, each proved equal to what the user
 wrote, or as it is written (``line_proof.py``). Unneeded statements are left out; a part that the
-backward reads, or that is written twice, keeps its name. Four rewritings keep the numbers good:
+backward reads, or that is written twice, keeps its name. Three rewritings keep the numbers good:
 
 - an exponential that overflows is taken of a difference to the largest, where that cancels
   (``scaled.py``);
-- a mean square minus a squared mean is the mean square about the mean;
 - logarithms are split (``logarithms.py``);
 - a difference that sums to zero, such as ``x - mean``, is centred once more. The rounded mean of
   numbers near 1e4 is off by up to 5e-4 in float32, and every entry of the difference with it; what
@@ -19,13 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from sympy import Add, Dummy, Expr, Mul, Pow, expand
+from sympy import Add, Expr, Mul
 
 from derive.closing.closed_form import ClosedForm
 from derive.closing.facts import Facts
 from derive.closing.logarithms import picked_logarithms, split_logarithms
 from derive.language.errors import UnprovedError
-from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, sums_in
+from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.proving.line_proof import UNPROVED, Line, proved_lines
@@ -115,27 +114,7 @@ def _stable(value: Value, facts: Facts) -> Value:
     """The value without what overflows or loses its digits."""
     relations = facts.relations
     e = relations.scales.safe(picked_logarithms(value.expression, relations))
-    e = _about_the_mean(e, relations)
     return Value(value.tensor, split_logarithms(e, relations))
-
-
-def _about_the_mean(e: Expr, relations: Relations) -> Expr:
-    """Sum(a**2, N) = Sum((a - m)**2, N) + N*m**2 for the mean m of a, where N*m**2 cancels.
-
-    The difference of a mean square and a squared mean has no digit left where the mean is large.
-    """
-    for total in sums_in(e):
-        if not isinstance(total.operand, Pow) or total.operand.exp != 2:
-            continue
-        entry, count = total.operand.base, Mul(*map(relations.size, total.axes))
-        along_axes = Sum.over(entry, total.axes)
-        mean = relations.recognitions.get(along_axes, along_axes) / count
-        squares = Dummy("squares", real=True)
-        before = e.xreplace({total: squares})
-        after = expand(e.xreplace({total: squares + count * mean**2}))
-        if after.count_ops() < before.count_ops():
-            e = after.xreplace({squares: Sum.over((entry - mean) ** 2, total.axes)})
-    return e
 
 
 def _centred(value: Value, facts: Facts) -> list[Value]:

@@ -89,7 +89,9 @@ def in_statements_and_peaks(e: Expr, relations: Relations) -> Expr:
 def _how(truth: Expr, claim: Expr, relations: Relations, computed: set[str]) -> str:
     if truth == claim or (isinstance(claim, Peak) and claim.args == truth.args):
         return WRITTEN
-    return PROVED if _are_equal(truth, claim, relations, computed) else UNPROVED
+    about, pairs = relations.about_means(truth)
+    pairs = [*pairs, (about, claim)]
+    return PROVED if all(_are_equal(*pair, relations, computed) for pair in pairs) else UNPROVED
 
 
 def _are_equal(a: Expr, b: Expr, relations: Relations, computed: set[str]) -> bool:

@@ -22,9 +22,8 @@ from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
 from derive.values.aliases import is_merged, is_other_name, number_apart, resolved
 from derive.values.canonical import canonical
-from derive.values.naming import Value, reductions_in, with_names
-
-LONGEST_NAME = 30  # characters of a name that is made of two others
+from derive.values.moments import Moments, about_means
+from derive.values.naming import Value, name_of_two, reductions_in, with_names
 
 
 class Parts:
@@ -44,13 +43,25 @@ class Parts:
         }
         self.aliases: dict[str, Expr] = {}
         self.spelled: dict[str, Expr] = {}
+        self.moments = Moments({}, definition.size, self.mean)
+        self.means: dict[str, dict[Expr, Tensor]] = {}  # by the statement that needs them
         self.wholes: dict[str, tuple[Tensor, Expr]] = {}  # what statements are multiples of
         met: Counter[Expr] = Counter()
         for statement in definition.statements:
             e = canonical(resolved(statement.expression, self.aliases))
+            self.statement = statement.name
+            e = self.moments.known[statement.tensor] = about_means(e, self.moments)
             met.update(_functions(e))
             self._note(statement, e)
         self.repeated = {e for e, count in met.items() if count > 1}
+
+    def mean(self, e: Expr) -> Tensor:
+        """A value ``e`` that the statement needs, before its parts are looked for."""
+        means = self.means.setdefault(self.statement, {})
+        known = next((found[e] for found in self.means.values() if e in found), None)
+        if known is None:
+            known = means[e] = self.tensor(e, f"{self.statement}_mean")
+        return known
 
     def _note(self, statement: Statement, e: Expr) -> None:
         """What ``statement`` is in its one spelling; and, if that is a multiple of another value,
@@ -71,8 +82,11 @@ class Parts:
     def top(self, statement: Statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
+        made = dict(self.means.get(statement.name, {}))
         if statement.name in self.wholes:
             tensor, whole = self.wholes[statement.name]
+            made[whole] = tensor
+        for whole, tensor in made.items():
             whole = self.topped(whole)
             self.found[self.found.get(whole, whole)] = tensor
         return self.topped(self.spelled[statement.name])
@@ -230,7 +244,7 @@ class Parts:
         elif isinstance(e, exp):
             name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
         elif isinstance(e, Add) and len(e.args) == 2:
-            name = _name_of_two(*e.args) or name
+            name = name_of_two(*e.args) or name
         return name
 
 
@@ -282,16 +296,3 @@ def _is_reciprocal(e: Expr) -> bool:
     arguments = {f: Dummy() for f in functions}
     own = not e.base.xreplace(arguments).has(Reduction)
     return isinstance(e.base, Add) and own and bool(functions)
-
-
-def _name_of_two(a: Expr, b: Expr) -> str | None:
-    first, second = sorted((a, b), key=lambda e: (e.could_extract_minus_sign(), _scalar(e)))
-    sign = "minus" if second.could_extract_minus_sign() else "plus"
-    second = -second if sign == "minus" else second
-    plain = all(isinstance(e, Tensor) or (e.is_Integer and e >= 0) for e in (first, second))
-    name = f"{getattr(first, 'name', first)}_{sign}_{getattr(second, 'name', second)}"
-    return name if plain and name.isidentifier() and len(name) <= LONGEST_NAME else None
-
-
-def _scalar(e: Expr) -> bool:
-    return getattr(e, "role", "scalar") == "scalar"

@@ -18,6 +18,7 @@ from functools import cached_property
 
 from sympy import Basic, Expr, Piecewise, exp, log
 
+from derive.language.choices import written_in
 from derive.language.nodes import along
 from derive.language.symbols import Axis, Tensor, divisors_in, tensors_in
 from derive.notation.definition import Definition
@@ -42,6 +43,9 @@ class Relations:
     parts: tuple[Value, ...]
     scales: Scales
     aliases: Mapping[str, Expr]  # statements that are multiples of other values
+    about: Mapping[
+        Expr, Expr
+    ]  # sums with what they are about the means; unsafe as they are: with that
     behind: frozenset[str] = frozenset()  # the output and its parts, where no backward finds them
 
     @cached_property
@@ -102,6 +106,17 @@ class Relations:
             t.name for t, _ in self.definition.scalars
         ]
         return {name: i for i, name in enumerate(names + [v.tensor.name for v in self.values])}
+
+    @property
+    def cancelling(self) -> tuple[Expr, ...]:
+        """The differences of sums that may cancel: they could not be taken about the means."""
+        return tuple(node for node, about in self.about.items() if node == about)
+
+    def about_means(self, e: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
+        """``e`` with the sums in it about the means, and what each of these is."""
+        made = {node: in_full(about, self.parts) for node, about in self.about.items()}
+        met = {node: about for node, about in made.items() if node != about and e.has(node)}
+        return written_in(e, met), [*met.items()]
 
     def size(self, axis: Axis) -> Axis:
         return self.definition.size(axis)
@@ -237,4 +252,5 @@ def relations_of(definition: Definition, merged: bool = False) -> Relations:
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
     last = frozenset(value.tensor.name for value in values[first:])
     behind = last if definition.output.name not in definition.at_hand else frozenset()
-    return Relations(definition, tuple(values), named, scales.finished(), parts.aliases, behind)
+    made = parts.aliases, parts.moments.made
+    return Relations(definition, tuple(values), named, scales.finished(), *made, behind)
