@@ -17,6 +17,7 @@ from sympy import (
     Expr,
     Integer,
     Mul,
+    Piecewise,
     Pow,
     Rational,
     S,
@@ -28,6 +29,7 @@ from sympy import (
     exp,
     expand,
     factor,
+    factor_terms,
     log,
     preorder_traversal,
     sinh,
@@ -35,8 +37,9 @@ from sympy import (
 )
 
 from derive.language.identity import Identity
-from derive.language.nodes import Reduction
+from derive.language.nodes import OneHot, Reduction, Sum
 from derive.language.traversal import everywhere
+from derive.range.exponents import is_extreme
 from derive.range.exponential_quotients import hyperbolic_quotient, share_of_whole
 from derive.zero.positive import LARGEST_PRIME, is_positive, split_log
 
@@ -117,6 +120,8 @@ def _with_number(function: Expr, number: Expr) -> tuple[Expr, Expr] | None:
     """``number + function`` as a number times what holds none that cancels."""
     if isinstance(function, tanh) and abs(number) == 1:
         return 2 * number, 1 / (1 + exp(-2 * number * function.args[0]))
+    if number == -1 and function.is_Pow and isinstance(function.base, tanh) and function.exp == 2:
+        return S.NegativeOne, cosh(function.base.args[0]) ** -2
     if isinstance(function, erf) and number == -1:
         return S.NegativeOne, erfc(function.args[0])
     if isinstance(function, erfc) and number in (-1, -2):
@@ -156,6 +161,10 @@ def _beside_an_exponential(node: Expr) -> Expr | None:
     if not isinstance(node, Mul):
         return None
     power, u = _exponential_of(node)
+    for function in node.args:
+        if isinstance(function, sinh) and function.args[0] in (u, -u):
+            rest = power / function
+            return rest * factor_terms(expand(exp(u) * function.rewrite(exp)))
     for whole in node.args:
         if whole.is_Pow and whole.exp == -1 and isinstance(whole.base, cosh):
             if expand(u**2 - whole.base.args[0] ** 2) == 0:
@@ -164,6 +173,63 @@ def _beside_an_exponential(node: Expr) -> Expr | None:
             (a, v), (b, w) = map(_exponential_of, whole.base.args)
             if u != 0 and a == b and expand(v + w - 2 * u) == 0:
                 return power / whole / (2 * a * cosh(expand(v - u)))
+    return None
+
+
+def _tangent_times_a_sum(node: Expr) -> Expr | None:
+    for function, whole in permutations(node.args, 2) if isinstance(node, Mul) else ():
+        if isinstance(function, tanh) and isinstance(whole, Add) and len(whole.args) == 2:
+            (a, u), (b, v) = map(_exponential_of, whole.args)
+            side = {0: 0, 1: 1, -1: -1}.get((u - v) / (2 * function.args[0]), 0)
+            if a == b and side:
+                return node / function / whole * a * side * (exp(u) - exp(v))
+    return None
+
+
+def _logarithm_apart(node: Expr) -> Expr | None:
+    """That of a product or a power with an exponential, or of what is picked of such."""
+    e = node.args[0] if isinstance(node, log) and node.has(exp, cosh) else S.Zero
+    if isinstance(e, Pow) and not isinstance(e, exp) and is_positive(e.base):
+        return e.exp * log(e.base)
+    if isinstance(e, Sum):
+        hots = [f for f in Mul.make_args(e.operand) if isinstance(f, OneHot)]
+        entry = Mul(*(f for f in Mul.make_args(e.operand) if f not in hots))
+        own = [(hot.axis,) for hot in hots] == [e.axes]
+        return e.on(hots[0] * log(entry)) if own and is_positive(entry) else None
+    apart = [f for f in Mul.make_args(e) if isinstance(f, exp) or _is_picked(f)]
+    rest = Mul(*(f for f in Mul.make_args(e) if f not in apart))
+    if not isinstance(e, Mul) or not apart or not is_positive(rest):
+        return None
+    return Add(*(f.exp if isinstance(f, exp) else log(f) for f in apart), log(rest))
+
+
+def _is_picked(e: Expr) -> bool:
+    """Whether ``e`` is positive, the entry that a label picks."""
+    return isinstance(e, Sum) and e.operand.has(OneHot) and e.operand.has(exp)
+
+
+def _sum_with_its_larger(node: Expr) -> Expr | None:
+    """n*log(1 + exp(-Abs(a - b))) and n times the larger of a and b, or -n times the smaller."""
+    for term, other in permutations(node.args, 2) if isinstance(node, Add) else ():
+        number, logarithm = term.as_coeff_Mul()
+        times, choice = other.as_coeff_Mul()
+        side = times / number
+        if not isinstance(logarithm, log) or not isinstance(choice, Piecewise) or abs(side) != 1:
+            continue
+        if is_extreme(choice, largest=side == 1):
+            a, b = (side * value for value, _ in choice.args)
+            if logarithm.args[0] == 1 + exp(-Abs(a - b)):
+                return node - term - other + number * log(exp(a) + exp(b))
+    return None
+
+
+def _mean_by_shares(node: Expr) -> Expr | None:
+    for total, whole in permutations(node.args, 2) if isinstance(node, Mul) else ():
+        if not isinstance(total, Sum) or not whole.is_Pow or whole.exp != -1:
+            continue
+        weight = whole.base.operand if isinstance(whole.base, Sum) else S.Zero
+        if weight in total.operand.args and weight.is_positive and total.axes == whole.base.axes:
+            return node / total / whole * total.on(total.operand * whole)
     return None
 
 
@@ -242,10 +308,24 @@ equations: tuple[Identity, ...] = (
     Identity("sinh(u)/cosh(u) = tanh(u)", "always", _hyperbolic_quotient),
     Identity("exp(u) + exp(-u) = 2*cosh(u); exp(u) - exp(-u) = 2*sinh(u)", "always", _hyperbolic),
     Identity(
-        "exp(u)/(a*exp(2*u) + a) = 1/(2*a*cosh(u)); exp(u)/cosh(u) = 2/(1 + exp(-2*u))",
+        "exp(u)/(a*exp(2*u) + a) = 1/(2*a*cosh(u)); exp(u)/cosh(u) = 2/(1 + exp(-2*u)); "
+        "exp(u)*sinh(u) = (exp(2*u) - 1)/2",
         "always",
         _beside_an_exponential,
     ),
+    Identity("tanh(u)*(exp(2*u) + 1) = exp(2*u) - 1", "always", _tangent_times_a_sum),
+    Identity(
+        "log(a*exp(u)) = log(a) + u; log(a**k) = k*log(a); "
+        "log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C)",
+        "a is positive",
+        _logarithm_apart,
+    ),
+    Identity(
+        "Max(a, b) + log(1 + exp(-Abs(a - b))) = log(exp(a) + exp(b))",
+        "Max is a choice",
+        _sum_with_its_larger,
+    ),
+    Identity("Sum(e*v, C)/Sum(e, C) = Sum(e/Sum(e, C)*v, C)", "e is positive", _mean_by_shares),
     Identity("cosh(Abs(u)) = cosh(u)", "u is real", _even),
     Identity("log(n*a) = log(n) + log(a)", "n is a positive number", _number_apart),
     Identity(
