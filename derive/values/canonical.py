@@ -8,6 +8,7 @@ what it is. `equations` has the table; ``tests/test_canonical.py`` evaluates bot
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import permutations
 from math import gcd
 
@@ -22,6 +23,7 @@ from derive.values.hyperbolic_rules import (
     even_and_odd,
     number_and_function,
     of_magnitude,
+    remainder,
     tangent_times_whole,
 )
 from derive.values.logarithm_rules import (
@@ -37,12 +39,23 @@ from derive.zero.positive import LARGEST_PRIME, is_positive, split_log
 
 
 def canonical(e: Expr) -> Expr:
-    """``e`` in the one spelling that all equations lead to."""
+    """``e`` in the one spelling that all equations lead to.
 
+    A remainder stays a difference where its share is read beside it: two shares are dearer.
+    """
+    turned = _turned(e, equations)
+    exponents = {f.exp for f in turned.atoms(exp)}
+    if exponents.isdisjoint(-u for u in exponents):
+        return turned
+    others = [equation for equation in equations if equation.rewrite is not remainder]
+    return min(turned, _turned(e, others), key=lambda form: len(form.atoms(exp)))
+
+
+def _turned(e: Expr, table: Iterable[Identity]) -> Expr:
     def rewritten(node: Expr) -> Expr | None:
-        results = (equation.rewrite(node) for equation in equations)
+        results = (equation.rewrite(node) for equation in table)
         found = next((r for r in results if r is not None and r != node), None)
-        return None if found is None else canonical(found)
+        return None if found is None else _turned(found, table)
 
     return everywhere(e, rewritten)
 
@@ -124,10 +137,15 @@ equations: tuple[Identity, ...] = (
         _tangent,
     ),
     Identity(
-        "1 + tanh(u) = 2/(1 + exp(-2*u)); 1 - erf(u) = erfc(u); 1 - a/(a + b) = b/(a + b); "
+        "1 + tanh(u) = 2/(1 + exp(-2*u)); 1 - tanh(u)**2 = cosh(u)**-2; 1 - erf(u) = erfc(u); "
         "1 - 2*a/(a + b) = (b - a)/(a + b)",
         "a is a number, b holds an exponential and a + b is positive",
         number_and_function,
+    ),
+    Identity(
+        "1 - a/(a + b) = b/(a + b)",
+        "a is a number, b holds an exponential and a + b is positive",
+        remainder,
     ),
     Identity("sinh(u)/cosh(u) = tanh(u)", "always", _quotient),
     Identity("exp(u) + exp(-u) = 2*cosh(u); exp(u) - exp(-u) = 2*sinh(u)", "always", even_and_odd),
@@ -140,7 +158,7 @@ equations: tuple[Identity, ...] = (
     Identity("tanh(u)*(exp(2*u) + 1) = exp(2*u) - 1", "always", tangent_times_whole),
     Identity(
         "log(a*exp(u)) = log(a) + u; log(a**k) = k*log(a)",
-        "a is positive, and holds an exponential or stands beside one",
+        "a is positive; in a power it is along an axis, or holds cosh",
         factors_apart,
     ),
     Identity(

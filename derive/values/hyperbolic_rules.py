@@ -6,7 +6,7 @@ The identities that these are, with the conditions under which they hold, stand 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations
 
 from sympy import (
@@ -14,13 +14,13 @@ from sympy import (
     Add,
     Expr,
     Mul,
+    Pow,
     S,
     cosh,
     erf,
     erfc,
     exp,
     expand,
-    factor_terms,
     sinh,
     tanh,
 )
@@ -48,11 +48,20 @@ def exponential_apart(term: Expr) -> tuple[Expr, Expr]:
 
 def number_and_function(node: Expr) -> Expr | None:
     """``c*n + c*f`` for a number n and a function f."""
+    return _put_together(node, _with_number)
+
+
+def remainder(node: Expr) -> Expr | None:
+    """What remains of a whole of exponentials besides a number."""
+    return _put_together(node, lambda function, number: _less_share(function, number, S.One))
+
+
+def _put_together(node: Expr, together: Callable) -> Expr | None:
     for term, other, rest in terms_and_others(node):
-        for function in Mul.make_args(term):
+        for function in (f for f in Mul.make_args(term) if isinstance(f, (tanh, erf, erfc, Pow))):
             common = term / function
             number = other / common
-            found = _with_number(function, number) if number.is_number else None
+            found = together(function, number) if number.is_number else None
             if found is not None:
                 return rest + common * found[0] * found[1]
     return None
@@ -69,9 +78,15 @@ def _with_number(function: Expr, number: Expr) -> tuple[Expr, Expr] | None:
         return S.NegativeOne, erfc(function.args[0])
     if isinstance(function, erfc) and number in (-1, -2):
         return S.NegativeOne, erf(function.args[0]) - 1 - number
+    return _less_share(function, number, S.Half)
+
+
+def _less_share(function: Expr, number: Expr, share: Expr) -> tuple[Expr, Expr] | None:
+    """The same of 1/(a + b), where ``number`` is -share/a."""
     whole = 1 / function
-    share = number * whole.as_coeff_Add()[0] if is_plain_sum(whole) else S.Zero
-    return (number, expand(whole + 1 / number) / whole) if share in (-1, -S.Half) else None
+    if not is_plain_sum(whole) or number * whole.as_coeff_Add()[0] != -share:
+        return None
+    return number, expand(whole + 1 / number) / whole
 
 
 def even_and_odd(node: Expr) -> Expr | None:
@@ -96,7 +111,7 @@ def beside_an_exponential(node: Expr) -> Expr | None:
         if isinstance(base, (sinh, cosh)) and base.args[0] not in (u, -u):
             continue
         if isinstance(f, sinh):
-            return rest / f * factor_terms(expand(exp(u) * f.rewrite(exp)))
+            return rest / f * expand(exp(u) * f.rewrite(exp))
         if isinstance(base, cosh) and power == -1:
             return 2 * rest / f / (1 + exp(-2 * u))
         if isinstance(base, Add) and power == -1 and len(base.args) == 2:

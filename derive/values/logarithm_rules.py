@@ -41,13 +41,14 @@ def number_apart(node: Expr) -> Expr | None:
 def factors_apart(node: Expr) -> Expr | None:
     """Of a product the exponentials and what is picked of them, and the exponent of a power."""
     e = node.args[0] if isinstance(node, log) and node.has(exp, cosh) else S.Zero
-    if isinstance(e, Pow) and is_positive(e.base):
+    if isinstance(e, Pow) and is_positive(e.base) and not is_plain_sum(e.base):
         return e.exp * log(e.base)
     apart = [f for f in Mul.make_args(e) if isinstance(f, exp) or _picked(f) is not None]
     rest = Mul(*(f for f in Mul.make_args(e) if f not in apart))
     if not isinstance(e, Mul) or not apart or not is_positive(rest):
         return None
-    return Add(*(f.exp if isinstance(f, exp) else log(f) for f in apart), log(rest))
+    of_rest = rest.exp * log(rest.base) if rest.is_Pow else log(rest)
+    return Add(*(f.exp if isinstance(f, exp) else log(f) for f in apart), of_rest)
 
 
 def picked_apart(node: Expr) -> Expr | None:
@@ -110,16 +111,18 @@ def inverse_of_sine(node: Expr) -> Expr | None:
 def inverse_of_tangent(node: Expr) -> Expr | None:
     """Of a quotient under a logarithm, or of the difference of two."""
     if isinstance(node, log):
-        above, below = node.args[0].as_numer_denom()
-        return 2 * atanh(above - 1) if _are_about_one(above, below) else None
+        u = _share_apart(*node.args[0].as_numer_denom())
+        return None if u is None else 2 * atanh(u)
     for one, other, rest in terms_and_others(node):
         (a, f), (b, g) = one.as_coeff_Mul(), other.as_coeff_Mul()
-        if a + b == 0 and a > 0 and isinstance(f, log) and isinstance(g, log):
-            if _are_about_one(f.args[0], g.args[0]):
-                return rest + 2 * a * atanh(f.args[0] - 1)
+        both = isinstance(f, log) and isinstance(g, log) and a + b == 0 and a > 0
+        u = _share_apart(f.args[0], g.args[0]) if both else None
+        if u is not None:
+            return rest + 2 * a * atanh(u)
     return None
 
 
-def _are_about_one(above: Expr, below: Expr) -> bool:
-    """Whether they are 1 + u and 1 - u."""
-    return bool(above.free_symbols) and expand(above + below) == 2
+def _share_apart(above: Expr, below: Expr) -> Expr | None:
+    """``u`` where the two are k*(1 + u) and k*(1 - u) for a positive number k."""
+    twice = expand(above + below)
+    return expand(2 * above / twice - 1) if twice.is_positive and twice.is_number else None

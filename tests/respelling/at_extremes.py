@@ -76,7 +76,7 @@ def wrong_at(usual: Callable, other: Callable, names: set[str]) -> list[str]:
 
 
 def _gap(exact: torch.Tensor, asked: torch.Tensor, good: torch.Tensor) -> float:
-    """How far off ``asked`` is, as a multiple of what may be; 0 where the usual one is no number."""
+    """How far off ``asked`` is, as a multiple of what may be, where the usual one is a number."""
     known = exact.isfinite() & (exact.abs() < torch.finfo(torch.float32).max) & good.isfinite()
     if not known.any():
         return 0.0
