@@ -132,7 +132,8 @@ STAY = [
     x + log(1 + exp(x)),
     x + log(1 + exp(y)),
     log(x + sqrt(x**2 - 1)),
-    log((2 + x) / (1 - x)),
+    log((2 + x) / (1 - 2 * x)),
+    log(3),
 ]
 
 

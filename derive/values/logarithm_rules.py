@@ -125,4 +125,5 @@ def inverse_of_tangent(node: Expr) -> Expr | None:
 def _share_apart(above: Expr, below: Expr) -> Expr | None:
     """``u`` where the two are k*(1 + u) and k*(1 - u) for a positive number k."""
     twice = expand(above + below)
-    return expand(2 * above / twice - 1) if twice.is_positive and twice.is_number else None
+    apart = twice.is_positive and twice.is_number and above.free_symbols
+    return expand(2 * above / twice - 1) if apart else None
