@@ -123,7 +123,9 @@ def inverse_of_tangent(node: Expr) -> Expr | None:
 
 
 def _share_apart(above: Expr, below: Expr) -> Expr | None:
-    """``u`` where the two are k*(1 + u) and k*(1 - u) for a positive number k."""
+    """``u``, that holds no number beside others, where the two are k*(1 + u) and k*(1 - u)."""
     twice = expand(above + below)
-    apart = twice.is_positive and twice.is_number and above.free_symbols
-    return expand(2 * above / twice - 1) if apart else None
+    if not (twice.is_positive and twice.is_number and above.free_symbols):
+        return None
+    u = expand(2 * above / twice - 1)
+    return u if u.as_coeff_Add()[0] == 0 else None
