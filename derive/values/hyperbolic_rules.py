@@ -71,7 +71,7 @@ def _with_number(function: Expr, number: Expr) -> tuple[Expr, Expr] | None:
     """``number + function`` as a number times what has no difference that cancels."""
     base, power = function.as_base_exp()
     if isinstance(base, tanh) and power == 1 and abs(number) == 1:
-        return 2 * number, 1 / (1 + exp(-2 * number * base.args[0]))
+        return 2 * number, 1 / (1 + exp(expand(-2 * number * base.args[0])))
     if isinstance(base, tanh) and power == 2 and number == -1:
         return S.NegativeOne, cosh(base.args[0]) ** -2
     if isinstance(function, erf) and number == -1:
