@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from sympy import Add, Expr, Mul, Pow, S, cosh, exp, expand, sinh, tanh
+from sympy import Add, Expr, Mul, Pow, S, exp, expand
 
 from derive.language.symbols import Tensor
+from derive.range.exponential_quotients import hyperbolic_quotient
 
 
 def distribute(node, knowledge):
@@ -74,8 +75,4 @@ def exponents_cancel(node, knowledge):
 
 
 def hyperbolic(node, knowledge):
-    powers = node.as_powers_dict() if isinstance(node, Mul) else {}
-    for base, power in powers.items():
-        if isinstance(base, sinh) and power == 1 and powers.get(cosh(base.args[0]), 0) == -1:
-            return node / base * cosh(base.args[0]) * tanh(base.args[0])
-    return None
+    return hyperbolic_quotient(node) if isinstance(node, Mul) else None

@@ -9,11 +9,7 @@ from derive.zero.positive import is_positive
 
 def over_positive_sums(product: Expr) -> Expr:
     """exp(u)/(a*exp(v) + b) = 1/(a*exp(v - u) + b*exp(-u)), and sinh(u)/cosh(u) = tanh(u)."""
-    for u in {node.args[0] for node in product.atoms(sinh)}:
-        powers = product.as_powers_dict()
-        count = powers.get(sinh(u), S.Zero)
-        if count.is_Integer and 0 < count <= -powers.get(cosh(u), S.Zero):
-            product *= (tanh(u) * cosh(u) / sinh(u)) ** count
+    product = hyperbolic_quotient(product) or product
     factors = list(Mul.make_args(product))
     exponent = Add(*(f.exp for f in factors if isinstance(f, exp)))
     rest = [f for f in Mul.make_args(Mul(*factors)) if not isinstance(f, exp)]
@@ -27,6 +23,16 @@ def over_positive_sums(product: Expr) -> Expr:
         turned = Add(*(_one_exponential(term * exp(-share)) for term in base.args))
         return Mul(*rest[:i], *rest[i + 1 :], turned**-times, base ** (power + times))
     return Mul(*factors)
+
+
+def hyperbolic_quotient(product: Expr) -> Expr | None:
+    """sinh(u)/cosh(u) = tanh(u), as often as it is met."""
+    turned, powers = product, product.as_powers_dict()
+    for u in {f.args[0] for f in powers if isinstance(f, sinh)}:
+        count = powers[sinh(u)]
+        if count.is_Integer and 0 < count <= -powers.get(cosh(u), S.Zero):
+            turned *= (tanh(u) * cosh(u) / sinh(u)) ** count
+    return None if turned == product else turned
 
 
 def share_of_whole(product: Expr) -> Expr | None:

@@ -199,6 +199,7 @@ class Scales:
         """
         definition = self.values.definition_of(e) or e
         several = isinstance(definition, Add) and not definition.has(Sum)
+        several |= isinstance(definition, cosh)
         return not several and self.of(e).exponent != 0
 
     def may_vanish(self, e: Expr) -> bool:

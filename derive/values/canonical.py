@@ -1,5 +1,5 @@
 """One spelling for what can be written in several: exponentials in any base, shares of a whole of
-exponentials, hyperbolic tangents.
+exponentials, functions that are written out by exponentials and logarithms.
 
 The closed form is looked for in this spelling; the statements stay as they were written, and every
 line is proved against those. Only what is taken entry by entry is turned: a sum along an axis is
@@ -8,24 +8,54 @@ what it is. `equations` has the table; ``tests/test_canonical.py`` evaluates bot
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import permutations
 from math import gcd
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, exp, expand, factor, log, tanh
 
 from derive.language.identity import Identity
-from derive.language.nodes import Reduction
+from derive.language.nodes import Reduction, Sum
 from derive.language.traversal import everywhere
-from derive.range.exponential_quotients import share_of_whole
+from derive.range.exponential_quotients import hyperbolic_quotient, share_of_whole
+from derive.values.hyperbolic_rules import (
+    beside_an_exponential,
+    even_and_odd,
+    number_and_function,
+    of_magnitude,
+    remainder,
+    tangent_times_whole,
+)
+from derive.values.logarithm_rules import (
+    exponent_inside,
+    factors_apart,
+    inverse_of_sine,
+    inverse_of_tangent,
+    larger_inside,
+    number_apart,
+    picked_apart,
+)
 from derive.zero.positive import LARGEST_PRIME, is_positive, split_log
 
 
 def canonical(e: Expr) -> Expr:
-    """``e`` in the one spelling that all equations lead to."""
+    """``e`` in the one spelling that all equations lead to.
 
+    A remainder stays a difference where its share is read beside it: two shares are dearer.
+    """
+    turned = _turned(e, equations)
+    exponents = {f.exp for f in turned.atoms(exp)}
+    if exponents.isdisjoint(-u for u in exponents):
+        return turned
+    others = [equation for equation in equations if equation.rewrite is not remainder]
+    return min(turned, _turned(e, others), key=lambda form: len(form.atoms(exp)))
+
+
+def _turned(e: Expr, table: Iterable[Identity]) -> Expr:
     def rewritten(node: Expr) -> Expr | None:
-        results = (equation.rewrite(node) for equation in equations)
+        results = (equation.rewrite(node) for equation in table)
         found = next((r for r in results if r is not None and r != node), None)
-        return None if found is None else canonical(found)
+        return None if found is None else _turned(found, table)
 
     return everywhere(e, rewritten)
 
@@ -78,6 +108,21 @@ def _parts_of(whole: Expr, difference: Expr) -> tuple[Expr, Expr] | None:
     return (a, b) if simple and positive and (a.has(exp) or b.has(exp)) else None
 
 
+def _quotient(node: Expr) -> Expr | None:
+    return hyperbolic_quotient(node) if isinstance(node, Mul) else None
+
+
+def _mean_by_shares(node: Expr) -> Expr | None:
+    for total, whole in permutations(node.args, 2) if isinstance(node, Mul) else ():
+        sums = isinstance(total, Sum) and whole.is_Pow and isinstance(whole.base, Sum)
+        if not sums or whole.exp != -1 or total.axes != whole.base.axes:
+            continue
+        weight = whole.base.operand
+        if weight.is_positive and weight in Mul.make_args(total.operand):
+            return node / total / whole * total.on(total.operand * whole)
+    return None
+
+
 # The contract: ``rewrite(node)`` gives the right side, or None where the left side is not met.
 equations: tuple[Identity, ...] = (
     Identity("a**u = exp(u*log(a))", "a is a positive number and u varies", _in_base_e),
@@ -90,5 +135,54 @@ equations: tuple[Identity, ...] = (
         "(a - b)/(a + b) = tanh((log(a) - log(b))/2)",
         "a and b are positive and one of them holds an exponential",
         _tangent,
+    ),
+    Identity(
+        "1 + tanh(u) = 2/(1 + exp(-2*u)); 1 - tanh(u)**2 = cosh(u)**-2; 1 - erf(u) = erfc(u); "
+        "1 - 2*a/(a + b) = (b - a)/(a + b)",
+        "a is a number, b holds an exponential and a + b is positive",
+        number_and_function,
+    ),
+    Identity(
+        "1 - a/(a + b) = b/(a + b)",
+        "a is a number, b holds an exponential and a + b is positive",
+        remainder,
+    ),
+    Identity("sinh(u)/cosh(u) = tanh(u)", "always", _quotient),
+    Identity("exp(u) + exp(-u) = 2*cosh(u); exp(u) - exp(-u) = 2*sinh(u)", "always", even_and_odd),
+    Identity(
+        "exp(u)/(a*exp(2*u) + a) = 1/(2*a*cosh(u)); exp(u)/cosh(u) = 2/(1 + exp(-2*u)); "
+        "exp(u)*sinh(u) = (exp(2*u) - 1)/2",
+        "always",
+        beside_an_exponential,
+    ),
+    Identity("tanh(u)*(exp(2*u) + 1) = exp(2*u) - 1", "always", tangent_times_whole),
+    Identity(
+        "log(a*exp(u)) = log(a) + u; log(a**k) = k*log(a)",
+        "a is positive; in a power it is along an axis, or holds cosh",
+        factors_apart,
+    ),
+    Identity(
+        "log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C)",
+        "a is positive and holds an exponential; i is the index of an entry along C",
+        picked_apart,
+    ),
+    Identity(
+        "Max(a, b) + log(1 + exp(-Abs(a - b))) = log(exp(a) + exp(b))",
+        "Max is a choice",
+        larger_inside,
+    ),
+    Identity("Sum(e*v, C)/Sum(e, C) = Sum(e/Sum(e, C)*v, C)", "e is positive", _mean_by_shares),
+    Identity("cosh(Abs(u)) = cosh(u)", "u is real", of_magnitude),
+    Identity("log(n*a) = log(n) + log(a)", "n is a positive number", number_apart),
+    Identity(
+        "u + n*log(a + b*exp(v)) = n*log(a*exp(u/n) + b*exp(v + u/n))",
+        "n is a number, the sum is positive, and the right side is no longer",
+        exponent_inside,
+    ),
+    Identity("log(u + sqrt(u**2 + 1)) = asinh(u)", "always", inverse_of_sine),
+    Identity(
+        "log((1 + u)/(1 - u)) = 2*atanh(u), and log(1 + u) - log(1 - u)",
+        "always where the left side has a value",
+        inverse_of_tangent,
     ),
 )

@@ -13,7 +13,25 @@ numerator did not reduce to zero; for functions with relations that are not mode
 
 from __future__ import annotations
 
-from sympy import Abs, Add, Expr, Mul, Piecewise, Symbol, cosh, exp, expand, sign, sinh, tanh
+from sympy import (
+    Abs,
+    Add,
+    Expr,
+    Mul,
+    Piecewise,
+    Symbol,
+    asinh,
+    atanh,
+    cosh,
+    erf,
+    erfc,
+    exp,
+    expand,
+    log,
+    sign,
+    sinh,
+    tanh,
+)
 
 from derive.language.choices import without_masks
 from derive.language.traversal import parts_of
@@ -26,6 +44,7 @@ from derive.zero.positive import is_positive
 
 # Products of terms for one way of deciding a question: most take some hundred.
 WITHIN = (2_000, 20_000, 200_000, None)
+WRITTEN_OUT = (((tanh, sinh, cosh), exp), ((asinh, atanh), log), ((erfc,), erf))
 TERMS_OF_SYMPY = 10  # that are multiplied in the time of one of SymPy's own
 
 
@@ -67,8 +86,10 @@ class ZeroTest(Indeterminates):
             return True
         if e.has(Piecewise, Abs, sign):
             return vanishes_by_cases(e, SignTest(is_zero, is_positive))
-        in_exponentials = e.rewrite((tanh, sinh, cosh), exp) if e.has(tanh, sinh, cosh) else e
-        return in_exponentials != e and is_zero(in_exponentials)  # with other shares: a new test
+        in_others = e
+        for functions, other in WRITTEN_OUT:
+            in_others = in_others.rewrite(functions, other) if e.has(*functions) else in_others
+        return in_others != e and is_zero(in_others)  # with other shares: a new test
 
     def _vanishes_in_one_way(self, e: Expr, rational: Expr) -> bool:
         """Whether ``e`` vanishes with its values as they are, solved for others, apart or written

@@ -63,6 +63,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.closing.choice_rules": ("test_identities.py", *REST),
     "derive.closing.conditions": ("test_identities.py", "test_pieces.py", *REST),
     "derive.chain.rules": ("test_chain.py", *REST),
+    "derive.values.hyperbolic_rules": ("test_canonical.py", "test_by_people.py", *REST),
+    "derive.values.logarithm_rules": ("test_canonical.py", "test_by_people.py", *REST),
     "derive.values.canonical": ("test_canonical.py", "test_stability.py", *REST),
     "derive.chain.chain": ("test_chain.py", *REST),
     "derive.proving.chain_proof": ("test_chain_proof.py",),
