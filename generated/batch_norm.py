@@ -23,30 +23,22 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_gain = Sum(g*xhat, N)
     g_bias = Sum(g, N)
-    g_x_term = g - g_bias/N - g_gain*xhat/(N - 1)
-    sum_g_x_term_v_x = Sum(g_x_term*v_x, N)
-    sum_v_x_xhat = Sum(v_x*xhat, N)
-    v_y = (
-        gain*inv_std*v_x
-        + xhat*(v_gain - sum_v_x_xhat*gain*inv_std/(N - 1))
-        + v_bias
-        - gain*inv_std*Sum(v_x, N)/N
-    )
+    sum_g_x_term_v_x = Sum(v_x*(g - g_bias/N - g_gain*xhat/(N - 1)), N)
+    dg_bias = v_bias - gain*inv_std*Sum(v_x, N)/N
+    dg_gain = v_gain - gain*inv_std*Sum(v_x*xhat, N)/(N - 1)
+    v_y = dg_gain*xhat + gain*inv_std*v_x + dg_bias
     c_gain = sum_g_x_term_v_x*inv_std
     c_inv_std = sum_g_x_term_v_x*gain
-    c_xhat = g*(v_gain - sum_v_x_xhat*gain*inv_std/(N - 1)) - g_gain*gain*inv_std*v_x/(N - 1)
+    c_xhat = dg_gain*g - g_gain*gain*inv_std*v_x/(N - 1)
 
 From these cotangents back to the inputs:
 
-    sum_c_y = Sum(c_y, N)
+    dxhat = c_xhat + gain*c_y
     dx = inv_std*(
-        c_xhat
-        - (Sum(c_xhat, N) + sum_c_y*gain)/N
-        + gain*c_y
-        - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), N))/(N - 1)
+        dxhat - Sum(dxhat, N)/N - 2*xhat*(Sum(dxhat*xhat, N) + c_inv_std*inv_std)/(2*N - 2)
     )
     dgain = Sum(c_y*xhat, N)
-    dbias = sum_c_y
+    dbias = Sum(c_y, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -209,29 +201,21 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         g_gain = (g * xhat).sum(0, keepdim=True)
     if needs.gain or needs.inv_std:
         g_bias = g.sum(0, keepdim=True)
-        g_x_term = torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
-        sum_g_x_term_v_x = (g_x_term * v_x).sum(0)
-    if needs.g or needs.xhat:
-        sum_v_x_xhat = (v_x * xhat).sum(0, keepdim=True)
+        sum_g_x_term_v_x = (
+            v_x * torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
+        ).sum(0)
     if needs.g:
-        v_y = (
-            torch.addcmul(
-                torch.addcmul(v_bias, gain * inv_std, v_x),
-                v_gain - sum_v_x_xhat * gain * inv_std / (N - 1),
-                xhat,
-            )
-            - gain * inv_std * v_x.sum(0, keepdim=True) / N
-        )
+        dg_bias = v_bias - gain * inv_std * v_x.sum(0, keepdim=True) / N
+    if needs.g or needs.xhat:
+        dg_gain = v_gain - gain * inv_std * (v_x * xhat).sum(0, keepdim=True) / (N - 1)
+    if needs.g:
+        v_y = torch.addcmul(torch.addcmul(dg_bias, dg_gain, xhat), gain * inv_std, v_x)
     if needs.gain:
         c_gain = sum_g_x_term_v_x * inv_std[0]
     if needs.inv_std:
         c_inv_std = (sum_g_x_term_v_x * gain)[None]
     if needs.xhat:
-        c_xhat = torch.addcmul(
-            (v_gain - sum_v_x_xhat * gain * inv_std / (N - 1)) * g,
-            g_gain * gain * inv_std / (N - 1),
-            v_x, value=-1,
-        )
+        c_xhat = torch.addcmul(dg_gain * g, g_gain * gain * inv_std / (N - 1), v_x, value=-1)
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
@@ -239,24 +223,20 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
 def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = xhat.shape[0]
     dx = dgain = dbias = None
-    if needs.x or needs.bias:
-        sum_c_y = c_y.sum(0, keepdim=True)
     if needs.x:
+        dxhat = torch.addcmul(c_xhat, gain, c_y)
         dx = inv_std * torch.addcmul(
-            torch.addcmul(
-                c_xhat - torch.addcmul(c_xhat.sum(0, keepdim=True), sum_c_y, gain) / N,
-                gain, c_y,
-            ),
-            torch.addcmul(
-                (xhat * torch.addcmul(c_xhat, gain, c_y)).sum(0, keepdim=True),
+            dxhat - dxhat.sum(0, keepdim=True) / N,
+            2 * torch.addcmul(
+                (dxhat * xhat).sum(0, keepdim=True),
                 c_inv_std, inv_std,
-            ) / (N - 1),
+            ) / (2 * N - 2),
             xhat, value=-1,
         )
     if needs.gain:
         dgain = (c_y * xhat).sum(0)
     if needs.bias:
-        dbias = sum_c_y[0]
+        dbias = c_y.sum(0)
     return (dx, dgain, dbias)
 
 

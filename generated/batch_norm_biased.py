@@ -28,30 +28,22 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_gain = Sum(g*xhat, N, S)
     g_bias = Sum(g, N, S)
-    g_x_term = g - g_gain*xhat/(N*S) - g_bias/(N*S)
-    sum_g_x_term_v_x = Sum(g_x_term*v_x, N, S)
-    sum_v_x_xhat = Sum(v_x*xhat, N, S)
-    v_y = (
-        gain*inv_std*v_x
-        + xhat*(v_gain - sum_v_x_xhat*gain*inv_std/(N*S))
-        + v_bias
-        - gain*inv_std*Sum(v_x, N, S)/(N*S)
-    )
+    sum_g_x_term_v_x = Sum(v_x*(g - g_gain*xhat/(N*S) - g_bias/(N*S)), N, S)
+    dg_bias = v_bias - gain*inv_std*Sum(v_x, N, S)/(N*S)
+    dg_gain = v_gain - gain*inv_std*Sum(v_x*xhat, N, S)/(N*S)
+    v_y = dg_gain*xhat + gain*inv_std*v_x + dg_bias
     c_gain = sum_g_x_term_v_x*inv_std
     c_inv_std = sum_g_x_term_v_x*gain
-    c_xhat = g*(v_gain - sum_v_x_xhat*gain*inv_std/(N*S)) - g_gain*gain*inv_std*v_x/(N*S)
+    c_xhat = dg_gain*g - g_gain*gain*inv_std*v_x/(N*S)
 
 From these cotangents back to the inputs:
 
-    sum_c_y = Sum(c_y, N, S)
+    dxhat = c_xhat + gain*c_y
     dx = inv_std*(
-        c_xhat
-        - (Sum(c_xhat, N, S) + sum_c_y*gain)/(N*S)
-        + gain*c_y
-        - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), N, S))/(N*S)
+        dxhat - xhat*(Sum(dxhat*xhat, N, S) + c_inv_std*inv_std)/(N*S) - Sum(dxhat, N, S)/(N*S)
     )
     dgain = Sum(c_y*xhat, N, S)
-    dbias = sum_c_y
+    dbias = Sum(c_y, N, S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums.
@@ -241,29 +233,24 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         g_gain = (g * xhat).sum((0, 2), keepdim=True)
     if needs.gain or needs.inv_std:
         g_bias = g.sum((0, 2), keepdim=True)
-        g_x_term = torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S
-        sum_g_x_term_v_x = (g_x_term * v_x).sum((0, 2))
-    if needs.g or needs.xhat:
-        sum_v_x_xhat = (v_x * xhat).sum((0, 2), keepdim=True)
+        sum_g_x_term_v_x = (
+            v_x * (torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S)
+        ).sum((0, 2))
     if needs.g:
-        v_y = (
-            torch.addcmul(
-                torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
-                v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S,
-                xhat,
-            )
-            - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
+        dg_bias = v_bias[:, None] - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
+    if needs.g or needs.xhat:
+        dg_gain = (
+            v_gain[:, None]
+            - gain[:, None] * inv_std * (v_x * xhat).sum((0, 2), keepdim=True) / N / S
         )
+    if needs.g:
+        v_y = torch.addcmul(torch.addcmul(dg_bias, dg_gain, xhat), gain[:, None] * inv_std, v_x)
     if needs.gain:
         c_gain = sum_g_x_term_v_x * inv_std[0, :, 0]
     if needs.inv_std:
         c_inv_std = (sum_g_x_term_v_x[:, None] * gain[:, None])[None]
     if needs.xhat:
-        c_xhat = torch.addcmul(
-            (v_gain[:, None] - sum_v_x_xhat * gain[:, None] * inv_std / N / S) * g,
-            g_gain * gain[:, None] * inv_std / N / S,
-            v_x, value=-1,
-        )
+        c_xhat = torch.addcmul(dg_gain * g, g_gain * gain[:, None] * inv_std / N / S, v_x, value=-1)
     return (v_y, c_gain, c_inv_std, c_xhat)
 
 
@@ -272,26 +259,20 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     N = xhat.shape[0]
     S = xhat.shape[2]
     dx = dgain = dbias = None
-    if needs.x or needs.bias:
-        sum_c_y = c_y.sum((0, 2), keepdim=True)
     if needs.x:
-        dx = inv_std * torch.addcmul(
+        dxhat = torch.addcmul(c_xhat, gain[:, None], c_y)
+        dx = inv_std * (
             torch.addcmul(
-                c_xhat
-                - torch.addcmul(c_xhat.sum((0, 2), keepdim=True), sum_c_y, gain[:, None]) / N / S,
-                gain[:, None],
-                c_y,
-            ),
-            torch.addcmul(
-                (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum((0, 2), keepdim=True),
-                c_inv_std, inv_std,
-            ) / N / S,
-            xhat, value=-1,
+                dxhat,
+                torch.addcmul((dxhat * xhat).sum((0, 2), keepdim=True), c_inv_std, inv_std) / N / S,
+                xhat, value=-1,
+            )
+            - dxhat.sum((0, 2), keepdim=True) / N / S
         )
     if needs.gain:
         dgain = (c_y * xhat).sum((0, 2))
     if needs.bias:
-        dbias = sum_c_y[0, :, 0]
+        dbias = c_y.sum((0, 2))
     return (dx, dgain, dbias)
 
 
@@ -340,17 +321,14 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
             torch.addcmul(g, g_x_sum / N / S, y, value=-1)
             - g.sum((0, 2), keepdim=True) / N / S
         )
-    if needs.g or needs.y:
-        sum_v_x_y = (v_x * y).sum((0, 2), keepdim=True)
-    if needs.g:
-        v_y = inv_std * (
-            torch.addcmul(v_x, sum_v_x_y / N / S, y, value=-1)
-            - v_x.sum((0, 2), keepdim=True) / N / S
-        )
-    if needs.inv_std:
         c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
+    if needs.g or needs.y:
+        dg_x_term = inv_std * v_x
+        dg_x_sum = -(dg_x_term * y).sum((0, 2), keepdim=True) / N / S
+    if needs.g:
+        v_y = torch.addcmul(dg_x_term - dg_x_term.sum((0, 2), keepdim=True) / N / S, dg_x_sum, y)
     if needs.y:
-        c_y = -sum_v_x_y * inv_std / N / S * g - g_x_sum * inv_std / N / S * v_x
+        c_y = torch.addcmul(dg_x_sum * g, g_x_sum / N / S, dg_x_term, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

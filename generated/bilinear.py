@@ -40,11 +40,11 @@ the tangent of the output, and c_ marks the cotangent of a saved value:
 
 From these cotangents back to the inputs:
 
+    dx2 = Sum(c_y*through, H)
+    dbias = Sum(c_y, N)
     dthrough = c_through + c_y*x2
     dx1 = Sum(dthrough*weight, H, L)
     dweight = Sum(x1*dthrough, N)
-    dx2 = Sum(c_y*through, H)
-    dbias = Sum(c_y, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
 2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums.
@@ -214,16 +214,16 @@ def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> 
 @_runtime.uncast
 def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
     dx1 = dx2 = dweight = dbias = None
+    if needs.x2:
+        dx2 = (c_y[:, None] * through).sum(2)
+    if needs.bias:
+        dbias = c_y.sum(0)
     if needs.x1 or needs.weight:
         dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
     if needs.x1:
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
     if needs.weight:
         dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    if needs.x2:
-        dx2 = (c_y[:, None] * through).sum(2)
-    if needs.bias:
-        dbias = c_y.sum(0)
     return (dx1, dx2, dweight, dbias)
 
 

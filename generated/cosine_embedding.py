@@ -11,12 +11,11 @@ margin the gradient of the cosine is taken, as torch does for a clamp.
 
 The closed form:
 
-    dlosses = dloss/N
-    dcosine = dlosses*Piecewise(
+    dcosine = dloss*Piecewise(
         (-1, Eq(target, 1)),
         (1, Eq(target, -1) & (cosine - margin >= 0)),
         (0, True),
-    )
+    )/N
     dproduct = dcosine/norms
     dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
     dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
@@ -49,29 +48,34 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_x1 and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_losses = g/N
-    g_cosine = Piecewise(
+    g_cosine = g*Piecewise(
         (-1, Eq(target, 1)),
         (1, Eq(target, -1) & (cosine - margin >= 0)),
         (0, True),
-    )*g_losses
+    )/N
     g_product = g_cosine/norms
     g_x1_term = g_cosine/norms_term
     g_x2_term = g_cosine/norms_term_2
-    sum_v_x1_x1 = Sum(v_x1*x1, C)
-    sum_v_x2_x2 = Sum(v_x2*x2, C)
+    sum_dg_x2_x2 = Sum(v_x2*x2, C)
+    dg_x2_term = -sum_dg_x2_x2*cosine
+    sum_dg_x1_x1 = Sum(v_x1*x1, C)
+    dg_x1_term = -sum_dg_x1_x1*cosine
     dg_product = Sum(v_x1*x2, C) + Sum(v_x2*x1, C)
+    dg_cosine = dg_product/norms + dg_x1_term/norms_term + dg_x2_term/norms_term_2
     v_loss = Sum(
-        Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))
-        *(dg_product/norms - cosine*(sum_v_x1_x1/norms_term + sum_v_x2_x2/norms_term_2)),
+        dg_cosine*Piecewise(
+            (-1, Eq(target, 1)),
+            (1, Eq(target, -1) & (cosine - margin >= 0)),
+            (0, True),
+        ),
         N,
     )/N
     c_x1 = g_product*v_x2 - cosine*g_x1_term*v_x1
     c_x2 = g_product*v_x1 - cosine*g_x2_term*v_x2
-    c_norms_term = sum_v_x1_x1*cosine*g_x1_term/norms_term
-    c_norms_term_2 = sum_v_x2_x2*cosine*g_x2_term/norms_term_2
+    c_norms_term = -dg_x1_term*g_x1_term/norms_term
+    c_norms_term_2 = -dg_x2_term*g_x2_term/norms_term_2
     c_norms = -dg_product*g_product/norms
-    c_cosine = -sum_v_x1_x1*g_x1_term - sum_v_x2_x2*g_x2_term
+    c_cosine = -sum_dg_x1_x1*g_x1_term - sum_dg_x2_x2*g_x2_term
 
 From these cotangents back to the inputs:
 
@@ -83,8 +87,8 @@ From these cotangents back to the inputs:
             (0, True),
         )/N
     )
-    dproduct = dcosine/norms
     dnorms = c_norms - dcosine*cosine/norms
+    dproduct = dcosine/norms
     dx1 = dproduct*x2 + x1*(2*c_norms_term + dnorms*norms/norms_term)
     dx2 = dproduct*x1 + x2*(2*c_norms_term_2 + dnorms*norms/norms_term_2)
 
@@ -196,11 +200,10 @@ def cosine_embedding_backward(
             torch.where((target == -1) & (cosine - margin >= 0), dloss, 0),
         )
     else:
-        dlosses = (dloss / N).expand(N)
         dcosine = torch.where(
             target == 1,
-            -dlosses,
-            torch.where((target == -1) & (cosine - margin >= 0), dlosses, 0),
+            -dloss / N,
+            torch.where((target == -1) & (cosine - margin >= 0), dloss / N, 0),
         )
     dproduct = dcosine / norms
     if needs.x1:
@@ -311,16 +314,6 @@ def _behind(
 ) -> tuple:
     N = x1.shape[0]
     v_loss = c_x1 = c_x2 = c_norms_term = c_norms_term_2 = c_norms = c_cosine = None
-    if reduction == "mean":
-        if (
-        needs.x1
-        or needs.x2
-        or needs.norms_term
-        or needs.norms_term_2
-        or needs.norms
-        or needs.cosine
-    ):
-            g_losses = (g / N).expand(N)
     cosine_minus_margin_from_0 = cosine - margin >= 0
     target_is_minus_1 = target == -1
     target_is_1 = target == 1
@@ -339,8 +332,9 @@ def _behind(
             )
         else:
             g_cosine = torch.where(
-                target_is_1, -g_losses,
-                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g_losses, 0),
+                target_is_1,
+                -g / N,
+                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g / N, 0),
             )
     if needs.x1 or needs.x2 or needs.norms:
         g_product = g_cosine / norms
@@ -348,90 +342,45 @@ def _behind(
         g_x1_term = g_cosine / norms_term
     if needs.x2 or needs.norms_term_2 or needs.cosine:
         g_x2_term = g_cosine / norms_term_2
-    if needs.g or needs.norms_term or needs.cosine:
-        sum_v_x1_x1 = (v_x1 * x1).sum(1)
     if needs.g or needs.norms_term_2 or needs.cosine:
-        sum_v_x2_x2 = (v_x2 * x2).sum(1)
-    if reduction == "none":
-        if needs.g or needs.norms_term_2:
-            dg_x2_term = -sum_v_x2_x2 * cosine
-        if needs.g or needs.norms_term:
-            dg_x1_term = -sum_v_x1_x1 * cosine
+        sum_dg_x2_x2 = (v_x2 * x2).sum(1)
+    if needs.g or needs.norms_term_2:
+        dg_x2_term = -sum_dg_x2_x2 * cosine
+    if needs.g or needs.norms_term or needs.cosine:
+        sum_dg_x1_x1 = (v_x1 * x1).sum(1)
+    if needs.g or needs.norms_term:
+        dg_x1_term = -sum_dg_x1_x1 * cosine
     if needs.g or needs.norms:
         dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
     if needs.g:
+        dg_cosine = (
+            dg_product / torch.where(
+                target_is_1 | ((~target_is_1) & (target_is_minus_1 & cosine_minus_margin_from_0)),
+                norms, 1,
+            )
+            + dg_x1_term / torch.where(
+                target_is_1 | ((~target_is_1) & (target_is_minus_1 & cosine_minus_margin_from_0)),
+                norms_term, 1,
+            )
+            + dg_x2_term / torch.where(
+                target_is_1 | ((~target_is_1) & (target_is_minus_1 & cosine_minus_margin_from_0)),
+                norms_term_2, 1,
+            )
+        )
         if reduction == "none":
             v_loss = torch.where(
-                target_is_1,
-                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
-                torch.where(
-                    target_is_minus_1 & cosine_minus_margin_from_0,
-                    dg_product / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms, 1,
-                    )
-                    + dg_x1_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term, 1,
-                    )
-                    + dg_x2_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term_2, 1,
-                    ),
-                    0,
-                ),
+                target_is_1, -dg_cosine,
+                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, dg_cosine, 0),
             )
         elif reduction == "sum":
             v_loss = torch.where(
-                target_is_1,
-                cosine * (sum_v_x1_x1 / norms_term + sum_v_x2_x2 / norms_term_2)
-                - dg_product / norms,
-                torch.where(
-                    target_is_minus_1 & cosine_minus_margin_from_0,
-                    torch.addcmul(
-                        dg_product / torch.where(
-                            target_is_minus_1 & cosine_minus_margin_from_0,
-                            norms, 1,
-                        ),
-                        torch.where(target_is_minus_1 & cosine_minus_margin_from_0, cosine, 1),
-                        sum_v_x1_x1 / torch.where(
-                            target_is_minus_1 & cosine_minus_margin_from_0,
-                            norms_term, 1,
-                        )
-                        + sum_v_x2_x2 / torch.where(
-                            target_is_minus_1 & cosine_minus_margin_from_0,
-                            norms_term_2, 1,
-                        ),
-                        value=-1,
-                    ),
-                    0,
-                ),
+                target_is_1, -dg_cosine,
+                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, dg_cosine, 0),
             ).sum()
         else:
             v_loss = torch.where(
-                target_is_1,
-                cosine * (sum_v_x1_x1 / norms_term + sum_v_x2_x2 / norms_term_2)
-                - dg_product / norms,
-                torch.where(
-                    target_is_minus_1 & cosine_minus_margin_from_0,
-                    torch.addcmul(
-                        dg_product / torch.where(
-                            target_is_minus_1 & cosine_minus_margin_from_0,
-                            norms, 1,
-                        ),
-                        torch.where(target_is_minus_1 & cosine_minus_margin_from_0, cosine, 1),
-                        sum_v_x1_x1 / torch.where(
-                            target_is_minus_1 & cosine_minus_margin_from_0,
-                            norms_term, 1,
-                        )
-                        + sum_v_x2_x2 / torch.where(
-                            target_is_minus_1 & cosine_minus_margin_from_0,
-                            norms_term_2, 1,
-                        ),
-                        value=-1,
-                    ),
-                    0,
-                ),
+                target_is_1, -dg_cosine,
+                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, dg_cosine, 0),
             ).sum() / N
     if needs.x1:
         c_x1 = torch.addcmul(
@@ -446,19 +395,13 @@ def _behind(
             v_x2, value=-1,
         )
     if needs.norms_term:
-        if reduction == "none":
-            c_norms_term = -dg_x1_term * g_x1_term / norms_term
-        else:
-            c_norms_term = sum_v_x1_x1 * cosine * g_x1_term / norms_term
+        c_norms_term = -dg_x1_term * g_x1_term / norms_term
     if needs.norms_term_2:
-        if reduction == "none":
-            c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
-        else:
-            c_norms_term_2 = sum_v_x2_x2 * cosine * g_x2_term / norms_term_2
+        c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
     if needs.norms:
         c_norms = -dg_product * g_product / norms
     if needs.cosine:
-        c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
+        c_cosine = -sum_dg_x1_x1 * g_x1_term - sum_dg_x2_x2 * g_x2_term
     return (v_loss, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
 
 
@@ -487,8 +430,8 @@ def _pullback(
                 torch.where((target == -1) & (cosine - margin >= 0), c_loss / N, 0),
             )
         )
-    dproduct = dcosine / norms
     dnorms = c_norms - dcosine * cosine / norms
+    dproduct = dcosine / norms
     if needs.x1:
         dx1 = torch.addcmul(
             dproduct[:, None] * x2,

@@ -21,10 +21,13 @@ The closed form:
 
 With reduction="none":
 
-    dlogits = dloss*Kept(labels)*(
-        counted*OneHot(labels, C)*(label_smoothing - 1)
-        + probs*(counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C)
-        - label_smoothing*weight/C
+    choice_labels_kept = Kept(labels)
+    dsmoothing_sum = -label_smoothing*choice_labels_kept*dloss/C
+    dpicked = dloss*(label_smoothing - 1)
+    dlogits = (
+        weight*dsmoothing_sum
+        + choice_labels_kept*dpicked*counted*OneHot(labels, C)
+        - probs*(dsmoothing_sum*Sum(weight, C) + choice_labels_kept*dpicked*counted)
     )
 
 With reduction="sum":
@@ -60,9 +63,10 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     c_probs = g*choice_counted_sum_2_labels_kept*v_logits*(
         counted*(1 - label_smoothing) + label_smoothing*weight_sum/C
     )
-    c_counted = g*choice_counted_sum_2_labels_kept*(
-        Sum(probs*v_logits, C)*(1 - label_smoothing)
-        + Sum(OneHot(labels, C)*v_logits, C)*(label_smoothing - 1)
+    c_counted = (
+        g*choice_counted_sum_2_labels_kept*Sum(probs*v_logits, C)*(1 - label_smoothing)
+        + g*choice_counted_sum_2_labels_kept*Sum(OneHot(labels, C)*v_logits, C)
+        *(label_smoothing - 1)
     )
     c_counted_sum_2 = g*Sum(
         Piecewise((-counted_sum_2**(-2), Ne(labels_kept, 0)), (0, True))*v_logits*(
@@ -84,8 +88,9 @@ From these cotangents back to the inputs:
                 counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
             )/counted_sum_2
         )
-        + c_loss*choice_labels_kept*counted*OneHot(labels, C)*(label_smoothing - 1)/counted_sum_2
-        - c_loss*label_smoothing*weight*choice_labels_kept/(C*counted_sum_2)
+        + c_loss*choice_labels_kept*(
+            counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
+        )/counted_sum_2
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
@@ -216,19 +221,22 @@ def cross_entropy_backward(
     """The gradients of the inputs, from dloss and what the forward saved."""
     C = weight.shape[0]
     if reduction == "none":
-        dlogits = torch.where(labels_kept[:, None] != 0, dloss[:, None], 0) * torch.add(
-            torch.add(
-                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+        choice_labels_kept = (labels_kept != 0).to(dloss.dtype)
+        dsmoothing_sum = -label_smoothing / C * choice_labels_kept * dloss
+        dpicked = (label_smoothing - 1) * dloss
+        dlogits = torch.addcmul(
+            weight[:, None] * dsmoothing_sum[:, None],
+            torch.addcmul(
+                weight[:, None].sum(0, keepdim=True) * dsmoothing_sum[:, None],
+                choice_labels_kept[:, None] * dpicked[:, None],
                 counted[:, None],
-                alpha=1 - label_smoothing,
-            ) * probs,
-            weight[:, None],
-            alpha=-(label_smoothing / C),
+            ),
+            probs, value=-1,
         )
         dlogits = _runtime.scatter_added(
             dlogits, 1,
             labels.unsqueeze(1),
-            torch.where(labels_kept != 0, (label_smoothing - 1) * dloss * counted, 0).unsqueeze(1),
+            (choice_labels_kept * dpicked * counted).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogits = torch.where(labels_kept[:, None] != 0, dloss, 0) * torch.add(
@@ -400,7 +408,15 @@ def _behind(
     reduction, needs,
 ) -> tuple:
     C = weight.shape[0]
-    if reduction in ("none", "sum"):
+    if reduction == "none":
+        v_loss = c_probs = c_counted = None
+        if needs.g or needs.probs:
+            weight_sum = weight.sum(0, keepdim=True)
+        if needs.g or needs.counted:
+            sum_probs_v_logits = (probs * v_logits).sum(1)
+            sum_labels_v_logits = v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+        choice_labels_kept_3 = (labels_kept != 0).to(g.dtype)
+    elif reduction == "sum":
         v_loss = c_probs = c_counted = None
         if needs.g or needs.probs:
             weight_sum = weight.sum(0, keepdim=True)
@@ -413,23 +429,11 @@ def _behind(
             choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
     if needs.g:
         if reduction == "none":
-            v_loss = choice_labels_kept * (
-                v_logits * torch.add(
-                    torch.addcmul(
-                        (label_smoothing - 1)
-                        * counted[:, None]
-                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
-                        torch.add(
-                            label_smoothing * weight_sum[0] / C,
-                            counted[:, None],
-                            alpha=1 - label_smoothing,
-                        ),
-                        probs,
-                    ),
-                    weight[:, None],
-                    alpha=-(label_smoothing / C),
-                )
-            ).sum(1)
+            v_loss = choice_labels_kept_3 * torch.add(
+                (label_smoothing - 1) * counted * (sum_labels_v_logits - sum_probs_v_logits),
+                weight_sum[0] * sum_probs_v_logits - (weight[:, None] * v_logits).sum(1),
+                alpha=label_smoothing / C,
+            )
         elif reduction == "sum":
             v_loss = (
                 choice_labels_kept[:, None] * v_logits * torch.add(
@@ -468,10 +472,10 @@ def _behind(
             ).sum()
     if needs.probs:
         if reduction == "none":
-            c_probs = choice_labels_kept[:, None] * g[:, None] * torch.add(
+            c_probs = choice_labels_kept_3[:, None] * g[:, None] * torch.add(
                 label_smoothing * weight_sum[0] / C,
                 counted[:, None],
-                alpha=1 - label_smoothing,
+                alpha=-(label_smoothing - 1),
             ) * v_logits
         elif reduction == "sum":
             c_probs = g * choice_labels_kept[:, None] * torch.add(
@@ -487,22 +491,22 @@ def _behind(
             ) * v_logits
     if needs.counted:
         if reduction == "none":
-            c_counted = choice_labels_kept * g * torch.add(
-                (1 - label_smoothing) * (probs * v_logits).sum(1),
-                v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-                alpha=label_smoothing - 1,
+            c_counted = (label_smoothing - 1) * choice_labels_kept_3 * g * (
+                sum_labels_v_logits - sum_probs_v_logits
             )
         elif reduction == "sum":
-            c_counted = g * choice_labels_kept * torch.add(
-                (1 - label_smoothing) * (probs * v_logits).sum(1),
+            c_counted = torch.addcmul(
+                g * (1 - label_smoothing) * choice_labels_kept * (probs * v_logits).sum(1),
+                g * (label_smoothing - 1) * choice_labels_kept,
                 v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-                alpha=label_smoothing - 1,
             )
         else:
-            c_counted = g * choice_counted_sum_2_labels_kept * torch.add(
-                (1 - label_smoothing) * (probs * v_logits).sum(1),
+            c_counted = torch.addcmul(
+                g * (
+                    1 - label_smoothing
+                ) * choice_counted_sum_2_labels_kept * (probs * v_logits).sum(1),
+                g * (label_smoothing - 1) * choice_counted_sum_2_labels_kept,
                 v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-                alpha=label_smoothing - 1,
             )
     if reduction in ("none", "sum"):
         c_counted_sum_2 = None
@@ -538,24 +542,27 @@ def _pullback(
     C = weight.shape[0]
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     if reduction == "none":
+        dsmoothing_sum = -label_smoothing / C * choice_labels_kept * c_loss
+        dpicked = (label_smoothing - 1) * c_loss
         dlogits = torch.addcmul(
-            probs * torch.addcmul(
-                c_probs - (c_probs * probs).sum(1, keepdim=True),
-                choice_labels_kept[:, None] * c_loss[:, None],
-                torch.add(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
+            weight[:, None] * dsmoothing_sum[:, None],
+            probs,
+            torch.addcmul(
+                torch.addcmul(
+                    c_probs - (c_probs * probs).sum(1, keepdim=True),
+                    weight[:, None].sum(0, keepdim=True),
+                    dsmoothing_sum[:, None],
+                    value=-1,
                 ),
+                choice_labels_kept[:, None] * dpicked[:, None],
+                counted[:, None],
+                value=-1,
             ),
-            label_smoothing / C * weight[:, None] * choice_labels_kept[:, None],
-            c_loss[:, None],
-            value=-1,
         )
         dlogits = _runtime.scatter_added(
             dlogits, 1,
             labels.unsqueeze(1),
-            ((label_smoothing - 1) * choice_labels_kept * c_loss * counted).unsqueeze(1),
+            (choice_labels_kept * dpicked * counted).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogits = torch.addcmul(

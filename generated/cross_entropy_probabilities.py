@@ -29,7 +29,7 @@ With reduction="sum":
 
 When weight is omitted and label_smoothing is 0 (also derived and proved):
 
-    dlogits = dloss*exp(logprobs)*Sum(target, C)/(N*S) - dloss*target/(N*S)
+    dlogits = dloss*(exp(logprobs)*Sum(target, C) - target)/(N*S)
     dtarget = -dloss*logprobs/(N*S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
@@ -42,17 +42,12 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     g_logprobs = g*weight*(target*(label_smoothing - 1) - label_smoothing/C)/(N*S)
     g_logprobs_sum = Sum(g_logprobs, C)
     exp_logprobs = exp(logprobs)
-    sum_logprobs_v_logits = Sum(exp_logprobs*v_logits, C)
+    dg_logprobs = v_logits - Sum(exp_logprobs*v_logits, C)
     v_loss = (
         Sum(weight*logprobs*v_target, C, N, S)*(label_smoothing - 1)
-        + Sum(
-            weight*(v_logits - sum_logprobs_v_logits)*(
-                target*(label_smoothing - 1) - label_smoothing/C
-            ),
-            C, N, S,
-        )
+        + Sum(weight*dg_logprobs*(target*(label_smoothing - 1) - label_smoothing/C), C, N, S)
     )/(N*S)
-    c_target = g*weight*(label_smoothing - 1)*(v_logits - sum_logprobs_v_logits)/(N*S)
+    c_target = g*weight*dg_logprobs*(label_smoothing - 1)/(N*S)
     c_logprobs = (
         g*weight*v_target*(label_smoothing - 1)/(N*S)
         - g_logprobs_sum*exp_logprobs*v_logits
@@ -314,12 +309,12 @@ def _behind(
         g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
     if needs.g or needs.target:
-        sum_logprobs_v_logits = (exp_logprobs * v_logits).sum(1, keepdim=True)
+        dg_logprobs = v_logits - (exp_logprobs * v_logits).sum(1, keepdim=True)
     if needs.g:
         if reduction == "none":
             v_loss = torch.add(
                 (
-                    weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
+                    weight[:, None] * dg_logprobs * (
                         (label_smoothing - 1) * target - label_smoothing / C
                     )
                 ).sum(1),
@@ -330,7 +325,7 @@ def _behind(
             v_loss = (
                 (weight[:, None] * logprobs * v_target).sum() * (label_smoothing - 1)
                 + (
-                    weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
+                    weight[:, None] * dg_logprobs * (
                         (label_smoothing - 1) * target - label_smoothing / C
                     )
                 ).sum()
@@ -339,24 +334,18 @@ def _behind(
             v_loss = (
                 (weight[:, None] * logprobs * v_target).sum() * (label_smoothing - 1)
                 + (
-                    weight[:, None] * (v_logits - sum_logprobs_v_logits) * (
+                    weight[:, None] * dg_logprobs * (
                         (label_smoothing - 1) * target - label_smoothing / C
                     )
                 ).sum()
             ) / N / S
     if needs.target:
         if reduction == "none":
-            c_target = (label_smoothing - 1) * weight[:, None] * g[:, None] * (
-                v_logits - sum_logprobs_v_logits
-            )
+            c_target = (label_smoothing - 1) * weight[:, None] * g[:, None] * dg_logprobs
         elif reduction == "sum":
-            c_target = g * (label_smoothing - 1) * weight[:, None] * (
-                v_logits - sum_logprobs_v_logits
-            )
+            c_target = g * (label_smoothing - 1) * weight[:, None] * dg_logprobs
         else:
-            c_target = g * (label_smoothing - 1) / N / S * weight[:, None] * (
-                v_logits - sum_logprobs_v_logits
-            )
+            c_target = g * (label_smoothing - 1) / N / S * weight[:, None] * dg_logprobs
     if needs.logprobs:
         if reduction == "none":
             c_logprobs = torch.addcmul(
@@ -461,22 +450,11 @@ def _plain_backward(dloss, target, logprobs, reduction, needs) -> tuple:
     dlogits = dtarget = None
     if needs.logits:
         if reduction == "none":
-            dlogits = torch.addcmul(
-                dloss[:, None] * target.sum(1, keepdim=True) * torch.exp(logprobs),
-                dloss[:, None],
-                target, value=-1,
-            )
+            dlogits = dloss[:, None] * (target.sum(1, keepdim=True) * torch.exp(logprobs) - target)
         elif reduction == "sum":
-            dlogits = torch.addcmul(
-                dloss * target.sum(1, keepdim=True) * torch.exp(logprobs),
-                dloss, target, value=-1,
-            )
+            dlogits = dloss * (target.sum(1, keepdim=True) * torch.exp(logprobs) - target)
         else:
-            dlogits = torch.addcmul(
-                dloss / N / S * target.sum(1, keepdim=True) * torch.exp(logprobs),
-                dloss / N / S,
-                target, value=-1,
-            )
+            dlogits = dloss / N / S * (target.sum(1, keepdim=True) * torch.exp(logprobs) - target)
     if needs.target:
         if reduction == "none":
             dtarget = -dloss[:, None] * logprobs
@@ -494,59 +472,39 @@ def _plain_behind(v_logits, v_target, g, target, logprobs, reduction, needs) -> 
     v_loss = c_target = c_logprobs = None
     if needs.g or needs.logprobs:
         target_sum = target.sum(1, keepdim=True)
-    exp_logprobs = torch.exp(logprobs)
+    exp_logprobs_again = torch.exp(logprobs)
     if needs.g:
-        if reduction == "none":
-            v_loss = (
-                (v_logits * (target_sum * exp_logprobs - target)).sum(1)
-                - (logprobs * v_target).sum(1)
-            )
-        elif reduction == "sum":
-            v_loss = (
-                (v_logits * (target_sum * exp_logprobs - target)).sum()
-                - (logprobs * v_target).sum()
-            )
-        else:
-            v_loss = (
-                (v_logits * (target_sum / N / S * exp_logprobs - target / N / S)).sum()
-                - (logprobs * v_target).sum() / N / S
-            )
+        g_logits_term = target_sum * exp_logprobs_again - target
+    if needs.target or needs.logprobs:
+        exp_logprobs = exp_logprobs_again
     if needs.target:
         if reduction == "none":
-            c_target = torch.addcmul(
-                g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True),
-                g[:, None],
-                v_logits, value=-1,
-            )
+            dtarget_sum = g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True)
         elif reduction == "sum":
-            c_target = torch.addcmul(
-                g * (exp_logprobs * v_logits).sum(1, keepdim=True),
-                g, v_logits, value=-1,
-            )
+            dtarget_sum = g * (exp_logprobs * v_logits).sum(1, keepdim=True)
         else:
-            c_target = torch.addcmul(
-                g / N / S * (exp_logprobs * v_logits).sum(1, keepdim=True),
-                g / N / S,
-                v_logits, value=-1,
-            )
+            dtarget_sum = g / N / S * (exp_logprobs * v_logits).sum(1, keepdim=True)
+    if needs.g:
+        if reduction == "none":
+            v_loss = (g_logits_term * v_logits).sum(1) - (logprobs * v_target).sum(1)
+        elif reduction == "sum":
+            v_loss = (g_logits_term * v_logits).sum() - (logprobs * v_target).sum()
+        else:
+            v_loss = ((g_logits_term * v_logits).sum() - (logprobs * v_target).sum()) / N / S
+    if needs.target:
+        if reduction == "none":
+            c_target = torch.addcmul(dtarget_sum, g[:, None], v_logits, value=-1)
+        elif reduction == "sum":
+            c_target = torch.addcmul(dtarget_sum, g, v_logits, value=-1)
+        else:
+            c_target = torch.addcmul(dtarget_sum, g / N / S, v_logits, value=-1)
     if needs.logprobs:
         if reduction == "none":
-            c_logprobs = torch.addcmul(
-                g[:, None] * target_sum * exp_logprobs * v_logits,
-                g[:, None],
-                v_target, value=-1,
-            )
+            c_logprobs = g[:, None] * (target_sum * exp_logprobs * v_logits - v_target)
         elif reduction == "sum":
-            c_logprobs = torch.addcmul(
-                g * target_sum * exp_logprobs * v_logits,
-                g, v_target, value=-1,
-            )
+            c_logprobs = g * (target_sum * exp_logprobs * v_logits - v_target)
         else:
-            c_logprobs = torch.addcmul(
-                g / N / S * target_sum * exp_logprobs * v_logits,
-                g / N / S,
-                v_target, value=-1,
-            )
+            c_logprobs = g / N / S * (target_sum * exp_logprobs * v_logits - v_target)
     return (v_loss, c_target, c_logprobs)
 
 
@@ -557,34 +515,17 @@ def _plain_pullback(c_loss, c_logprobs, target, logprobs, reduction, needs) -> t
     dlogits = dtarget = None
     if needs.logits:
         if reduction == "none":
-            dlogits = torch.addcmul(
-                torch.addcmul(c_logprobs, c_loss[:, None], target, value=-1),
-                torch.addcmul(c_logprobs, c_loss[:, None], target, value=-1).sum(1, keepdim=True),
-                torch.exp(logprobs),
-                value=-1,
-            )
+            dlogprobs = torch.addcmul(c_logprobs, c_loss[:, None], target, value=-1)
         elif reduction == "sum":
-            dlogits = torch.addcmul(
-                torch.addcmul(c_logprobs, c_loss, target, value=-1),
-                torch.addcmul(c_logprobs, c_loss, target, value=-1).sum(1, keepdim=True),
-                torch.exp(logprobs),
-                value=-1,
-            )
+            dlogprobs = torch.addcmul(c_logprobs, c_loss, target, value=-1)
         else:
-            dlogits = torch.addcmul(
-                torch.addcmul(
-                    c_logprobs,
-                    torch.addcmul(
-                        c_logprobs,
-                        c_loss / N / S,
-                        target, value=-1,
-                    ).sum(1, keepdim=True),
-                    torch.exp(logprobs),
-                    value=-1,
-                ),
-                c_loss / N / S,
-                target, value=-1,
-            )
+            dlogprobs = torch.addcmul(c_logprobs, c_loss / N / S, target, value=-1)
+        dlogits = torch.addcmul(
+            dlogprobs,
+            dlogprobs.sum(1, keepdim=True),
+            torch.exp(logprobs),
+            value=-1,
+        )
     if needs.target:
         if reduction == "none":
             dtarget = -c_loss[:, None] * logprobs

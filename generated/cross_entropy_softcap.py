@@ -24,7 +24,9 @@ The closed form:
 When weight is omitted, label_smoothing is 0 and no labels entry is ignored (also derived and
 proved):
 
-    dlogits = dloss*(1 - tanh(logits/cap)**2)*(probs - OneHot(labels, C))/(N*S)
+    dlogits = dloss*(
+        probs - OneHot(labels, C) + tanh(logits/cap)**2*(OneHot(labels, C) - probs)
+    )/(N*S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
@@ -34,35 +36,23 @@ Second derivatives, of the sum of each gradient times a vector (v_logits and so 
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     weight_sum = Sum(weight, C)
-    tanh_cap_logits = tanh(logits/cap)
-    g_logits_term = 1 - tanh_cap_logits**2
-    choice_counted_sum_2_labels_kept = Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
-    dg_logits_term_3 = g*choice_counted_sum_2_labels_kept*g_logits_term*v_logits
-    v_loss = Sum(
-        choice_counted_sum_2_labels_kept*g_logits_term*v_logits*(
-            counted*OneHot(labels, C)*(label_smoothing - 1)
-            + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
-            - label_smoothing*weight/C
-        ),
-        C, N, S,
-    )
-    c_logits = -2*g*choice_counted_sum_2_labels_kept*g_logits_term*tanh_cap_logits*v_logits*(
+    g_logits_term_3 = (
         counted*OneHot(labels, C)*(label_smoothing - 1)
         + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
         - label_smoothing*weight/C
-    )/cap
-    c_probs = dg_logits_term_3*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+    )/cosh(logits/cap)**2
+    choice_counted_sum_2_labels_kept = Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
+    dg_logits_term_3 = g*choice_counted_sum_2_labels_kept*v_logits
+    dg_logits_term_2 = dg_logits_term_3/cosh(logits/cap)**2
+    v_loss = Sum(choice_counted_sum_2_labels_kept*g_logits_term_3*v_logits, C, N, S)
+    c_logits = -2*dg_logits_term_3*g_logits_term_3*tanh(logits/cap)/cap
+    c_probs = dg_logits_term_2*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
     c_counted = (
-        Sum(dg_logits_term_3*probs, C)*(1 - label_smoothing)
-        + Sum(dg_logits_term_3*OneHot(labels, C), C)*(label_smoothing - 1)
+        Sum(dg_logits_term_2*probs, C)*(1 - label_smoothing)
+        + Sum(dg_logits_term_2*OneHot(labels, C), C)*(label_smoothing - 1)
     )
     c_counted_sum_2 = g*Sum(
-        Piecewise((-counted_sum_2**(-2), Ne(labels_kept, 0)), (0, True))*g_logits_term*v_logits
-        *(
-            counted*OneHot(labels, C)*(label_smoothing - 1)
-            + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
-            - label_smoothing*weight/C
-        ),
+        Piecewise((-counted_sum_2**(-2), Ne(labels_kept, 0)), (0, True))*g_logits_term_3*v_logits,
         C, N, S,
     )
 
@@ -352,96 +342,54 @@ def _behind(
     v_loss = c_logits = c_probs = c_counted = c_counted_sum_2 = None
     if needs.g or needs.logits or needs.probs or needs.counted_sum_2:
         weight_sum = weight.sum(0, keepdim=True)
-    tanh_cap_logits = torch.tanh(logits / cap)
-    g_logits_term = 1 - tanh_cap_logits ** 2
-    if needs.g or needs.logits or needs.probs or needs.counted:
-        choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
-    if needs.probs or needs.counted:
-        dg_logits_term_3 = g * choice_counted_sum_2_labels_kept[:, None] * g_logits_term * v_logits
-    if needs.g:
-        v_loss = (
-            choice_counted_sum_2_labels_kept[:, None] * g_logits_term * v_logits * torch.add(
-                torch.addcmul(
-                    (label_smoothing - 1)
-                    * counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
-                    torch.add(
-                        label_smoothing * weight_sum[0] / C,
-                        counted[:, None],
-                        alpha=1 - label_smoothing,
-                    ),
-                    probs,
-                ),
-                weight[:, None],
-                alpha=-(label_smoothing / C),
-            )
-        ).sum()
-    if needs.logits:
-        c_logits = (
-            -2
-            * g
-            / cap
-            * choice_counted_sum_2_labels_kept[:, None]
-            * g_logits_term
-            * tanh_cap_logits
-            * v_logits
-            * torch.add(
-                torch.add(
-                    label_smoothing * weight_sum[0] / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
-                ) * probs,
-                weight[:, None],
-                alpha=-(label_smoothing / C),
-            )
-        )
-        c_logits = _runtime.scatter_added(
-            c_logits, 1,
+    if needs.g or needs.logits or needs.counted_sum_2:
+        g_logits_term_3 = torch.add(
+            torch.add(
+                label_smoothing * weight_sum[0] / C,
+                counted[:, None],
+                alpha=1 - label_smoothing,
+            ) * probs,
+            weight[:, None],
+            alpha=-(label_smoothing / C),
+        ) / torch.cosh(logits / cap) ** 2
+        g_logits_term_3 = _runtime.scatter_added(
+            g_logits_term_3, 1,
             labels.unsqueeze(1),
             (
-                -2
-                * g
-                * (label_smoothing - 1)
-                / cap
-                * choice_counted_sum_2_labels_kept
-                * counted
-                * g_logits_term.gather(1, labels.unsqueeze(1)).squeeze(1)
-                * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-                * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+                (label_smoothing - 1) * counted / torch.cosh(
+                    logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap
+                ) ** 2
             ).unsqueeze(1),
         )
+    if needs.g or needs.logits or needs.probs or needs.counted:
+        choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
+    if needs.logits or needs.probs or needs.counted:
+        dg_logits_term_3 = g * choice_counted_sum_2_labels_kept[:, None] * v_logits
+    if needs.probs or needs.counted:
+        dg_logits_term_2 = dg_logits_term_3 / torch.cosh(logits / cap) ** 2
+    if needs.g:
+        v_loss = (choice_counted_sum_2_labels_kept[:, None] * g_logits_term_3 * v_logits).sum()
+    if needs.logits:
+        c_logits = -2 * dg_logits_term_3 * g_logits_term_3 * torch.tanh(logits / cap) / cap
     if needs.probs:
         c_probs = torch.add(
             label_smoothing * weight_sum[0] / C,
             counted[:, None],
             alpha=1 - label_smoothing,
-        ) * dg_logits_term_3
+        ) * dg_logits_term_2
     if needs.counted:
         c_counted = torch.add(
-            (1 - label_smoothing) * (dg_logits_term_3 * probs).sum(1),
-            dg_logits_term_3.gather(1, labels.unsqueeze(1)).squeeze(1),
+            (1 - label_smoothing) * (dg_logits_term_2 * probs).sum(1),
+            dg_logits_term_2.gather(1, labels.unsqueeze(1)).squeeze(1),
             alpha=label_smoothing - 1,
         )
     if needs.counted_sum_2:
         c_counted_sum_2 = g * (
-            torch.where(labels_kept[:, None] != 0, -counted_sum_2 ** -2, 0)
-            * g_logits_term
-            * v_logits
-            * torch.add(
-                torch.addcmul(
-                    (label_smoothing - 1)
-                    * counted[:, None]
-                    * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
-                    torch.add(
-                        label_smoothing * weight_sum[0] / C,
-                        counted[:, None],
-                        alpha=1 - label_smoothing,
-                    ),
-                    probs,
-                ),
-                weight[:, None],
-                alpha=-(label_smoothing / C),
-            )
+            torch.where(
+                labels_kept[:, None] != 0,
+                -counted_sum_2 ** -2,
+                0,
+            ) * g_logits_term_3 * v_logits
         ).sum()
     return (v_loss, c_logits, None, None, None, c_probs, c_counted, c_counted_sum_2)
 
@@ -513,14 +461,13 @@ def _plain_forward(logits, labels, cap) -> tuple:
 def _plain_backward(dloss, logits, labels, probs, cap, needs) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
-    dlogits = probs * torch.ops.aten.tanh_backward(dloss / N / S, torch.tanh(logits / cap))
+    dlogits = dloss / N / S * torch.addcmul(probs, probs, torch.tanh(logits / cap) ** 2, value=-1)
     dlogits = _runtime.scatter_added(
         dlogits, 1,
         labels.unsqueeze(1),
         (
-            -torch.ops.aten.tanh_backward(
-                dloss / N / S,
-                torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap),
+            dloss / N / S * (
+                torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2 - 1
             )
         ).unsqueeze(1),
     )
@@ -533,32 +480,35 @@ def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
     C = logits.shape[1]
     S = logits.shape[2]
     v_loss = c_logits = c_probs = None
-    tanh_cap_logits = torch.tanh(logits / cap)
-    g_logits_term = 1 - tanh_cap_logits ** 2
+    tanh_cap_logits_2 = torch.tanh(logits / cap)
+    if needs.logits or needs.probs:
+        dg_logits_term_2 = g / N / S * v_logits
     if needs.g:
         v_loss = (
-            g_logits_term * v_logits * (
-                probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+            v_logits * torch.addcmul(
+                probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
+                tanh_cap_logits_2 ** 2,
+                torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1) - probs,
             )
         ).sum() / N / S
     if needs.logits:
-        c_logits = -2 * g / N / S / cap * g_logits_term * tanh_cap_logits * probs * v_logits
+        c_logits = -probs * torch.ops.aten.tanh_backward(
+            2 * dg_logits_term_2 * tanh_cap_logits_2 / cap,
+            tanh_cap_logits_2,
+        )
         c_logits = _runtime.scatter_added(
             c_logits, 1,
             labels.unsqueeze(1),
-            (
-                2
-                * g
-                / N
-                / S
-                / cap
-                * g_logits_term.gather(1, labels.unsqueeze(1)).squeeze(1)
-                * tanh_cap_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-                * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+            torch.ops.aten.tanh_backward(
+                2 * dg_logits_term_2.gather(
+                    1,
+                    labels.unsqueeze(1),
+                ).squeeze(1) * tanh_cap_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1) / cap,
+                tanh_cap_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1),
             ).unsqueeze(1),
         )
     if needs.probs:
-        c_probs = g / N / S * g_logits_term * v_logits
+        c_probs = torch.ops.aten.tanh_backward(dg_logits_term_2, tanh_cap_logits_2)
     return (v_loss, c_logits, None, c_probs)
 
 

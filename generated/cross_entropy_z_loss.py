@@ -24,7 +24,7 @@ The closed form:
 When weight is omitted, label_smoothing is 0 and no labels entry is ignored (also derived and
 proved):
 
-    dlogits = dloss*probs*(2*z_weight*log_z + 1)/(N*S) - dloss*OneHot(labels, C)/(N*S)
+    dlogits = dloss*(probs*(2*z_weight*log_z + 1) - OneHot(labels, C))/(N*S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
@@ -38,9 +38,10 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     g_logits_term_3 = Sum(weight, C)/counted_sum_2
     g_logits_term_5 = OneHot(labels, C)/counted_sum_2
     g_logits_term_6 = weight/counted_sum_2
-    sum_g_logits_term_5_v_logits = Sum(g_logits_term_5*v_logits, C)
     choice_labels_kept = Kept(labels)
-    dg_logits_term_4 = g*choice_labels_kept*Sum(probs*v_logits, C)
+    dg_logits_term_7 = g*choice_labels_kept*v_logits
+    sum_dg_logits_term_7_g_logits_term_5 = Sum(dg_logits_term_7*g_logits_term_5, C)
+    dg_logits_term_4 = Sum(dg_logits_term_7*probs, C)
     v_loss = Sum(
         choice_labels_kept*v_logits*(
             counted*g_logits_term_5*(label_smoothing - 1)
@@ -53,22 +54,22 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
         ),
         C, N, S,
     )
-    c_probs = g*choice_labels_kept*v_logits*(
+    c_probs = dg_logits_term_7*(
         2*z_weight*g_logits_term_2
         + g_logits_term*(1 - label_smoothing)
         + g_logits_term_3*label_smoothing/C
     )
     c_counted = (
-        dg_logits_term_4*(1 - label_smoothing)/counted_sum_2
-        + g*choice_labels_kept*sum_g_logits_term_5_v_logits*(label_smoothing - 1)
+        sum_dg_logits_term_7_g_logits_term_5*(label_smoothing - 1)
+        + dg_logits_term_4*(1 - label_smoothing)/counted_sum_2
     )
     c_counted_sum_2 = (
-        Sum(dg_logits_term_4*g_logits_term, N, S)*(label_smoothing - 1)
-        + g*(
-            Sum(choice_labels_kept*sum_g_logits_term_5_v_logits*counted, N, S)*(1 - label_smoothing)
-            + label_smoothing*Sum(g_logits_term_6*Sum(choice_labels_kept*v_logits, N, S), C)/C
-        )
-        - g_logits_term_3*label_smoothing*Sum(dg_logits_term_4, N, S)/C
+        Sum(sum_dg_logits_term_7_g_logits_term_5*counted, N, S)*(1 - label_smoothing)
+        + Sum(dg_logits_term_4*g_logits_term, N, S)*(label_smoothing - 1)
+        + label_smoothing*(
+            Sum(g_logits_term_6*Sum(dg_logits_term_7, N, S), C)
+            - g_logits_term_3*Sum(dg_logits_term_4, N, S)
+        )/C
     )/counted_sum_2
     c_log_z = 2*z_weight*dg_logits_term_4/excess_sum
     c_excess_sum = -2*z_weight*Sum(dg_logits_term_4*g_logits_term_2, N, S)/excess_sum
@@ -76,20 +77,20 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 From these cotangents back to the inputs:
 
     choice_labels_kept = Kept(labels)
+    dexcess = c_loss*z_weight
     dlogits = (
         probs*(
             c_probs
             - Sum(c_probs*probs, C)
             + c_log_z
-            + c_loss*choice_labels_kept*(
-                counted*(1 - label_smoothing)/counted_sum_2
-                + 2*z_weight*log_z/excess_sum
-                + label_smoothing*Sum(weight, C)/(C*counted_sum_2)
+            + choice_labels_kept*(
+                2*dexcess*log_z/excess_sum
+                + c_loss*counted*(1 - label_smoothing)/counted_sum_2
+                + c_loss*label_smoothing*Sum(weight, C)/(C*counted_sum_2)
             )
         )
-        + c_loss*choice_labels_kept*(
-            counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
-        )/counted_sum_2
+        + c_loss*choice_labels_kept*counted*OneHot(labels, C)*(label_smoothing - 1)/counted_sum_2
+        - c_loss*label_smoothing*weight*choice_labels_kept/(C*counted_sum_2)
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
@@ -405,11 +406,13 @@ def _behind(
         )
     if needs.g or needs.counted_sum_2:
         g_logits_term_6 = weight / counted_sum_2
-    if needs.counted or needs.counted_sum_2:
-        sum_g_logits_term_5_v_logits = (g_logits_term_5 * v_logits).sum(1)
     choice_labels_kept = (labels_kept != 0).to(g.dtype)
+    if needs.probs or needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
+        dg_logits_term_7 = g * choice_labels_kept[:, None] * v_logits
+    if needs.counted or needs.counted_sum_2:
+        sum_dg_logits_term_7_g_logits_term_5 = (dg_logits_term_7 * g_logits_term_5).sum(1)
     if needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
-        dg_logits_term_4 = g * choice_labels_kept * (probs * v_logits).sum(1)
+        dg_logits_term_4 = (dg_logits_term_7 * probs).sum(1)
     if needs.g:
         v_loss = (
             choice_labels_kept[:, None] * v_logits * torch.add(
@@ -431,7 +434,7 @@ def _behind(
             )
         ).sum()
     if needs.probs:
-        c_probs = g * choice_labels_kept[:, None] * torch.add(
+        c_probs = torch.add(
             torch.add(
                 g_logits_term_3[0] * label_smoothing / C,
                 g_logits_term_2[:, None],
@@ -439,25 +442,21 @@ def _behind(
             ),
             g_logits_term[:, None],
             alpha=1 - label_smoothing,
-        ) * v_logits
+        ) * dg_logits_term_7
     if needs.counted:
         c_counted = torch.addcmul(
-            (1 - label_smoothing) / counted_sum_2 * dg_logits_term_4,
-            g * (label_smoothing - 1) * choice_labels_kept,
-            sum_g_logits_term_5_v_logits,
+            (label_smoothing - 1) * sum_dg_logits_term_7_g_logits_term_5,
+            (1 - label_smoothing) / counted_sum_2,
+            dg_logits_term_4,
         )
     if needs.counted_sum_2:
         c_counted_sum_2 = (
-            (dg_logits_term_4 * g_logits_term).sum() * (label_smoothing - 1)
-            + g * (
-                (
-                    choice_labels_kept * sum_g_logits_term_5_v_logits * counted
-                ).sum() * (1 - label_smoothing)
-                + label_smoothing * (
-                    g_logits_term_6 * (choice_labels_kept[:, None] * v_logits).sum((0, 2))
-                ).sum() / C
-            )
-            - g_logits_term_3[0] * label_smoothing * dg_logits_term_4.sum() / C
+            (sum_dg_logits_term_7_g_logits_term_5 * counted).sum() * (1 - label_smoothing)
+            + (dg_logits_term_4 * g_logits_term).sum() * (label_smoothing - 1)
+            + label_smoothing * (
+                (g_logits_term_6 * dg_logits_term_7.sum((0, 2))).sum()
+                - g_logits_term_3[0] * dg_logits_term_4.sum()
+            ) / C
         ) / counted_sum_2
     if needs.log_z:
         c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
@@ -473,18 +472,21 @@ def _pullback(
 ) -> tuple:
     C = weight.shape[0]
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
+    dexcess = c_loss * z_weight
     dlogits = torch.addcmul(
         probs * torch.addcmul(
             c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None],
-            c_loss * choice_labels_kept[:, None],
+            choice_labels_kept[:, None],
             torch.addcmul(
                 torch.addcmul(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C / counted_sum_2,
-                    (1 - label_smoothing) / counted_sum_2,
-                    counted[:, None],
+                    c_loss * label_smoothing * weight[:, None].sum(
+                        0, keepdim=True,
+                    ) / C / counted_sum_2,
+                    2 * dexcess / excess_sum,
+                    log_z[:, None],
                 ),
-                2 * z_weight / excess_sum,
-                log_z[:, None],
+                c_loss * (1 - label_smoothing) / counted_sum_2,
+                counted[:, None],
             ),
         ),
         c_loss * label_smoothing / C / counted_sum_2 * weight[:, None],
@@ -556,10 +558,10 @@ def _plain_behind(v_logits, g, labels, probs, log_z, z_weight, needs) -> tuple:
     if needs.g:
         v_loss = (
             v_logits * (
-                g_logits_term[:, None] / N / S * probs
-                - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1) / N / S
+                g_logits_term[:, None] * probs
+                - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
             )
-        ).sum()
+        ).sum() / N / S
     if needs.probs:
         c_probs = g / N / S * g_logits_term[:, None] * v_logits
     if needs.log_z:
@@ -572,9 +574,9 @@ def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight, ne
     N = labels.shape[0]
     S = labels.shape[1]
     dlogits = probs * torch.addcmul(
-        c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None],
-        c_loss / N / S,
-        2 * z_weight * log_z[:, None] + 1,
+        c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None] + c_loss / N / S,
+        2 * c_loss * z_weight / N / S,
+        log_z[:, None],
     )
     dlogits = _runtime.scatter_added(
         dlogits, 1,

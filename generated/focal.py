@@ -21,17 +21,16 @@ The closed form:
     losses_term = 1 - probs*target - (1 - probs)*(1 - target)
     power_gamma_losses_term_2 = losses_term**gamma
     power_gamma_losses_term = losses_term**(gamma - 1)
-    dlosses = dloss/N
-    dlogits = balance*dlosses*(
+    dlogits = dloss*balance*(
         power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
         + gamma*entropies*power_gamma_losses_term*probs*(1 - 2*target)*(1 - probs)
-    )
-    dtarget = dlosses*(
+    )/N
+    dtarget = dloss*(
         balance*(
             gamma*entropies*power_gamma_losses_term*(1 - 2*probs) - power_gamma_losses_term_2*logits
         )
         + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
-    )
+    )/N
 
 With reduction="none":
 
@@ -101,73 +100,65 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
         + gamma*entropies*g_logits_term_2*power_gamma_losses_term_again_2*probs*(1 - probs)
     )
     g_target_term = 1 - 2*probs
-    dg_target_term_3 = g*v_target/N
-    dg_target_term_2 = balance*dg_target_term_3
+    g_target_term_2 = (
+        gamma*entropies*g_target_term*power_gamma_losses_term_again_2
+        - power_gamma_losses_term_2*logits
+    )
+    dg_target_term_2 = g*balance*v_target/N
     dg_logits_term_3 = g*balance*v_logits/N
     dlosses_term = gamma*(
         power_gamma_losses_term_again_2*(
             dg_logits_term_3*(probs*(1 - target) - target*(1 - probs))
-            + Piecewise((1, alpha >= 0), (0, True))*dg_target_term_3*entropies*(2*alpha - 1)
+            + Piecewise((1, alpha >= 0), (0, True))*g*entropies*v_target*(2*alpha - 1)/N
             - dg_target_term_2*logits
         )
         + entropies*losses_term**(gamma - 2)*(gamma - 1)*(
             dg_target_term_2*g_target_term + dg_logits_term_3*g_logits_term_2*probs*(1 - probs)
         )
     )
-    v_loss = Sum(
-        balance*g_logits_term_3*v_logits
-        + v_target*(
-            balance*(
-                gamma*entropies*g_target_term*power_gamma_losses_term_again_2
-                - power_gamma_losses_term_2*logits
-            )
-            + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2
-            *(2*alpha - 1)
-        ),
-        N,
+    dentropies = (
+        gamma*power_gamma_losses_term_again_2*(
+            dg_target_term_2*g_target_term + dg_logits_term_3*g_logits_term_2*probs*(1 - probs)
+        )
+        + Piecewise((1, alpha >= 0), (0, True))*g*power_gamma_losses_term_2*v_target*(2*alpha - 1)/N
+    )
+    v_loss = (
+        Sum(balance*g_logits_term_3*v_logits, N)
+        + Sum(
+            v_target*(
+                balance*g_target_term_2
+                + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2
+                *(2*alpha - 1)
+            ),
+            N,
+        )
     )/N
     c_logits = (
-        (1 - target)*(
-            gamma*power_gamma_losses_term_again_2*(
-                dg_target_term_2*g_target_term + dg_logits_term_3*g_logits_term_2*probs*(1 - probs)
-            )
-            + Piecewise((1, alpha >= 0), (0, True))*dg_target_term_3*power_gamma_losses_term_2
-            *(2*alpha - 1)
-        )
+        dentropies*(1 - target)
         + (
-            Piecewise((1, alpha >= 0), (0, True))*dg_target_term_3*power_gamma_losses_term_2
-            *(1 - 2*alpha)
-            - probs*(
-                dlosses_term*(2*target - 1)
+            probs*(
+                dlosses_term*(1 - 2*target)
                 + dg_logits_term_3*(
-                    gamma*g_logits_term_2*power_gamma_losses_term_again_2
-                    *(entropies*(2*probs - 1) + 1 - probs)
-                    - power_gamma_losses_term_2
+                    power_gamma_losses_term_2
+                    + gamma*entropies*g_logits_term_2*power_gamma_losses_term_again_2*(1 - 2*probs)
                 )
-                + 2*gamma*dg_target_term_2*entropies*power_gamma_losses_term_again_2
+                - 2*gamma*dg_target_term_2*entropies*power_gamma_losses_term_again_2
             )
-            - gamma*dg_target_term_2*g_target_term*power_gamma_losses_term_again_2
+            - dentropies
         )*(1 - probs)
         - dg_target_term_2*power_gamma_losses_term_2
     )
     c_target = (
         dlosses_term*(1 - 2*probs)
-        + dg_target_term_3*(
-            Piecewise((2*alpha - 1, alpha >= 0), (0, True))*(
-                gamma*entropies*g_target_term*power_gamma_losses_term_again_2
-                - power_gamma_losses_term_2*logits
-            )
-            + Piecewise((1, alpha >= 0), (0, True))*power_gamma_losses_term_2*logits*(1 - 2*alpha)
-        )
-        + Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g*g_logits_term_3*v_logits/N
+        + Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g
+        *(g_logits_term_3*v_logits + g_target_term_2*v_target)/N
+        - dentropies*logits
         - dg_logits_term_3*(
             power_gamma_losses_term_2*probs
             + (1 - probs)*(
-                power_gamma_losses_term_2
-                + gamma*power_gamma_losses_term_again_2*probs*(2*entropies + g_logits_term_2*logits)
+                power_gamma_losses_term_2 + 2*gamma*entropies*power_gamma_losses_term_again_2*probs
             )
         )
-        - gamma*dg_target_term_2*g_target_term*power_gamma_losses_term_again_2*logits
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
@@ -274,8 +265,6 @@ def focal_backward(
     losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_2 = losses_term ** gamma
     power_gamma_losses_term = losses_term ** (gamma - 1)
-    if reduction == "mean":
-        dlosses = (dloss / N).expand(N)
     if needs.logits:
         if reduction == "none":
             dlogits = balance * dloss * torch.addcmul(
@@ -296,7 +285,7 @@ def focal_backward(
                 torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
             )
         else:
-            dlogits = balance * dlosses * torch.addcmul(
+            dlogits = dloss / N * balance * torch.addcmul(
                 torch.ops.aten.sigmoid_backward(
                     gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
                     probs,
@@ -315,7 +304,7 @@ def focal_backward(
                 alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             )
         else:
-            dtarget = dlosses * torch.add(
+            dtarget = dloss / N * torch.add(
                 balance * torch.addcmul(
                     gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
                     power_gamma_losses_term_2, logits, value=-1,
@@ -453,41 +442,56 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
     g_target_term = 1 - 2 * probs
+    if needs.g or needs.target:
+        g_target_term_2 = torch.addcmul(
+            gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
+            power_gamma_losses_term_2, logits, value=-1,
+        )
     if needs.logits or needs.target:
         if reduction == "none":
-            dlosses_term = gamma * g * torch.addcmul(
+            dg_target_term_3 = g * v_target
+            dg_target_term_2 = balance * dg_target_term_3
+            dg_logits_term_3 = balance * g * v_logits
+            dlosses_term = gamma * torch.addcmul(
                 power_gamma_losses_term_again_2 * torch.addcmul(
-                    balance * v_logits * torch.addcmul(
-                        probs * one_minus_target,
-                        target, one_minus_probs, value=-1,
+                    torch.add(
+                        dg_logits_term_3 * torch.addcmul(
+                            probs * one_minus_target,
+                            target, one_minus_probs, value=-1,
+                        ),
+                        dg_target_term_3 * entropies,
+                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                     ),
-                    v_target,
-                    torch.addcmul(
-                        (2 * alpha - 1 if alpha >= 0 else 0) * entropies,
-                        balance, logits, value=-1,
-                    ),
+                    dg_target_term_2, logits, value=-1,
                 ),
-                (gamma - 1) * balance * entropies * losses_term ** (
+                (gamma - 1) * entropies * losses_term ** (
                     0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
                 ),
                 torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(g_logits_term_2 * v_logits, probs),
-                    g_target_term, v_target,
+                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
+                    dg_target_term_2, g_target_term,
                 ),
             )
+            dentropies = torch.add(
+                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
+                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
+                    dg_target_term_2, g_target_term,
+                ),
+                dg_target_term_3 * power_gamma_losses_term_2,
+                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+            )
         elif reduction == "sum":
-            dg_target_term_3 = g * v_target
-            dg_target_term_2 = balance * dg_target_term_3
+            dg_target_term_2 = g * balance * v_target
             dg_logits_term_3 = g * balance * v_logits
             dlosses_term = gamma * torch.addcmul(
                 power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.add(
+                    torch.addcmul(
                         dg_logits_term_3 * torch.addcmul(
                             probs * one_minus_target,
                             target, one_minus_probs, value=-1,
                         ),
-                        dg_target_term_3 * entropies,
-                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+                        (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
+                        entropies * v_target,
                     ),
                     dg_target_term_2, logits, value=-1,
                 ),
@@ -499,19 +503,26 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
                     dg_target_term_2, g_target_term,
                 ),
             )
+            dentropies = torch.addcmul(
+                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
+                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
+                    dg_target_term_2, g_target_term,
+                ),
+                (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
+                power_gamma_losses_term_2 * v_target,
+            )
         else:
-            dg_target_term_3 = g / N * v_target
-            dg_target_term_2 = balance * dg_target_term_3
+            dg_target_term_2 = g / N * balance * v_target
             dg_logits_term_3 = g / N * balance * v_logits
             dlosses_term = gamma * torch.addcmul(
                 power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.add(
+                    torch.addcmul(
                         dg_logits_term_3 * torch.addcmul(
                             probs * one_minus_target,
                             target, one_minus_probs, value=-1,
                         ),
-                        dg_target_term_3 * entropies,
-                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
+                        (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
+                        entropies * v_target,
                     ),
                     dg_target_term_2, logits, value=-1,
                 ),
@@ -522,6 +533,14 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
                     torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
                     dg_target_term_2, g_target_term,
                 ),
+            )
+            dentropies = torch.addcmul(
+                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
+                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
+                    dg_target_term_2, g_target_term,
+                ),
+                (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
+                power_gamma_losses_term_2 * v_target,
             )
     if needs.g:
         if reduction == "none":
@@ -529,10 +548,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
                 balance * g_logits_term_3 * v_logits,
                 v_target,
                 torch.add(
-                    balance * torch.addcmul(
-                        gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-                        power_gamma_losses_term_2, logits, value=-1,
-                    ),
+                    balance * g_target_term_2,
                     entropies * power_gamma_losses_term_2,
                     alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                 ),
@@ -542,226 +558,115 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
                 (balance * g_logits_term_3 * v_logits).sum()
                 + (
                     v_target * torch.add(
-                        balance * torch.addcmul(
-                            gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-                            power_gamma_losses_term_2, logits, value=-1,
-                        ),
+                        balance * g_target_term_2,
                         entropies * power_gamma_losses_term_2,
                         alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                     )
                 ).sum()
             )
         else:
-            v_loss = torch.addcmul(
-                balance * g_logits_term_3 * v_logits,
-                v_target,
-                torch.add(
-                    balance * torch.addcmul(
-                        gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-                        power_gamma_losses_term_2, logits, value=-1,
-                    ),
-                    entropies * power_gamma_losses_term_2,
-                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                ),
-            ).sum() / N
-    if needs.logits:
-        if reduction == "none":
-            c_logits = torch.addcmul(
-                g * torch.addcmul(
-                    one_minus_target * torch.addcmul(
-                        (2 * alpha - 1 if alpha >= 0 else 0) * (
-                            power_gamma_losses_term_2 * v_target
-                        ),
-                        gamma * balance * power_gamma_losses_term_again_2,
-                        torch.addcmul(
-                            torch.ops.aten.sigmoid_backward(g_logits_term_2 * v_logits, probs),
-                            g_target_term, v_target,
-                        ),
-                    ),
-                    balance * power_gamma_losses_term_2,
-                    v_target, value=-1,
-                ),
-                torch.addcmul(
-                    probs * torch.addcmul(
-                        dlosses_term * (1 - 2 * target),
-                        balance * g,
-                        torch.addcmul(
-                            v_logits * torch.addcmul(
-                                power_gamma_losses_term_2,
-                                gamma
-                                * entropies
-                                * g_logits_term_2
-                                * power_gamma_losses_term_again_2,
-                                1 - 2 * probs,
-                            ),
-                            2 * gamma * entropies * power_gamma_losses_term_again_2,
-                            v_target, value=-1,
-                        ),
-                    ),
-                    g,
-                    torch.addcmul(
-                        (2 * alpha - 1 if alpha >= 0 else 0) * (
-                            power_gamma_losses_term_2 * v_target
-                        ),
-                        gamma * balance * power_gamma_losses_term_again_2,
-                        torch.addcmul(
-                            torch.ops.aten.sigmoid_backward(g_logits_term_2 * v_logits, probs),
-                            g_target_term, v_target,
-                        ),
-                    ),
-                    value=-1,
-                ),
-                one_minus_probs,
-            )
-        else:
-            c_logits = torch.addcmul(
-                torch.addcmul(
-                    one_minus_target * torch.add(
-                        gamma * power_gamma_losses_term_again_2 * torch.addcmul(
-                            torch.ops.aten.sigmoid_backward(
-                                dg_logits_term_3 * g_logits_term_2,
-                                probs,
-                            ),
-                            dg_target_term_2, g_target_term,
-                        ),
-                        dg_target_term_3 * power_gamma_losses_term_2,
+            v_loss = (
+                (balance * g_logits_term_3 * v_logits).sum()
+                + (
+                    v_target * torch.add(
+                        balance * g_target_term_2,
+                        entropies * power_gamma_losses_term_2,
                         alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                    ),
+                    )
+                ).sum()
+            ) / N
+    if needs.logits:
+        c_logits = torch.addcmul(
+            torch.addcmul(
+                dentropies * one_minus_target,
+                probs * torch.addcmul(
                     torch.addcmul(
+                        dlosses_term * (1 - 2 * target),
+                        dg_logits_term_3,
                         torch.addcmul(
-                            (1 - 2 * alpha if alpha >= 0 else 0) * (
-                                dg_target_term_3 * power_gamma_losses_term_2
-                            ),
-                            probs,
-                            torch.addcmul(
-                                torch.addcmul(
-                                    dlosses_term * (2 * target - 1),
-                                    dg_logits_term_3,
-                                    gamma * g_logits_term_2 * power_gamma_losses_term_again_2 * (
-                                        entropies * (2 * probs - 1) + 1 - probs
-                                    )
-                                    - power_gamma_losses_term_2,
-                                ),
-                                2 * gamma * dg_target_term_2 * entropies,
-                                power_gamma_losses_term_again_2,
-                            ),
-                            value=-1,
+                            power_gamma_losses_term_2,
+                            gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
+                            1 - 2 * probs,
                         ),
-                        gamma * dg_target_term_2 * g_target_term,
-                        power_gamma_losses_term_again_2, value=-1,
                     ),
-                    one_minus_probs,
-                ),
-                dg_target_term_2, power_gamma_losses_term_2, value=-1,
-            )
+                    2 * gamma * dg_target_term_2 * entropies,
+                    power_gamma_losses_term_again_2, value=-1,
+                )
+                - dentropies,
+                one_minus_probs,
+            ),
+            dg_target_term_2, power_gamma_losses_term_2, value=-1,
+        )
     if needs.target:
         if reduction == "none":
             c_target = torch.addcmul(
-                dlosses_term * (1 - 2 * probs),
-                g,
                 torch.addcmul(
-                    torch.addcmul(
-                        (2 * alpha - 1 if alpha >= 0 else 0) * g_logits_term_3 * v_logits,
-                        v_target,
-                        torch.add(
-                            (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
-                                gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-                                power_gamma_losses_term_2, logits, value=-1,
-                            ),
-                            power_gamma_losses_term_2 * logits,
-                            alpha=(1 - 2 * alpha if alpha >= 0 else 0),
+                    torch.add(
+                        dlosses_term * (1 - 2 * probs),
+                        torch.addcmul(
+                            dg_target_term_3 * g_target_term_2,
+                            g_logits_term_3 * g,
+                            v_logits,
                         ),
+                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                     ),
-                    balance,
-                    torch.addcmul(
-                        v_logits * torch.addcmul(
-                            power_gamma_losses_term_2 * probs,
-                            one_minus_probs,
-                            torch.addcmul(
-                                power_gamma_losses_term_2,
-                                gamma * power_gamma_losses_term_again_2 * probs,
-                                torch.addcmul(2 * entropies, g_logits_term_2, logits),
-                            ),
-                        ),
-                        gamma * g_target_term * power_gamma_losses_term_again_2 * logits,
-                        v_target,
-                    ),
-                    value=-1,
+                    dentropies, logits, value=-1,
                 ),
+                dg_logits_term_3,
+                torch.addcmul(
+                    power_gamma_losses_term_2 * probs,
+                    one_minus_probs,
+                    torch.addcmul(
+                        power_gamma_losses_term_2,
+                        2 * gamma * entropies * power_gamma_losses_term_again_2,
+                        probs,
+                    ),
+                ),
+                value=-1,
             )
         elif reduction == "sum":
             c_target = torch.addcmul(
                 torch.addcmul(
                     torch.addcmul(
-                        torch.addcmul(
-                            dlosses_term * (1 - 2 * probs),
-                            dg_target_term_3,
-                            torch.add(
-                                (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
-                                    gamma
-                                    * entropies
-                                    * g_target_term
-                                    * power_gamma_losses_term_again_2,
-                                    power_gamma_losses_term_2, logits, value=-1,
-                                ),
-                                power_gamma_losses_term_2 * logits,
-                                alpha=(1 - 2 * alpha if alpha >= 0 else 0),
-                            ),
-                        ),
+                        dlosses_term * (1 - 2 * probs),
                         (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                        g_logits_term_3 * v_logits,
+                        torch.addcmul(g_logits_term_3 * v_logits, g_target_term_2, v_target),
                     ),
-                    dg_logits_term_3,
-                    torch.addcmul(
-                        power_gamma_losses_term_2 * probs,
-                        one_minus_probs,
-                        torch.addcmul(
-                            power_gamma_losses_term_2,
-                            gamma * power_gamma_losses_term_again_2 * probs,
-                            torch.addcmul(2 * entropies, g_logits_term_2, logits),
-                        ),
-                    ),
-                    value=-1,
+                    dentropies, logits, value=-1,
                 ),
-                gamma * dg_target_term_2 * g_target_term * power_gamma_losses_term_again_2,
-                logits, value=-1,
+                dg_logits_term_3,
+                torch.addcmul(
+                    power_gamma_losses_term_2 * probs,
+                    one_minus_probs,
+                    torch.addcmul(
+                        power_gamma_losses_term_2,
+                        2 * gamma * entropies * power_gamma_losses_term_again_2,
+                        probs,
+                    ),
+                ),
+                value=-1,
             )
         else:
             c_target = torch.addcmul(
                 torch.addcmul(
                     torch.addcmul(
-                        torch.addcmul(
-                            dlosses_term * (1 - 2 * probs),
-                            dg_target_term_3,
-                            torch.add(
-                                (2 * alpha - 1 if alpha >= 0 else 0) * torch.addcmul(
-                                    gamma
-                                    * entropies
-                                    * g_target_term
-                                    * power_gamma_losses_term_again_2,
-                                    power_gamma_losses_term_2, logits, value=-1,
-                                ),
-                                power_gamma_losses_term_2 * logits,
-                                alpha=(1 - 2 * alpha if alpha >= 0 else 0),
-                            ),
-                        ),
+                        dlosses_term * (1 - 2 * probs),
                         (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
-                        g_logits_term_3 * v_logits,
+                        torch.addcmul(g_logits_term_3 * v_logits, g_target_term_2, v_target),
                     ),
-                    dg_logits_term_3,
-                    torch.addcmul(
-                        power_gamma_losses_term_2 * probs,
-                        one_minus_probs,
-                        torch.addcmul(
-                            power_gamma_losses_term_2,
-                            gamma * power_gamma_losses_term_again_2 * probs,
-                            torch.addcmul(2 * entropies, g_logits_term_2, logits),
-                        ),
-                    ),
-                    value=-1,
+                    dentropies, logits, value=-1,
                 ),
-                gamma * dg_target_term_2 * g_target_term * power_gamma_losses_term_again_2,
-                logits, value=-1,
+                dg_logits_term_3,
+                torch.addcmul(
+                    power_gamma_losses_term_2 * probs,
+                    one_minus_probs,
+                    torch.addcmul(
+                        power_gamma_losses_term_2,
+                        2 * gamma * entropies * power_gamma_losses_term_again_2,
+                        probs,
+                    ),
+                ),
+                value=-1,
             )
     return (v_loss, c_logits, c_target)
 

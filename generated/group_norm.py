@@ -46,62 +46,32 @@ tangent of the output, and c_ marks the cotangent of a saved value:
     g_xhat = Unflatten(gain, C, into=(G, K))*Unflatten(g, C, into=(G, K))
     g_x_sum = Sum(Unflatten(gain, C, into=(G, K))*sum_dy_xhat, K)
     g_x_term = g_xhat - g_x_sum*xhat/(K*S) - Sum(g_xhat, K, S)/(K*S)
-    sum_v_x = Sum(Unflatten(v_x, C, into=(G, K)), K, S)
-    sum_v_x_xhat = Sum(Unflatten(v_x, C, into=(G, K))*xhat, K, S)
+    dg_x_sum = -inv_std*Sum(Unflatten(v_x, C, into=(G, K))*xhat, K, S)/(K*S)
+    dg_xhat = inv_std*(
+        Unflatten(v_x, C, into=(G, K)) - Sum(Unflatten(v_x, C, into=(G, K)), K, S)/(K*S)
+    )
+    dsum_dy_xhat = dg_x_sum*Unflatten(gain, C, into=(G, K)) + Unflatten(v_gain, C, into=(G, K))
     v_y = (
-        Flatten(
-            Unflatten(gain, C, into=(G, K))*inv_std*(
-                Unflatten(v_x, C, into=(G, K)) - sum_v_x/(K*S)
-            ),
-            G, K, into=C,
-        )
-        + Flatten(
-            xhat*(
-                Unflatten(v_gain, C, into=(G, K))
-                - sum_v_x_xhat*Unflatten(gain, C, into=(G, K))*inv_std/(K*S)
-            ),
-            G, K, into=C,
-        )
+        Flatten(Unflatten(gain, C, into=(G, K))*dg_xhat, G, K, into=C)
+        + Flatten(dsum_dy_xhat*xhat, G, K, into=C)
         + v_bias
     )
     c_gain = (
-        Flatten(
-            Sum(
-                inv_std*Unflatten(g, C, into=(G, K))*(
-                    Unflatten(v_x, C, into=(G, K)) - sum_v_x/(K*S)
-                ),
-                N, S,
-            ),
-            G, K, into=C,
-        )
-        - Flatten(Sum(sum_v_x_xhat*inv_std*sum_dy_xhat, N), G, K, into=C)/(K*S)
+        Flatten(Sum(dg_x_sum*sum_dy_xhat, N), G, K, into=C)
+        + Flatten(Sum(dg_xhat*Unflatten(g, C, into=(G, K)), N, S), G, K, into=C)
     )
     c_inv_std = Sum(Unflatten(v_x, C, into=(G, K))*g_x_term, K, S)
     c_xhat = (
-        Unflatten(g, C, into=(G, K))*(
-            Unflatten(v_gain, C, into=(G, K))
-            - sum_v_x_xhat*Unflatten(gain, C, into=(G, K))*inv_std/(K*S)
-        )
+        dsum_dy_xhat*Unflatten(g, C, into=(G, K))
         - g_x_sum*inv_std*Unflatten(v_x, C, into=(G, K))/(K*S)
     )
 
 From these cotangents back to the inputs:
 
+    dxhat = c_xhat + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K))
     dx = Flatten(
         inv_std*(
-            c_xhat
-            - (
-                Sum(c_xhat, K, S)
-                + Sum(Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K)), K, S)
-            )/(K*S)
-            + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K))
-            - xhat*(
-                c_inv_std*inv_std
-                + Sum(
-                    xhat*(c_xhat + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K))),
-                    K, S,
-                )
-            )/(K*S)
+            dxhat - xhat*(Sum(dxhat*xhat, K, S) + c_inv_std*inv_std)/(K*S) - Sum(dxhat, K, S)/(K*S)
         ),
         G, K, into=C,
     )
@@ -340,48 +310,37 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             torch.addcmul(g_xhat, g_x_sum / K / S, xhat, value=-1)
             - g_xhat.sum((2, 3), keepdim=True) / K / S
         )
-    if needs.g or needs.gain:
-        sum_v_x = v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
     if needs.g or needs.gain or needs.xhat:
-        sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+        dg_x_sum = -inv_std * (
+            v_x.unflatten(1, (groups, K)) * xhat
+        ).sum((2, 3), keepdim=True) / K / S
+    if needs.g or needs.gain:
+        dg_xhat = inv_std * (
+            v_x.unflatten(1, (groups, K))
+            - v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
+        )
+    if needs.g or needs.xhat:
+        dsum_dy_xhat = torch.addcmul(
+            v_gain.unflatten(0, (groups, K))[:, :, None],
+            dg_x_sum,
+            gain.unflatten(0, (groups, K))[:, :, None],
+        )
     if needs.g:
         v_y = (
-            (
-                gain.unflatten(0, (groups, K))[:, :, None] * inv_std * (
-                    v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
-                )
-            ).flatten(1, 2)
-            + (
-                torch.addcmul(
-                    v_gain.unflatten(0, (groups, K))[:, :, None],
-                    sum_v_x_xhat * inv_std / K / S,
-                    gain.unflatten(0, (groups, K))[:, :, None],
-                    value=-1,
-                ) * xhat
-            ).flatten(1, 2)
+            (gain.unflatten(0, (groups, K))[:, :, None] * dg_xhat).flatten(1, 2)
+            + (dsum_dy_xhat * xhat).flatten(1, 2)
             + v_bias[:, None]
         )
     if needs.gain:
         c_gain = (
-            (
-                inv_std * g.unflatten(1, (groups, K)) * (
-                    v_x.unflatten(1, (groups, K)) - sum_v_x / K / S
-                )
-            ).sum((0, 3)).flatten(0, 1)
-            - (
-                sum_v_x_xhat[:, :, :, 0] * inv_std[:, :, :, 0] * sum_dy_xhat
-            ).sum(0).flatten(0, 1) / K / S
+            (dg_x_sum[:, :, :, 0] * sum_dy_xhat).sum(0).flatten(0, 1)
+            + (dg_xhat * g.unflatten(1, (groups, K))).sum((0, 3)).flatten(0, 1)
         )
     if needs.inv_std:
         c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
     if needs.xhat:
         c_xhat = torch.addcmul(
-            torch.addcmul(
-                v_gain.unflatten(0, (groups, K))[:, :, None],
-                sum_v_x_xhat * inv_std / K / S,
-                gain.unflatten(0, (groups, K))[:, :, None],
-                value=-1,
-            ) * g.unflatten(1, (groups, K)),
+            dsum_dy_xhat * g.unflatten(1, (groups, K)),
             g_x_sum * inv_std / K / S,
             v_x.unflatten(1, (groups, K)),
             value=-1,
@@ -396,33 +355,22 @@ def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     S = xhat.shape[3]
     dx = dgain = dbias = None
     if needs.x:
+        dxhat = torch.addcmul(
+            c_xhat,
+            gain.unflatten(0, (groups, K))[:, :, None],
+            c_y.unflatten(1, (groups, K)),
+        )
         dx = (
-            inv_std * torch.addcmul(
+            inv_std * (
                 torch.addcmul(
-                    c_xhat
-                    - (
-                        c_xhat.sum((2, 3), keepdim=True)
-                        + (
-                            gain.unflatten(
-                                0,
-                                (groups, K),
-                            )[:, :, None] * c_y.unflatten(1, (groups, K))
-                        ).sum((2, 3), keepdim=True)
+                    dxhat,
+                    torch.addcmul(
+                        (dxhat * xhat).sum((2, 3), keepdim=True),
+                        c_inv_std, inv_std,
                     ) / K / S,
-                    gain.unflatten(0, (groups, K))[:, :, None],
-                    c_y.unflatten(1, (groups, K)),
-                ),
-                torch.addcmul(
-                    (
-                        xhat * torch.addcmul(
-                            c_xhat,
-                            gain.unflatten(0, (groups, K))[:, :, None],
-                            c_y.unflatten(1, (groups, K)),
-                        )
-                    ).sum((2, 3), keepdim=True),
-                    c_inv_std, inv_std,
-                ) / K / S,
-                xhat, value=-1,
+                    xhat, value=-1,
+                )
+                - dxhat.sum((2, 3), keepdim=True) / K / S
             )
         ).flatten(1, 2)
     if needs.gain:
@@ -490,24 +438,28 @@ def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
             - g.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
         )
     if needs.g or needs.xhat:
-        sum_v_x_xhat = (v_x.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+        dg_x_sum = -inv_std * (
+            v_x.unflatten(1, (groups, K)) * xhat
+        ).sum((2, 3), keepdim=True) / K / S
     if needs.g:
         v_y = (
             (inv_std * v_x.unflatten(1, (groups, K))).flatten(1, 2)
-            - (sum_v_x_xhat * inv_std * xhat).flatten(1, 2) / K / S
             - (
                 inv_std[:, :, :, 0] * v_x.unflatten(1, (groups, K)).sum(
                     (2, 3),
                     keepdim=True,
                 )[:, :, :, 0]
             ).expand(N, groups, K).flatten(1, 2)[:, :, None] / K / S
+            + (dg_x_sum * xhat).flatten(1, 2)
         )
     if needs.inv_std:
         c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
     if needs.xhat:
-        c_xhat = (
-            -g_x_sum * inv_std / K / S * v_x.unflatten(1, (groups, K))
-            - sum_v_x_xhat * inv_std / K / S * g.unflatten(1, (groups, K))
+        c_xhat = torch.addcmul(
+            dg_x_sum * g.unflatten(1, (groups, K)),
+            g_x_sum * inv_std / K / S,
+            v_x.unflatten(1, (groups, K)),
+            value=-1,
         )
     return (v_y, c_inv_std, c_xhat)
 
@@ -517,19 +469,15 @@ def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat, needs) -> tuple:
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = xhat.shape[3]
+    dxhat = c_y.unflatten(1, (groups, K)) + c_xhat
     dx = (
-        inv_std * torch.addcmul(
-            c_y.unflatten(1, (groups, K))
-            - (
-                c_y.unflatten(1, (groups, K)).sum((2, 3), keepdim=True)
-                + c_xhat.sum((2, 3), keepdim=True)
-            ) / K / S
-            + c_xhat,
+        inv_std * (
             torch.addcmul(
-                (xhat * (c_y.unflatten(1, (groups, K)) + c_xhat)).sum((2, 3), keepdim=True),
-                c_inv_std, inv_std,
-            ) / K / S,
-            xhat, value=-1,
+                dxhat,
+                torch.addcmul((dxhat * xhat).sum((2, 3), keepdim=True), c_inv_std, inv_std) / K / S,
+                xhat, value=-1,
+            )
+            - dxhat.sum((2, 3), keepdim=True) / K / S
         )
     ).flatten(1, 2)
     return (dx,)

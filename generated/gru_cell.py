@@ -12,12 +12,10 @@ candidate) and two biases as in ``torch.nn.GRUCell``.
 
 The closed form:
 
-    dcandidate = dy*(1 - update)
-    dto_candidate = dcandidate*(1 - candidate**2)
-    dupdate = dy*(h - candidate)
-    dto_update = dupdate*update*(1 - update)
+    dto_candidate = dy*(1 - candidate**2)*(1 - update)
     dreset = dto_candidate*proposed
     dto_reset = dreset*reset*(1 - reset)
+    dto_update = dy*update*(h - candidate)*(1 - update)
     dfrom_state = (
         OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
@@ -39,26 +37,26 @@ The closed form:
 
 When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
-    dcandidate = dy*(1 - update)
-    dto_candidate = dcandidate*(1 - candidate**2)
-    dupdate = dy*(h - candidate)
-    dto_update = dupdate*update*(1 - update)
+    dto_candidate = dy*(1 - candidate**2)*(1 - update)
     dreset = dto_candidate*proposed
     dto_reset = dreset*reset*(1 - reset)
+    dto_update = dy*update*(h - candidate)*(1 - update)
     dfrom_state = (
         OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
         + OneHot(2, Gate)*dto_candidate*reset
     )
-    dweight_hh = Sum(Flatten(dfrom_state, Gate, H, into=P)*h, N)
+    dfrom_state_sum = Flatten(dfrom_state, Gate, H, into=P)
+    dweight_hh = Sum(dfrom_state_sum*h, N)
     dfrom_input = (
         OneHot(2, Gate)*dto_candidate
         + OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
     )
-    dx = Sum(Flatten(dfrom_input, Gate, H, into=P)*weight_ih, P)
-    dweight_ih = Sum(Flatten(dfrom_input, Gate, H, into=P)*x, N)
-    dh = Sum(Flatten(dfrom_state, Gate, H, into=P)*weight_hh, P) + dy*update
+    dfrom_input_sum = Flatten(dfrom_input, Gate, H, into=P)
+    dx = Sum(dfrom_input_sum*weight_ih, P)
+    dweight_ih = Sum(dfrom_input_sum*x, N)
+    dh = Sum(dfrom_state_sum*weight_hh, P) + dy*update
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
@@ -67,13 +65,11 @@ as well.
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_candidate_term = 1 - update
-    g_candidate = g*g_candidate_term
-    g_to_candidate = g_candidate*(1 - candidate**2)
-    g_update = g*(h - candidate)
-    g_to_update = g_candidate_term*g_update*update
+    g_to_candidate_term_2 = 1 - update
+    g_to_candidate = g*g_to_candidate_term_2*(1 - candidate**2)
     g_reset = g_to_candidate*proposed
     g_to_reset = g_reset*reset*(1 - reset)
+    g_to_update = g*g_to_candidate_term_2*update*(h - candidate)
     g_from_state = (
         OneHot(0, Gate)*g_to_reset
         + OneHot(1, Gate)*g_to_update
@@ -86,21 +82,12 @@ tangent of the output, and c_ marks the cotangent of a saved value:
         + OneHot(1, Gate)*g_to_update
     )
     g_from_input_term = Flatten(g_from_input, Gate, H, into=P)
-    g_to_candidate_again = g*(1 - candidate**2)*(1 - update)
-    h_minus_candidate = h - candidate
+    g_to_candidate_term = 1 - candidate**2
     c_weight_hh = Sum(g_from_state_term*v_h, N)
     c_x = Sum(g_from_input_term*v_weight_ih, P)
     c_weight_ih = Sum(g_from_input_term*v_x, N)
     dg_from_input_term = Sum(v_weight_ih*x, K) + Sum(v_x*weight_ih, K) + v_bias_ih
-    sum_dg_from_input_term = Sum(
-        OneHot(0, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)),
-        Gate,
-    )
     dg_from_state_term = Sum(h*v_weight_hh, H) + Sum(v_h*weight_hh, H) + v_bias_hh
-    sum_dg_from_state_term_2 = Sum(
-        OneHot(0, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)),
-        Gate,
-    )
     sum_dg_from_state_term = Sum(
         OneHot(2, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)),
         Gate,
@@ -109,34 +96,37 @@ tangent of the output, and c_ marks the cotangent of a saved value:
         Sum(OneHot(1, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
         + Sum(OneHot(1, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
     )
-    dg_update = dg_to_update*update*(1 - update)
+    dh_minus_candidate = dg_to_update*g*update*(1 - update)
+    dg_to_reset = (
+        Sum(OneHot(0, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
+        + Sum(OneHot(0, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
+    )
+    dg_reset = dg_to_reset*reset*(1 - reset)
     dg_to_candidate = (
         Sum(OneHot(2, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
-        + reset*(
-            sum_dg_from_state_term
-            + proposed*(1 - reset)*(sum_dg_from_input_term + sum_dg_from_state_term_2)
-        )
+        + dg_reset*proposed
+        + sum_dg_from_state_term*reset
     )
-    dg_candidate = dg_to_candidate*(1 - candidate**2)
-    v_y = dg_update*h_minus_candidate + update*v_h + dg_candidate*(1 - update)
-    c_h = Sum(g_from_state_term*v_weight_hh, P) + dg_update*g
-    c_proposed = g_to_candidate_again*reset*(1 - reset)*(
-        sum_dg_from_input_term + sum_dg_from_state_term_2
+    v_y = (
+        update*v_h
+        + (1 - update)*(dg_to_candidate*g_to_candidate_term + dg_to_update*update*(h - candidate))
     )
-    c_reset = g_to_candidate_again*(
-        sum_dg_from_state_term
-        + proposed*(1 - 2*reset)*(sum_dg_from_input_term + sum_dg_from_state_term_2)
+    c_h = dh_minus_candidate + Sum(g_from_state_term*v_weight_hh, P)
+    c_proposed = dg_reset*g*(1 - candidate**2)*(1 - update)
+    c_reset = g*(1 - candidate**2)*(1 - update)*(
+        sum_dg_from_state_term + dg_to_reset*proposed*(1 - 2*reset)
     )
-    c_update = g*(v_h - dg_candidate + dg_to_update*h_minus_candidate*(1 - 2*update))
-    c_candidate = g*(2*dg_to_candidate*candidate*(update - 1) - dg_update)
+    c_update = g*(
+        v_h + dg_to_update*(h - candidate)*(1 - 2*update) - dg_to_candidate*g_to_candidate_term
+    )
+    c_candidate = -dh_minus_candidate - 2*dg_to_candidate*candidate*g*(1 - update)
 
 From these cotangents back to the inputs:
 
     dto_candidate = (1 - candidate**2)*(c_candidate + c_y*(1 - update))
-    dy_term = c_y*candidate
-    dto_update = update*(1 - update)*(c_update - dy_term + c_y*h)
     dreset = c_reset + dto_candidate*proposed
     dto_reset = dreset*reset*(1 - reset)
+    dto_update = update*(1 - update)*(c_update + c_y*(h - candidate))
     dfrom_state = (
         OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
@@ -262,12 +252,10 @@ def gru_cell_backward(
     Gate = 3
     H = dy.shape[1]
     dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    dcandidate = dy * (1 - update)
-    dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
-    dupdate = dy * (h - candidate)
-    dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
+    dto_candidate = torch.ops.aten.tanh_backward(dy * (1 - update), candidate)
     dreset = dto_candidate * proposed
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    dto_update = torch.ops.aten.sigmoid_backward(dy * (h - candidate), update)
     if needs.h or needs.weight_hh or needs.bias_hh:
         dfrom_state = dy.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
@@ -439,16 +427,14 @@ def _behind(
     ):
         one_minus_update = 1 - update
     if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_candidate_term = one_minus_update
-        g_candidate = g * g_candidate_term
-        g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
-    if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
-        h_minus_candidate_again = h - candidate
-    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_update = g * h_minus_candidate_again
-        g_to_update = g_candidate_term * g_update * update
+        g_to_candidate_term_2 = one_minus_update
+        g_to_candidate = torch.ops.aten.tanh_backward(g * g_to_candidate_term_2, candidate)
         g_reset = g_to_candidate * proposed
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
+    if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
+        h_minus_candidate = h - candidate
+    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
+        g_to_update = g * g_to_candidate_term_2 * update * h_minus_candidate
     if needs.weight_hh or needs.h:
         g_from_state = g.new_zeros(N, Gate, H)
         g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
@@ -461,10 +447,8 @@ def _behind(
         g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
         g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
         g_from_input_term = g_from_input.flatten(1, 2)
-    if needs.proposed or needs.reset:
-        g_to_candidate_again = torch.ops.aten.tanh_backward(g * one_minus_update, candidate)
     if needs.g or needs.update:
-        h_minus_candidate = h_minus_candidate_again
+        g_to_candidate_term = 1 - candidate ** 2
     if needs.weight_hh:
         c_weight_hh = g_from_state_term.mT @ v_h
     if needs.x:
@@ -476,15 +460,10 @@ def _behind(
             torch.addmm(v_bias_ih, x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
-    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_input_term = dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
-    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
         dg_from_state_term = torch.addmm(
             torch.addmm(v_bias_hh, h, v_weight_hh.mT),
             v_h, weight_hh.mT,
         )
-    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_state_term_2 = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
     if needs.g or needs.reset or needs.update or needs.candidate:
         sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
     if needs.g or needs.h or needs.update or needs.candidate:
@@ -492,46 +471,53 @@ def _behind(
             dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
             + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
         )
-    if needs.g or needs.h or needs.candidate:
-        dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
+    if needs.h or needs.candidate:
+        dh_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
+    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
+        dg_to_reset = (
+            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
+            + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
+        )
+    if needs.g or needs.proposed or needs.update or needs.candidate:
+        dg_reset = torch.ops.aten.sigmoid_backward(dg_to_reset, reset)
     if needs.g or needs.update or needs.candidate:
         dg_to_candidate = torch.addcmul(
-            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
-            reset,
             torch.addcmul(
-                sum_dg_from_state_term,
-                proposed * (1 - reset),
-                sum_dg_from_input_term + sum_dg_from_state_term_2,
+                dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
+                dg_reset, proposed,
             ),
+            sum_dg_from_state_term, reset,
         )
-    if needs.g or needs.update:
-        dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
     if needs.g:
         v_y = torch.addcmul(
-            torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-            dg_candidate, one_minus_update,
+            update * v_h,
+            one_minus_update,
+            torch.addcmul(
+                dg_to_candidate * g_to_candidate_term,
+                dg_to_update * update,
+                h_minus_candidate,
+            ),
         )
     if needs.h:
-        c_h = torch.addcmul(g_from_state_term @ v_weight_hh, dg_update, g)
+        c_h = torch.addmm(dh_minus_candidate, g_from_state_term, v_weight_hh)
     if needs.proposed:
-        c_proposed = torch.ops.aten.sigmoid_backward(
-            g_to_candidate_again * (sum_dg_from_input_term + sum_dg_from_state_term_2),
-            reset,
-        )
+        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update, candidate)
     if needs.reset:
-        c_reset = g_to_candidate_again * torch.addcmul(
-            sum_dg_from_state_term,
-            proposed * (1 - 2 * reset),
-            sum_dg_from_input_term + sum_dg_from_state_term_2,
+        c_reset = torch.ops.aten.tanh_backward(
+            g * one_minus_update * torch.addcmul(
+                sum_dg_from_state_term,
+                dg_to_reset * proposed,
+                1 - 2 * reset,
+            ),
+            candidate,
         )
     if needs.update:
         c_update = g * torch.addcmul(
-            v_h - dg_candidate,
-            dg_to_update * h_minus_candidate,
-            1 - 2 * update,
+            torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update),
+            dg_to_candidate, g_to_candidate_term, value=-1,
         )
     if needs.candidate:
-        c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
+        c_candidate = -dh_minus_candidate - 2 * dg_to_candidate * candidate * g * one_minus_update
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
@@ -549,10 +535,12 @@ def _pullback(
         torch.addcmul(c_candidate, c_y, 1 - update),
         candidate,
     )
-    dy_term = c_y * candidate
-    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update - dy_term, c_y, h), update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    dto_update = torch.ops.aten.sigmoid_backward(
+        torch.addcmul(c_update, c_y, h - candidate),
+        update,
+    )
     if needs.h or needs.weight_hh or needs.bias_hh:
         dfrom_state = x.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(
@@ -622,30 +610,30 @@ def _plain_backward(
     Gate = 3
     H = dy.shape[1]
     dx = dh = dweight_ih = dweight_hh = None
-    dcandidate = dy * (1 - update)
-    dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
-    dupdate = dy * (h - candidate)
-    dto_update = torch.ops.aten.sigmoid_backward(dupdate, update)
+    dto_candidate = torch.ops.aten.tanh_backward(dy * (1 - update), candidate)
     dreset = dto_candidate * proposed
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    dto_update = torch.ops.aten.sigmoid_backward(dy * (h - candidate), update)
     if needs.h or needs.weight_hh:
         dfrom_state = dy.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
+        dfrom_state_sum = dfrom_state.flatten(1, 2)
     if needs.weight_hh:
-        dweight_hh = dfrom_state.flatten(1, 2).mT @ h
+        dweight_hh = dfrom_state_sum.mT @ h
     if needs.x or needs.weight_ih:
         dfrom_input = dy.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
+        dfrom_input_sum = dfrom_input.flatten(1, 2)
     if needs.x:
-        dx = dfrom_input.flatten(1, 2) @ weight_ih
+        dx = dfrom_input_sum @ weight_ih
     if needs.weight_ih:
-        dweight_ih = dfrom_input.flatten(1, 2).mT @ x
+        dweight_ih = dfrom_input_sum.mT @ x
     if needs.h:
-        dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, dy, update)
+        dh = torch.addcmul(dfrom_state_sum @ weight_hh, dy, update)
     return (dx, dh, dweight_ih, dweight_hh)
 
 
@@ -655,6 +643,7 @@ def _plain_behind(
     v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update,
     candidate, needs,
 ) -> tuple:
+    N = g.shape[0]
     Gate = 3
     H = g.shape[1]
     v_y, c_weight_hh, c_x, c_weight_ih, c_h, c_proposed, c_reset, c_update, c_candidate = (
@@ -671,160 +660,92 @@ def _plain_behind(
         or needs.candidate
     ):
         one_minus_update = 1 - update
-    if (
-        needs.weight_hh
-        or needs.x
-        or needs.weight_ih
-        or needs.h
-        or needs.proposed
-        or needs.reset
-    ):
-        g_candidate_term = one_minus_update
-        g_candidate = g * g_candidate_term
-        g_to_candidate = torch.ops.aten.tanh_backward(g_candidate, candidate)
+    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
+        g_to_candidate_term_2 = one_minus_update
+        g_to_candidate = torch.ops.aten.tanh_backward(g * g_to_candidate_term_2, candidate)
+        g_reset = g_to_candidate * proposed
+        g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
         h_minus_candidate = h - candidate
     if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_update = g * h_minus_candidate
-        g_to_update = g_candidate_term * g_update * update
-        g_reset = g_to_candidate * proposed
-        g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
+        g_to_update = g * g_to_candidate_term_2 * update * h_minus_candidate
+    if needs.weight_hh or needs.h:
+        g_from_state = g.new_zeros(N, Gate, H)
+        g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
+        g_from_state = _runtime.added_at(g_from_state, 1, 1, g_to_update)
+        g_from_state = _runtime.added_at(g_from_state, 1, 2, g_to_candidate * reset)
+        g_from_state_sum = g_from_state.flatten(1, 2)
+    if needs.x or needs.weight_ih:
+        g_from_input = g.new_zeros(N, Gate, H)
+        g_from_input = _runtime.added_at(g_from_input, 1, 0, g_to_reset)
+        g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
+        g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
+        g_from_input_sum = g_from_input.flatten(1, 2)
+    if needs.g or needs.update:
+        g_to_candidate_term = 1 - candidate ** 2
     if needs.weight_hh:
-        c_weight_hh = torch.addcmul(
-            torch.addcmul(
-                torch.nn.functional.one_hot(
-                    g.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(g.dtype)[:, None] * g_to_reset[:, None],
-                torch.nn.functional.one_hot(
-                    g.new_tensor(1, dtype=torch.long),
-                    Gate,
-                ).to(g.dtype)[:, None],
-                g_to_update[:, None],
-            ),
-            torch.nn.functional.one_hot(
-                g.new_tensor(2, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None] * g_to_candidate[:, None],
-            reset[:, None],
-        ).flatten(1, 2).mT @ v_h
+        c_weight_hh = g_from_state_sum.mT @ v_h
     if needs.x:
-        c_x = torch.addcmul(
-            torch.addcmul(
-                torch.nn.functional.one_hot(
-                    g.new_tensor(2, dtype=torch.long),
-                    Gate,
-                ).to(g.dtype)[:, None] * g_to_candidate[:, None],
-                torch.nn.functional.one_hot(
-                    g.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(g.dtype)[:, None],
-                g_to_reset[:, None],
-            ),
-            torch.nn.functional.one_hot(
-                g.new_tensor(1, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None],
-            g_to_update[:, None],
-        ).flatten(1, 2) @ v_weight_ih
+        c_x = g_from_input_sum @ v_weight_ih
     if needs.weight_ih:
-        c_weight_ih = torch.addcmul(
-            torch.addcmul(
-                torch.nn.functional.one_hot(
-                    g.new_tensor(2, dtype=torch.long),
-                    Gate,
-                ).to(g.dtype)[:, None] * g_to_candidate[:, None],
-                torch.nn.functional.one_hot(
-                    g.new_tensor(0, dtype=torch.long),
-                    Gate,
-                ).to(g.dtype)[:, None],
-                g_to_reset[:, None],
-            ),
-            torch.nn.functional.one_hot(
-                g.new_tensor(1, dtype=torch.long),
-                Gate,
-            ).to(g.dtype)[:, None],
-            g_to_update[:, None],
-        ).flatten(1, 2).mT @ v_x
+        c_weight_ih = g_from_input_sum.mT @ v_x
     if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_from_input = (
-            (x @ v_weight_ih.mT).unflatten(1, (Gate, H))
-            + (v_x @ weight_ih.mT).unflatten(1, (Gate, H))
-        )
-    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_input = dg_from_input.select(1, 0)
-    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_from_state = (
-            (h @ v_weight_hh.mT).unflatten(1, (Gate, H))
-            + (v_h @ weight_hh.mT).unflatten(1, (Gate, H))
-        )
-    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_state_2 = dg_from_state.select(1, 0)
+        dg_from_input_sum = torch.addmm(x @ v_weight_ih.mT, v_x, weight_ih.mT)
+        dg_from_state_sum = torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT)
     if needs.g or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_state = dg_from_state.select(1, 2)
+        sum_dg_from_state_sum = dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 2)
     if needs.g or needs.h or needs.update or needs.candidate:
-        dg_to_update = dg_from_input.select(1, 1) + dg_from_state.select(1, 1)
-    if needs.g or needs.h or needs.candidate:
-        dg_update = torch.ops.aten.sigmoid_backward(dg_to_update, update)
+        dg_to_update = (
+            dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 1)
+            + dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 1)
+        )
+    if needs.h or needs.candidate:
+        dh_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
+    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
+        dg_to_reset = (
+            dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 0)
+            + dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 0)
+        )
+    if needs.g or needs.proposed or needs.update or needs.candidate:
+        dg_reset = torch.ops.aten.sigmoid_backward(dg_to_reset, reset)
     if needs.g or needs.update or needs.candidate:
         dg_to_candidate = torch.addcmul(
-            dg_from_input.select(1, 2),
-            reset,
             torch.addcmul(
-                sum_dg_from_state,
-                proposed * (1 - reset),
-                sum_dg_from_input + sum_dg_from_state_2,
+                dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 2),
+                dg_reset, proposed,
             ),
+            sum_dg_from_state_sum, reset,
         )
-    if needs.g or needs.update:
-        dg_candidate = torch.ops.aten.tanh_backward(dg_to_candidate, candidate)
     if needs.g:
         v_y = torch.addcmul(
-            torch.addcmul(dg_update * h_minus_candidate, update, v_h),
-            dg_candidate, one_minus_update,
+            update * v_h,
+            one_minus_update,
+            torch.addcmul(
+                dg_to_candidate * g_to_candidate_term,
+                dg_to_update * update,
+                h_minus_candidate,
+            ),
         )
     if needs.h:
-        c_h = torch.addmm(
-            dg_update * g,
-            torch.addcmul(
-                torch.addcmul(
-                    torch.nn.functional.one_hot(
-                        g.new_tensor(0, dtype=torch.long),
-                        Gate,
-                    ).to(g.dtype)[:, None] * g_to_reset[:, None],
-                    torch.nn.functional.one_hot(
-                        g.new_tensor(1, dtype=torch.long),
-                        Gate,
-                    ).to(g.dtype)[:, None],
-                    g_to_update[:, None],
-                ),
-                torch.nn.functional.one_hot(
-                    g.new_tensor(2, dtype=torch.long),
-                    Gate,
-                ).to(g.dtype)[:, None] * g_to_candidate[:, None],
-                reset[:, None],
-            ).flatten(1, 2),
-            v_weight_hh,
-        )
+        c_h = torch.addmm(dh_minus_candidate, g_from_state_sum, v_weight_hh)
     if needs.proposed:
-        c_proposed = torch.ops.aten.sigmoid_backward(
-            g_to_candidate * (sum_dg_from_input + sum_dg_from_state_2),
-            reset,
-        )
+        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update, candidate)
     if needs.reset:
-        c_reset = g_to_candidate * torch.addcmul(
-            sum_dg_from_state,
-            proposed * (1 - 2 * reset),
-            sum_dg_from_input + sum_dg_from_state_2,
+        c_reset = torch.ops.aten.tanh_backward(
+            g * one_minus_update * torch.addcmul(
+                sum_dg_from_state_sum,
+                dg_to_reset * proposed,
+                1 - 2 * reset,
+            ),
+            candidate,
         )
     if needs.update:
         c_update = g * torch.addcmul(
-            v_h - dg_candidate,
-            dg_to_update * h_minus_candidate,
-            1 - 2 * update,
+            torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update),
+            dg_to_candidate, g_to_candidate_term, value=-1,
         )
     if needs.candidate:
-        c_candidate = g * (2 * dg_to_candidate * candidate * (update - 1) - dg_update)
+        c_candidate = -dh_minus_candidate - 2 * dg_to_candidate * candidate * g * one_minus_update
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
@@ -842,10 +763,12 @@ def _plain_pullback(
         torch.addcmul(c_candidate, c_y, 1 - update),
         candidate,
     )
-    dy_term = c_y * candidate
-    dto_update = torch.ops.aten.sigmoid_backward(torch.addcmul(c_update - dy_term, c_y, h), update)
     dreset = torch.addcmul(c_reset, dto_candidate, proposed)
     dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+    dto_update = torch.ops.aten.sigmoid_backward(
+        torch.addcmul(c_update, c_y, h - candidate),
+        update,
+    )
     if needs.h or needs.weight_hh:
         dfrom_state = x.new_zeros(N, Gate, H)
         dfrom_state = _runtime.added_at(
@@ -854,19 +777,21 @@ def _plain_pullback(
         )
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
+        dfrom_state_sum = dfrom_state.flatten(1, 2)
     if needs.weight_hh:
-        dweight_hh = dfrom_state.flatten(1, 2).mT @ h
+        dweight_hh = dfrom_state_sum.mT @ h
     if needs.x or needs.weight_ih:
         dfrom_input = x.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
+        dfrom_input_sum = dfrom_input.flatten(1, 2)
     if needs.x:
-        dx = dfrom_input.flatten(1, 2) @ weight_ih
+        dx = dfrom_input_sum @ weight_ih
     if needs.weight_ih:
-        dweight_ih = dfrom_input.flatten(1, 2).mT @ x
+        dweight_ih = dfrom_input_sum.mT @ x
     if needs.h:
-        dh = torch.addcmul(dfrom_state.flatten(1, 2) @ weight_hh, c_y, update)
+        dh = torch.addcmul(dfrom_state_sum @ weight_hh, c_y, update)
     return (dx, dh, dweight_ih, dweight_hh)
 
 

@@ -41,8 +41,10 @@ dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved v
     sum_query_v_queries = Sum(query*v_queries, D)
     choice_key_norm = Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))
     choice_query_norm = Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))
-    dg_query = v_queries/query_length - choice_query_norm*sum_query_v_queries*query
-    dg_key = v_keys/key_length - choice_key_norm*sum_key_v_keys*key
+    dg_keys_sum = -choice_key_norm*sum_key_v_keys
+    dg_queries_sum = -choice_query_norm*sum_query_v_queries
+    dg_query = dg_queries_sum*query + v_queries/query_length
+    dg_key = dg_keys_sum*key + v_keys/key_length
     dg_similarity_sum = Sum(dg_key[M, D]*query, D) + Sum(dg_query*key[M, D], D)
     sum_dg_similarity_sum_g_similarity_term = Sum(
         dg_similarity_sum*exp_similarity_shifted/of_all_sum_scaled,
@@ -60,8 +62,8 @@ dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved v
     c_query_length = -Sum(g_query*v_queries, D)/query_length**2
     c_query = (
         Sum(dg_key[M, D]*g_similarity_sum, M)
+        + dg_queries_sum*g_query
         - choice_query_norm*g_queries_sum*v_queries
-        - choice_query_norm*sum_query_v_queries*g_query
         - g*dg_key/(N*temperature)
     )
     c_key_norm = -sum_key_v_keys*Piecewise(
@@ -71,7 +73,7 @@ dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved v
     c_key_length = -Sum(g_key*v_keys, D)/key_length**2
     c_key = (
         Sum(dg_query[M, D]*g_similarity_sum[M, N], M)
-        - choice_key_norm*sum_key_v_keys*g_key
+        + dg_keys_sum*g_key
         - choice_key_norm*g_keys_sum*v_keys
         - g*dg_query/(N*temperature)
     )
@@ -85,8 +87,9 @@ From these cotangents back to the inputs:
 
     choice_key_norm = Piecewise((1, key_norm >= 1e-12), (0, True))
     choice_query_norm = Piecewise((1, query_norm >= 1e-12), (0, True))
+    dof_all_sum_scaled = c_of_all_sum_scaled + c_loss/(N*of_all_sum_scaled)
     dexp_similarity_shifted_term = exp_similarity_shifted*(
-        c_exp_similarity_shifted + c_of_all_sum_scaled + c_loss/(N*of_all_sum_scaled)
+        c_exp_similarity_shifted + dof_all_sum_scaled
     )
     dsimilarity_sum = dexp_similarity_shifted_term/temperature
     dkey = c_key + Sum(dsimilarity_sum[M, N]*query[M, D], M) - c_loss*query/(N*temperature)
@@ -364,14 +367,12 @@ def _behind(
             torch.where(query_norm >= 1e-12, query_norm, 1) ** -1,
             0,
         )
+        dg_keys_sum = -choice_key_norm * sum_key_v_keys
+        dg_queries_sum = -choice_query_norm * sum_query_v_queries
     if needs.g or needs.key or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_query = torch.addcmul(
-            v_queries / query_length,
-            choice_query_norm * sum_query_v_queries,
-            query, value=-1,
-        )
+        dg_query = torch.addcmul(v_queries / query_length, dg_queries_sum, query)
     if needs.g or needs.query or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_key = torch.addcmul(v_keys / key_length, choice_key_norm * sum_key_v_keys, key, value=-1)
+        dg_key = torch.addcmul(v_keys / key_length, dg_keys_sum, key)
     if needs.g or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
         dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
     if needs.g or needs.of_all_sum_scaled:
@@ -398,13 +399,9 @@ def _behind(
     if needs.query:
         c_query = torch.addcmul(
             torch.addcmul(
-                torch.addcmul(
-                    g_similarity_sum @ dg_key,
-                    choice_query_norm * g_queries_sum,
-                    v_queries, value=-1,
-                ),
-                choice_query_norm * sum_query_v_queries,
-                g_query, value=-1,
+                torch.addcmul(g_similarity_sum @ dg_key, dg_queries_sum, g_query),
+                choice_query_norm * g_queries_sum,
+                v_queries, value=-1,
             ),
             g / N / temperature,
             dg_key, value=-1,
@@ -420,11 +417,7 @@ def _behind(
     if needs.key:
         c_key = torch.addcmul(
             torch.addcmul(
-                torch.addcmul(
-                    g_similarity_sum.mT @ dg_query,
-                    choice_key_norm * sum_key_v_keys,
-                    g_key, value=-1,
-                ),
+                torch.addcmul(g_similarity_sum.mT @ dg_query, dg_keys_sum, g_key),
                 choice_key_norm * g_keys_sum,
                 v_keys, value=-1,
             ),
@@ -463,10 +456,9 @@ def _pullback(
         choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
     if needs.queries:
         choice_query_norm = (query_norm >= 1e-12).to(query_norm.dtype)
+    dof_all_sum_scaled = c_of_all_sum_scaled + c_loss / N / of_all_sum_scaled
     dexp_similarity_shifted_term = exp_similarity_shifted * (
-        c_exp_similarity_shifted
-        + c_of_all_sum_scaled[:, None]
-        + c_loss / N / of_all_sum_scaled[:, None]
+        c_exp_similarity_shifted + dof_all_sum_scaled[:, None]
     )
     dsimilarity_sum = dexp_similarity_shifted_term / temperature
     if needs.keys:

@@ -30,30 +30,19 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_dy = Sum(g, S)
     sum_dy_xhat = Sum(g*xhat, S)
-    g_x_term = g - sum_dy/S - sum_dy_xhat*xhat/S
-    sum_g_x_term_v_x = Sum(g_x_term*v_x, S)
-    sum_v_x_xhat = Sum(v_x*xhat, S)
-    v_y = (
-        gain*inv_std*v_x
-        + xhat*(v_gain - gain*sum_v_x_xhat*inv_std/S)
-        + v_bias
-        - gain*inv_std*Sum(v_x, S)/S
-    )
+    sum_g_x_term_v_x = Sum(v_x*(g - sum_dy/S - sum_dy_xhat*xhat/S), S)
+    dsum_dy_xhat = v_gain - gain*inv_std*Sum(v_x*xhat, S)/S
+    v_y = dsum_dy_xhat*xhat + gain*inv_std*v_x + v_bias - gain*inv_std*Sum(v_x, S)/S
     c_gain = Sum(sum_g_x_term_v_x*inv_std, N)
     c_inv_std = gain*sum_g_x_term_v_x
-    c_xhat = g*(v_gain - gain*sum_v_x_xhat*inv_std/S) - gain*inv_std*sum_dy_xhat*v_x/S
+    c_xhat = dsum_dy_xhat*g - gain*inv_std*sum_dy_xhat*v_x/S
 
 From these cotangents back to the inputs:
 
-    sum_c_y = Sum(c_y, S)
-    dx = inv_std*(
-        c_xhat
-        - (Sum(c_xhat, S) + gain*sum_c_y)/S
-        + gain*c_y
-        - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + gain*c_y), S))/S
-    )
+    dxhat = c_xhat + gain*c_y
+    dx = inv_std*(dxhat - Sum(dxhat, S)/S - xhat*(Sum(dxhat*xhat, S) + c_inv_std*inv_std)/S)
     dgain = Sum(c_y*xhat, N, S)
-    dbias = Sum(sum_c_y, N)
+    dbias = Sum(c_y, N, S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums.
@@ -242,16 +231,22 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     if needs.gain or needs.inv_std or needs.xhat:
         sum_dy_xhat = (g * xhat).sum(2, keepdim=True)
     if needs.gain or needs.inv_std:
-        g_x_term = torch.addcmul(g - sum_dy / S, sum_dy_xhat / S, xhat, value=-1)
-        sum_g_x_term_v_x = (g_x_term * v_x).sum(2)
+        sum_g_x_term_v_x = (
+            v_x * torch.addcmul(g - sum_dy / S, sum_dy_xhat / S, xhat, value=-1)
+        ).sum(2)
     if needs.g or needs.xhat:
-        sum_v_x_xhat = (v_x * xhat).sum(2, keepdim=True)
+        dsum_dy_xhat = torch.addcmul(
+            v_gain[:, None],
+            gain[:, None] / S * inv_std,
+            (v_x * xhat).sum(2, keepdim=True),
+            value=-1,
+        )
     if needs.g:
         v_y = torch.addcmul(
             torch.addcmul(
-                torch.addcmul(v_bias[:, None], gain[:, None] * inv_std, v_x),
-                torch.addcmul(v_gain[:, None], gain[:, None] / S * sum_v_x_xhat, inv_std, value=-1),
-                xhat,
+                torch.addcmul(v_bias[:, None], dsum_dy_xhat, xhat),
+                gain[:, None] * inv_std,
+                v_x,
             ),
             gain[:, None] / S * inv_std,
             v_x.sum(2, keepdim=True),
@@ -263,7 +258,7 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         c_inv_std = gain[:, None] * sum_g_x_term_v_x[:, :, None]
     if needs.xhat:
         c_xhat = torch.addcmul(
-            torch.addcmul(v_gain[:, None], gain[:, None] / S * sum_v_x_xhat, inv_std, value=-1) * g,
+            dsum_dy_xhat * g,
             gain[:, None] / S * inv_std * sum_dy_xhat,
             v_x, value=-1,
         )
@@ -274,25 +269,17 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
 def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
     S = xhat.shape[2]
     dx = dgain = dbias = None
-    if needs.x or needs.bias:
-        sum_c_y = c_y.sum(2, keepdim=True)
     if needs.x:
+        dxhat = torch.addcmul(c_xhat, gain[:, None], c_y)
         dx = inv_std * torch.addcmul(
-            torch.addcmul(
-                c_xhat - torch.addcmul(c_xhat.sum(2, keepdim=True), gain[:, None], sum_c_y) / S,
-                gain[:, None],
-                c_y,
-            ),
-            torch.addcmul(
-                (xhat * torch.addcmul(c_xhat, gain[:, None], c_y)).sum(2, keepdim=True),
-                c_inv_std, inv_std,
-            ) / S,
+            dxhat - dxhat.sum(2, keepdim=True) / S,
+            torch.addcmul((dxhat * xhat).sum(2, keepdim=True), c_inv_std, inv_std) / S,
             xhat, value=-1,
         )
     if needs.gain:
         dgain = (c_y * xhat).sum((0, 2))
     if needs.bias:
-        dbias = sum_c_y[:, :, 0].sum(0)
+        dbias = c_y.sum((0, 2))
     return (dx, dgain, dbias)
 
 
@@ -336,18 +323,14 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
         g_x_sum = (g * y).sum(2, keepdim=True)
     if needs.inv_std:
         g_x_term = torch.addcmul(g - g.sum(2, keepdim=True) / S, g_x_sum / S, y, value=-1)
-    if needs.g or needs.y:
-        sum_v_x_y = (v_x * y).sum(2, keepdim=True)
-    if needs.g:
-        v_y = inv_std * torch.addcmul(
-            v_x - v_x.sum(2, keepdim=True) / S,
-            sum_v_x_y / S,
-            y, value=-1,
-        )
-    if needs.inv_std:
         c_inv_std = (g_x_term * v_x).sum(2, keepdim=True)
+    if needs.g or needs.y:
+        dg_x_term = inv_std * v_x
+        dg_x_sum = -(dg_x_term * y).sum(2, keepdim=True) / S
+    if needs.g:
+        v_y = torch.addcmul(dg_x_term - dg_x_term.sum(2, keepdim=True) / S, dg_x_sum, y)
     if needs.y:
-        c_y = -sum_v_x_y * inv_std / S * g - g_x_sum * inv_std / S * v_x
+        c_y = torch.addcmul(dg_x_sum * g, g_x_sum / S, dg_x_term, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

@@ -21,13 +21,13 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_p and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    p_plus_q = p + q
-    dp_plus_q = -g*Piecewise((0, Eq(p_plus_q, 0)), (1/p_plus_q, True))*(v_p + v_q)/(2*N)
+    dg_mixture_whole_whole = v_p/2 + v_q/2
+    dp_plus_q = -g*dg_mixture_whole_whole*Piecewise((0, Eq(p + q, 0)), (1/(p + q), True))/N
     v_loss = (
-        Sum(Piecewise((0, Eq(p, 0)), (log(p) + 1, True))*v_p, C, N)
-        - Sum(Piecewise((0, Eq(p_plus_q, 0)), (log(p_plus_q/2) + 1, True))*(v_p + v_q), C, N)
-        + Sum(Piecewise((0, Eq(q, 0)), (log(q) + 1, True))*v_q, C, N)
-    )/(2*N)
+        Sum(Piecewise((0, Eq(p, 0)), (log(p) + 1, True))*v_p, C, N)/2
+        - Sum(dg_mixture_whole_whole*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True)), C, N)
+        + Sum(Piecewise((0, Eq(q, 0)), (log(q) + 1, True))*v_q, C, N)/2
+    )/N
     c_p = dp_plus_q + g*Piecewise((0, Eq(p, 0)), (1/p, True))*v_p/(2*N)
     c_q = dp_plus_q + g*Piecewise((0, Eq(q, 0)), (1/q, True))*v_q/(2*N)
 
@@ -208,12 +208,12 @@ class JSDivSecond(NamedTuple):
 def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     N = p.shape[0]
     v_loss = c_p = c_q = None
+    dg_mixture_whole_whole = torch.add(v_p / 2, v_q, alpha=0.5)
     p_plus_q = p + q
-    v_p_plus_v_q = v_p + v_q
     abs_p_plus_q = torch.abs(p_plus_q)
     if needs.p or needs.q:
         dp_plus_q = -torch.ops.aten.threshold_backward(
-            g / 2 / N * v_p_plus_v_q / torch.where(abs_p_plus_q <= 0, 1, p_plus_q),
+            g / N * dg_mixture_whole_whole / torch.where(abs_p_plus_q <= 0, 1, p_plus_q),
             abs_p_plus_q, 0,
         )
     if needs.g or needs.p:
@@ -225,16 +225,18 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
             torch.ops.aten.threshold_backward(
                 v_p * (torch.log(torch.where(abs_p <= 0, 1, p)) + 1),
                 abs_p, 0,
-            ).sum()
+            ).sum() / 2
             - torch.ops.aten.threshold_backward(
-                (torch.log(torch.where(abs_p_plus_q <= 0, 1, p_plus_q / 2)) + 1) * v_p_plus_v_q,
+                dg_mixture_whole_whole * (
+                    torch.log(torch.where(abs_p_plus_q <= 0, 1, torch.add(p / 2, q, alpha=0.5))) + 1
+                ),
                 abs_p_plus_q, 0,
             ).sum()
             + torch.ops.aten.threshold_backward(
                 v_q * (torch.log(torch.where(abs_q <= 0, 1, q)) + 1),
                 abs_q, 0,
-            ).sum()
-        ) / 2 / N
+            ).sum() / 2
+        ) / N
     if needs.p:
         c_p = (
             dp_plus_q

@@ -10,27 +10,27 @@ Source: Kullback and Leibler (1951), "On information and sufficiency", equation 
 
 The closed form:
 
-    exp_target = exp(target)
-    dx = -dloss*exp_target/(B*D)
-    dtarget = dloss*(exp_target + losses)/(B*D)
+    dtarget_minus_x = dloss*exp(target)/(B*D)
+    dx = -dtarget_minus_x
+    dtarget = dtarget_minus_x + dloss*losses/(B*D)
 
 With reduction="none":
 
-    exp_target = exp(target)
-    dx = -dloss*exp_target
-    dtarget = dloss*(exp_target + losses)
+    dtarget_minus_x = dloss*exp(target)
+    dx = -dtarget_minus_x
+    dtarget = dtarget_minus_x + dloss*losses
 
 With reduction="sum":
 
-    exp_target = exp(target)
-    dx = -dloss*exp_target
-    dtarget = dloss*(exp_target + losses)
+    dtarget_minus_x = dloss*exp(target)
+    dx = -dtarget_minus_x
+    dtarget = dtarget_minus_x + dloss*losses
 
 With reduction="batchmean":
 
-    exp_target = exp(target)
-    dx = -dloss*exp_target/B
-    dtarget = dloss*(exp_target + losses)/B
+    dtarget_minus_x = dloss*exp(target)/B
+    dx = -dtarget_minus_x
+    dtarget = dtarget_minus_x + dloss*losses/B
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -38,17 +38,18 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    exp_target = exp(target)
-    v_loss = (Sum(v_target*(exp_target + losses), B, D) - Sum(exp_target*v_x, B, D))/(B*D)
+    g_target_minus_x = g*exp(target)/(B*D)
+    dg_target_minus_x = v_target - v_x
+    v_loss = (Sum(losses*v_target, B, D) + Sum(dg_target_minus_x*exp(target), B, D))/(B*D)
+    c_target = dg_target_minus_x*g_target_minus_x
     c_losses = g*v_target/(B*D)
-    c_target = exp_target*(c_losses - g*v_x/(B*D))
 
 From these cotangents back to the inputs:
 
-    exp_target = exp(target)
     dlosses = c_losses + c_loss/(B*D)
-    dx = -dlosses*exp_target
-    dtarget = dlosses*(exp_target + losses)
+    dtarget_minus_x = dlosses*exp(target)
+    dx = -dtarget_minus_x
+    dtarget = dtarget_minus_x + dlosses*losses
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -135,21 +136,21 @@ def kl_div_log_target_backward(
         B = target.shape[0]
         D = target.shape[1]
     dx = dtarget = None
-    exp_target = torch.exp(target)
+    if reduction in ("none", "sum"):
+        dtarget_minus_x = dloss * torch.exp(target)
+    elif reduction == "batchmean":
+        dtarget_minus_x = dloss / B * torch.exp(target)
+    else:
+        dtarget_minus_x = dloss / B / D * torch.exp(target)
     if needs.x:
-        if reduction in ("none", "sum"):
-            dx = -dloss * exp_target
-        elif reduction == "batchmean":
-            dx = -dloss / B * exp_target
-        else:
-            dx = -dloss / B / D * exp_target
+        dx = -dtarget_minus_x
     if needs.target:
         if reduction in ("none", "sum"):
-            dtarget = dloss * (exp_target + losses)
+            dtarget = torch.addcmul(dtarget_minus_x, dloss, losses)
         elif reduction == "batchmean":
-            dtarget = dloss / B * (exp_target + losses)
+            dtarget = torch.addcmul(dtarget_minus_x, dloss / B, losses)
         else:
-            dtarget = dloss / B / D * (exp_target + losses)
+            dtarget = torch.addcmul(dtarget_minus_x, dloss / B / D, losses)
     return KLDivLogTargetGradients(dx, dtarget)
 
 
@@ -229,42 +230,38 @@ class KLDivLogTargetSecond(NamedTuple):
 def _behind(v_x, v_target, g, target, losses, reduction, needs) -> tuple:
     B = target.shape[0]
     D = target.shape[1]
-    if reduction == "none":
-        v_loss = c_target = c_losses = None
-    else:
-        v_loss = c_losses = c_target = None
+    v_loss = c_target = c_losses = None
     if needs.g or needs.target:
         exp_target = torch.exp(target)
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.addcmul(v_target * (exp_target + losses), exp_target, v_x, value=-1)
-        elif reduction == "sum":
-            v_loss = (v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()
-        elif reduction == "batchmean":
-            v_loss = ((v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()) / B
-        else:
-            v_loss = ((v_target * (exp_target + losses)).sum() - (exp_target * v_x).sum()) / B / D
-    if reduction == "sum":
-        if needs.losses or needs.target:
-            c_losses = g * v_target
-    elif reduction == "batchmean":
-        if needs.losses or needs.target:
-            c_losses = g / B * v_target
-    elif reduction == "mean":
-        if needs.losses or needs.target:
-            c_losses = g / B / D * v_target
     if needs.target:
         if reduction == "none":
-            c_target = exp_target * g * (v_target - v_x)
+            g_target_minus_x = exp_target * g
         elif reduction == "sum":
-            c_target = exp_target * torch.addcmul(c_losses, g, v_x, value=-1)
+            g_target_minus_x = g * exp_target
         elif reduction == "batchmean":
-            c_target = exp_target * torch.addcmul(c_losses, g / B, v_x, value=-1)
+            g_target_minus_x = g / B * exp_target
         else:
-            c_target = exp_target * torch.addcmul(c_losses, g / B / D, v_x, value=-1)
-    if reduction == "none":
-        if needs.losses:
+            g_target_minus_x = g / B / D * exp_target
+    if needs.g or needs.target:
+        dg_target_minus_x = v_target - v_x
+    if needs.g:
+        if reduction == "none":
+            v_loss = torch.addcmul(losses * v_target, dg_target_minus_x, exp_target)
+        elif reduction == "sum":
+            v_loss = (losses * v_target).sum() + (dg_target_minus_x * exp_target).sum()
+        elif reduction == "batchmean":
+            v_loss = ((losses * v_target).sum() + (dg_target_minus_x * exp_target).sum()) / B
+        else:
+            v_loss = ((losses * v_target).sum() + (dg_target_minus_x * exp_target).sum()) / B / D
+    if needs.target:
+        c_target = dg_target_minus_x * g_target_minus_x
+    if needs.losses:
+        if reduction in ("none", "sum"):
             c_losses = g * v_target
+        elif reduction == "batchmean":
+            c_losses = g / B * v_target
+        else:
+            c_losses = g / B / D * v_target
     return (v_loss, c_target, c_losses)
 
 
@@ -273,7 +270,6 @@ def _pullback(c_loss, c_losses, target, losses, reduction, needs) -> tuple:
     B = target.shape[0]
     D = target.shape[1]
     dx = dtarget = None
-    exp_target = torch.exp(target)
     if reduction == "none":
         dlosses = c_loss + c_losses
     elif reduction == "sum":
@@ -282,10 +278,11 @@ def _pullback(c_loss, c_losses, target, losses, reduction, needs) -> tuple:
         dlosses = c_losses + c_loss / B
     else:
         dlosses = c_losses + c_loss / B / D
+    dtarget_minus_x = dlosses * torch.exp(target)
     if needs.x:
-        dx = -dlosses * exp_target
+        dx = -dtarget_minus_x
     if needs.target:
-        dtarget = dlosses * (exp_target + losses)
+        dtarget = torch.addcmul(dtarget_minus_x, dlosses, losses)
     return (dx, dtarget)
 
 

@@ -12,14 +12,14 @@ gates (input, forget, candidate, output) and two biases as in ``torch.nn.LSTMCel
 
 The closed form:
 
-    dhidden = Sum(OneHot(0, State)*dy, State)
-    dshown = dhidden*o
-    dcell = Sum(OneHot(1, State)*dy, State) + dshown*(1 - shown**2)
+    sum_dy = Sum(OneHot(0, State)*dy, State)
+    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
+    dg = dcell*i
     dgates = (
-        dcell*(
-            i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)
-        )
-        + OneHot(3, Gate)*dshown*shown*(1 - o)
+        OneHot(2, Gate)*dg*(1 - g**2)
+        + OneHot(0, Gate)*dg*g*(1 - i)
+        + OneHot(1, Gate)*dcell*c*f*(1 - f)
+        + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
     )
     dpre = Flatten(dgates, Gate, H, into=P)
     dx = Sum(dpre*weight_ih, P)
@@ -32,14 +32,14 @@ The closed form:
 
 When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
-    dhidden = Sum(OneHot(0, State)*dy, State)
-    dshown = dhidden*o
-    dcell = Sum(OneHot(1, State)*dy, State) + dshown*(1 - shown**2)
+    sum_dy = Sum(OneHot(0, State)*dy, State)
+    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
+    dg = dcell*i
     dgates = (
-        dcell*(
-            i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)
-        )
-        + OneHot(3, Gate)*dshown*shown*(1 - o)
+        OneHot(2, Gate)*dg*(1 - g**2)
+        + OneHot(0, Gate)*dg*g*(1 - i)
+        + OneHot(1, Gate)*dcell*c*f*(1 - f)
+        + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
     )
     dpre = Flatten(dgates, Gate, H, into=P)
     dx = Sum(dpre*weight_ih, P)
@@ -55,16 +55,17 @@ as well.
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_hidden = Sum(OneHot(0, State)*g_2, State)
-    g_shown = g_hidden*o
-    g_cell = Sum(OneHot(1, State)*g_2, State) + g_shown*(1 - shown**2)
+    sum_dy = Sum(OneHot(0, State)*g_2, State)
+    g_cell = Sum(OneHot(1, State)*g_2, State) + o*sum_dy*(1 - shown**2)
+    g_g = g_cell*i
     g_gates = (
-        g_cell*(
-            i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)
-        )
-        + OneHot(3, Gate)*g_shown*shown*(1 - o)
+        OneHot(2, Gate)*g_g*(1 - g**2)
+        + OneHot(0, Gate)*g*g_g*(1 - i)
+        + OneHot(1, Gate)*c*f*g_cell*(1 - f)
+        + OneHot(3, Gate)*o*shown*sum_dy*(1 - o)
     )
     g_pre = Flatten(g_gates, Gate, H, into=P)
+    g_cell_term = 1 - shown**2
     c_h = Sum(g_pre*v_weight_hh, P)
     c_x = Sum(g_pre*v_weight_ih, P)
     c_weight_hh = Sum(g_pre*v_h, N)
@@ -77,33 +78,22 @@ tangent of the output, and c_ marks the cotangent of a saved value:
         + v_bias_hh
         + v_bias_ih
     )
-    sum_dg_pre_g_gates_term_5 = Sum(
-        Unflatten(dg_pre, P, into=(Gate, H))*(
-            i*(OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)) + OneHot(1, Gate)*c*f*(1 - f)
-        ),
-        Gate,
-    )
-    sum_dg_pre_3 = Sum(OneHot(0, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    sum_dg_pre_2 = Sum(OneHot(1, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    sum_dg_pre_4 = Sum(OneHot(0, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    sum_dg_pre_3 = Sum(OneHot(1, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    sum_dg_pre_2 = Sum(OneHot(2, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
     sum_dg_pre = Sum(OneHot(3, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    dg_shown = sum_dg_pre*shown*(1 - o) + (1 - shown**2)*(sum_dg_pre_g_gates_term_5 + f*v_c)
-    v_y = OneHot(0, State)*dg_shown*o + OneHot(1, State)*(sum_dg_pre_g_gates_term_5 + f*v_c)
-    c_c = sum_dg_pre_2*f*g_cell*(1 - f)
-    c_i = g_cell*(
-        Sum(
-            Unflatten(dg_pre, P, into=(Gate, H))*(
-                OneHot(2, Gate)*(1 - g**2) + OneHot(0, Gate)*g*(1 - i)
-            ),
-            Gate,
-        )
-        - sum_dg_pre_3*g*i
+    dg_g = sum_dg_pre_4*g*(1 - i) + sum_dg_pre_2*(1 - g**2)
+    dg_cell = dg_g*i + f*(v_c + sum_dg_pre_3*c*(1 - f))
+    v_y = (
+        OneHot(1, State)*dg_cell
+        + OneHot(0, State)*o*(dg_cell*g_cell_term + sum_dg_pre*shown*(1 - o))
     )
-    c_f = g_cell*(v_c + sum_dg_pre_2*c*(1 - 2*f))
-    c_g = g_cell*i*(
-        sum_dg_pre_3*(1 - i) - 2*g*Sum(OneHot(2, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    )
-    c_o = g_hidden*(dg_shown - sum_dg_pre*o*shown)
-    c_shown = g_hidden*o*(sum_dg_pre*(1 - o) - 2*shown*(sum_dg_pre_g_gates_term_5 + f*v_c))
+    c_c = sum_dg_pre_3*f*g_cell*(1 - f)
+    c_i = g_cell*(dg_g - sum_dg_pre_4*g*i)
+    c_f = g_cell*(v_c + sum_dg_pre_3*c*(1 - 2*f))
+    c_g = g_cell*i*(sum_dg_pre_4*(1 - i) - 2*sum_dg_pre_2*g)
+    c_o = sum_dy*(dg_cell*g_cell_term + sum_dg_pre*shown*(1 - 2*o))
+    c_shown = o*sum_dy*(sum_dg_pre*(1 - o) - 2*dg_cell*shown)
 
 From these cotangents back to the inputs:
 
@@ -244,9 +234,8 @@ def lstm_cell_backward(
     Gate = 4
     H = dy.shape[2]
     dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    dhidden = dy.select(0, 0)
-    dshown = dhidden * o
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
+    sum_dy = dy.select(0, 0)
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
     if (
         needs.x
         or needs.h
@@ -255,11 +244,12 @@ def lstm_cell_backward(
         or needs.bias_ih
         or needs.bias_hh
     ):
+        dg = dcell * i
         dgates = dy.new_zeros(N, Gate, H)
-        dgates = _runtime.added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
-        dgates = _runtime.added_at(dgates, 1, 0, dcell * g * i * (1 - i))
-        dgates = _runtime.added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
-        dgates = _runtime.added_at(dgates, 1, 3, dshown * shown * (1 - o))
+        dgates = _runtime.added_at(dgates, 1, 1, torch.ops.aten.sigmoid_backward(dcell * c, f))
+        dgates = _runtime.added_at(dgates, 1, 2, torch.ops.aten.tanh_backward(dg, g))
+        dgates = _runtime.added_at(dgates, 1, 3, torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
+        dgates = _runtime.added_at(dgates, 1, 0, dg * g * (1 - i))
         dpre = dgates.flatten(1, 2)
     if needs.x:
         dx = dpre @ weight_ih
@@ -438,7 +428,7 @@ def _behind(
         or needs.o
         or needs.shown
     ):
-        g_hidden = g_2.select(0, 0)
+        sum_dy = g_2.select(0, 0)
     if (
         needs.h
         or needs.x
@@ -449,29 +439,36 @@ def _behind(
         or needs.f
         or needs.g
     ):
-        g_shown = g_hidden * o
-        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
+        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(o * sum_dy, shown)
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
+        g_g = g_cell * i
         g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates = _runtime.added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.g:
-        one_minus_i = 1 - i
+        g_gates = _runtime.added_at(g_gates, 1, 1, torch.ops.aten.sigmoid_backward(c * g_cell, f))
+        g_gates = _runtime.added_at(g_gates, 1, 2, torch.ops.aten.tanh_backward(g_g, g))
+    if needs.g_2 or needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.shown:
+        one_minus_o = 1 - o
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
-        g_gates = _runtime.added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates = _runtime.added_at(
+            g_gates, 1, 3,
+            torch.ops.aten.sigmoid_backward(shown * sum_dy, o),
+        )
     if (
         needs.g_2
         or needs.h
         or needs.x
         or needs.weight_hh
         or needs.weight_ih
+        or needs.i
+        or needs.g
         or needs.o
         or needs.shown
     ):
-        one_minus_o = 1 - o
+        one_minus_i = 1 - i
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
+        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_g * one_minus_i)
         g_pre = g_gates.flatten(1, 2)
+    if needs.g_2 or needs.o:
+        g_cell_term = 1 - shown ** 2
     if needs.h:
         c_h = g_pre @ v_weight_hh
     if needs.x:
@@ -491,83 +488,41 @@ def _behind(
             ),
             v_x, weight_ih.mT,
         )
-    if needs.g_2 or needs.i or needs.o or needs.shown:
-        one_minus_i_again = 1 - i[:, None]
-    if needs.g_2 or needs.o or needs.shown:
-        sum_dg_pre_g_gates_term_5 = (
-            dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(1, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
-                i[:, None],
-                torch.addcmul(
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(2, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(0, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * g[:, None],
-                    one_minus_i_again,
-                ),
-            )
-        ).sum(1)
-    if needs.i or needs.g:
-        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    if needs.c or needs.f:
-        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
+        sum_dg_pre_4 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
+    if needs.g_2 or needs.c or needs.f or needs.o or needs.shown:
+        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
+        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
     if needs.g_2 or needs.o or needs.shown:
         sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    if needs.g_2 or needs.o:
-        dg_shown = torch.addcmul(
-            torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
-            sum_dg_pre * shown,
-            one_minus_o,
+    if needs.g_2 or needs.i or needs.o or needs.shown:
+        dg_g = torch.addcmul(
+            torch.ops.aten.tanh_backward(sum_dg_pre_2, g),
+            sum_dg_pre_4 * g,
+            one_minus_i,
         )
+    if needs.g_2 or needs.o or needs.shown:
+        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - f))
     if needs.g_2:
         v_y = g_2.new_zeros(State, N, H)
-        v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-        v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
+        v_y = _runtime.added_at(v_y, 0, 1, dg_cell)
+        v_y = _runtime.added_at(
+            v_y, 0, 0,
+            o * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, one_minus_o),
+        )
     if needs.c:
-        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
+        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_3 * g_cell, f)
     if needs.i:
-        c_i = g_cell * torch.addcmul(
-            (
-                dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(2, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(0, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * g[:, None],
-                    one_minus_i_again,
-                )
-            ).sum(1),
-            sum_dg_pre_3 * g,
-            i, value=-1,
-        )
+        c_i = g_cell * torch.addcmul(dg_g, sum_dg_pre_4 * g, i, value=-1)
     if needs.f:
-        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
+        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - 2 * f)
     if needs.g:
-        c_g = g_cell * i * torch.addcmul(
-            sum_dg_pre_3 * one_minus_i,
-            2 * g,
-            dg_pre.unflatten(1, (Gate, H)).select(1, 2),
-            value=-1,
-        )
+        c_g = g_cell * i * torch.addcmul(sum_dg_pre_4 * one_minus_i, 2 * sum_dg_pre_2, g, value=-1)
     if needs.o:
-        c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
+        c_o = sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, 1 - 2 * o)
     if needs.shown:
-        c_shown = g_hidden * o * torch.addcmul(
-            sum_dg_pre * one_minus_o,
-            2 * shown,
-            torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
-            value=-1,
-        )
+        c_shown = o * sum_dy * torch.addcmul(sum_dg_pre * one_minus_o, 2 * dg_cell, shown, value=-1)
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
@@ -672,15 +627,15 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     Gate = 4
     H = dy.shape[2]
     dx = dh = dc = dweight_ih = dweight_hh = None
-    dhidden = dy.select(0, 0)
-    dshown = dhidden * o
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dshown, shown)
+    sum_dy = dy.select(0, 0)
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
     if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
+        dg = dcell * i
         dgates = dy.new_zeros(N, Gate, H)
-        dgates = _runtime.added_at(dgates, 1, 2, dcell * i * (1 - g ** 2))
-        dgates = _runtime.added_at(dgates, 1, 0, dcell * g * i * (1 - i))
-        dgates = _runtime.added_at(dgates, 1, 1, dcell * torch.ops.aten.sigmoid_backward(c, f))
-        dgates = _runtime.added_at(dgates, 1, 3, dshown * shown * (1 - o))
+        dgates = _runtime.added_at(dgates, 1, 1, torch.ops.aten.sigmoid_backward(dcell * c, f))
+        dgates = _runtime.added_at(dgates, 1, 2, torch.ops.aten.tanh_backward(dg, g))
+        dgates = _runtime.added_at(dgates, 1, 3, torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
+        dgates = _runtime.added_at(dgates, 1, 0, dg * g * (1 - i))
         dpre = dgates.flatten(1, 2)
     if needs.x:
         dx = dpre @ weight_ih
@@ -718,7 +673,20 @@ def _plain_behind(
         or needs.o
         or needs.shown
     ):
-        g_hidden = g_2.select(0, 0)
+        sum_dy = g_2.select(0, 0)
+    if (
+        needs.g_2
+        or needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.c
+        or needs.i
+        or needs.f
+        or needs.g
+        or needs.o
+    ):
+        g_cell_term = 1 - shown ** 2
     if (
         needs.h
         or needs.x
@@ -729,16 +697,25 @@ def _plain_behind(
         or needs.f
         or needs.g
     ):
-        g_shown = g_hidden * o
-        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(g_shown, shown)
+        g_cell = torch.addcmul(g_2.select(0, 1), g_cell_term * o, sum_dy)
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
+        g_g = g_cell * i
         g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates = _runtime.added_at(g_gates, 1, 2, g_cell * i * (1 - g ** 2))
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.g:
-        one_minus_i = 1 - i
+    if (
+        needs.g_2
+        or needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.c
+        or needs.f
+        or needs.o
+        or needs.shown
+    ):
+        one_minus_f = 1 - f
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_cell * i * one_minus_i)
-        g_gates = _runtime.added_at(g_gates, 1, 1, g_cell * torch.ops.aten.sigmoid_backward(c, f))
+        g_gates = _runtime.added_at(g_gates, 1, 1, torch.ops.aten.sigmoid_backward(c * g_cell, f))
+        g_gates = _runtime.added_at(g_gates, 1, 2, torch.ops.aten.tanh_backward(g_g, g))
     if (
         needs.g_2
         or needs.h
@@ -750,7 +727,24 @@ def _plain_behind(
     ):
         one_minus_o = 1 - o
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(g_gates, 1, 3, g_shown * shown * one_minus_o)
+        g_gates = _runtime.added_at(
+            g_gates, 1, 3,
+            torch.ops.aten.sigmoid_backward(shown * sum_dy, o),
+        )
+    if (
+        needs.g_2
+        or needs.h
+        or needs.x
+        or needs.weight_hh
+        or needs.weight_ih
+        or needs.i
+        or needs.g
+        or needs.o
+        or needs.shown
+    ):
+        one_minus_i = 1 - i
+    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
+        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_g * one_minus_i)
         g_pre = g_gates.flatten(1, 2)
     if needs.h:
         c_h = g_pre @ v_weight_hh
@@ -765,82 +759,60 @@ def _plain_behind(
             torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
-    if needs.g_2 or needs.i or needs.o or needs.shown:
-        one_minus_i_again = 1 - i[:, None]
+        dg_gates = dg_pre.unflatten(1, (Gate, H))
+    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
+        sum_dg_gates_4 = dg_gates.select(1, 0)
+    if needs.g_2 or needs.c or needs.f or needs.o or needs.shown:
+        sum_dg_gates_3 = dg_gates.select(1, 1)
+    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
+        sum_dg_gates_2 = dg_gates.select(1, 2)
     if needs.g_2 or needs.o or needs.shown:
-        sum_dg_pre_g_gates_term_5 = (
-            dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
-                torch.nn.functional.one_hot(
-                    g_2.new_tensor(1, dtype=torch.long),
-                    Gate,
-                ).to(g_2.dtype)[:, None] * torch.ops.aten.sigmoid_backward(c[:, None], f[:, None]),
-                i[:, None],
-                torch.addcmul(
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(2, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(0, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * g[:, None],
-                    one_minus_i_again,
-                ),
-            )
-        ).sum(1)
-    if needs.i or needs.g:
-        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    if needs.c or needs.f:
-        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
-    if needs.g_2 or needs.o or needs.shown:
-        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    if needs.g_2 or needs.o:
-        dg_shown = torch.addcmul(
-            torch.ops.aten.tanh_backward(torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c), shown),
-            sum_dg_pre * shown,
-            one_minus_o,
-        )
-    if needs.g_2:
-        v_y = g_2.new_zeros(State, N, H)
-        v_y = _runtime.added_at(v_y, 0, 1, torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c))
-        v_y = _runtime.added_at(v_y, 0, 0, dg_shown * o)
-    if needs.c:
-        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_2 * g_cell, f)
-    if needs.i:
-        c_i = g_cell * torch.addcmul(
-            (
-                dg_pre.unflatten(1, (Gate, H)) * torch.addcmul(
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(2, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * (1 - g[:, None] ** 2),
-                    torch.nn.functional.one_hot(
-                        g_2.new_tensor(0, dtype=torch.long),
-                        Gate,
-                    ).to(g_2.dtype)[:, None] * g[:, None],
-                    one_minus_i_again,
-                )
-            ).sum(1),
-            sum_dg_pre_3 * g,
-            i, value=-1,
-        )
+        sum_dg_gates = dg_gates.select(1, 3)
+    if needs.o:
+        dg_gates_term_4 = sum_dg_gates * o * shown * sum_dy
     if needs.f:
-        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_2 * c, 1 - 2 * f)
+        dg_gates_term_3 = sum_dg_gates_3 * c * f * g_cell
+    if needs.i:
+        dg_gates_term_2 = sum_dg_gates_4 * g * g_cell * i
     if needs.g:
-        c_g = g_cell * i * torch.addcmul(
-            sum_dg_pre_3 * one_minus_i,
-            2 * g,
-            dg_pre.unflatten(1, (Gate, H)).select(1, 2),
-            value=-1,
+        dg_gates_term = sum_dg_gates_2 * g_cell * i
+    if needs.g_2 or needs.i or needs.o or needs.shown:
+        dg_g = torch.addcmul(
+            torch.ops.aten.tanh_backward(sum_dg_gates_2, g),
+            sum_dg_gates_4 * g,
+            one_minus_i,
+        )
+    if needs.g_2 or needs.o or needs.shown:
+        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_gates_3 * c, one_minus_f))
+    if needs.shown:
+        dg_cell_term = dg_cell * o * sum_dy
+    if needs.g_2:
+        dsum_dy = o * torch.addcmul(dg_cell * g_cell_term, sum_dg_gates * shown, one_minus_o)
+        v_y = g_2.new_zeros(State, N, H)
+        v_y = _runtime.added_at(v_y, 0, 0, dsum_dy)
+        v_y = _runtime.added_at(v_y, 0, 1, dg_cell)
+    if needs.c:
+        c_c = torch.ops.aten.sigmoid_backward(sum_dg_gates_3 * g_cell, f)
+    if needs.i:
+        c_i = dg_g * g_cell - dg_gates_term_2
+    if needs.f:
+        c_f = g_cell * torch.addcmul(v_c, sum_dg_gates_3 * c, one_minus_f) - dg_gates_term_3
+    if needs.g:
+        c_g = torch.addcmul(
+            torch.ops.aten.sigmoid_backward(sum_dg_gates_4 * g_cell, i),
+            2 * dg_gates_term,
+            g, value=-1,
         )
     if needs.o:
-        c_o = g_hidden * torch.addcmul(dg_shown, sum_dg_pre * o, shown, value=-1)
+        c_o = (
+            sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_gates * shown, one_minus_o)
+            - dg_gates_term_4
+        )
     if needs.shown:
-        c_shown = g_hidden * o * torch.addcmul(
-            sum_dg_pre * one_minus_o,
-            2 * shown,
-            torch.addcmul(sum_dg_pre_g_gates_term_5, f, v_c),
-            value=-1,
+        c_shown = torch.addcmul(
+            torch.ops.aten.sigmoid_backward(sum_dg_gates * sum_dy, o),
+            2 * dg_cell_term,
+            shown, value=-1,
         )
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 

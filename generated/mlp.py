@@ -20,8 +20,9 @@ The closed form:
     dbnbias = Sum(dhpreact, N)
     dhprebn = bngain*inv_std*(dhpreact - dbnbias/N - dbngain*xhat/(N - 1))
     dembcat = Sum(dhprebn*W1, H)
-    dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)
     dW1 = Sum(dhprebn*embcat, N)
+    demb = Unflatten(dembcat, K, into=(T, E))
+    dC = Sum(demb*OneHot(contexts, V), N, T)
     db1 = 0
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxVxExH =
@@ -33,41 +34,34 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_logits = g*(probs - OneHot(labels, V))/N
     g_h = Sum(W2*g_logits, V)
-    g_hpreact = g_h*(1 - h**2)
+    g_hpreact_term = 1 - h**2
+    g_hpreact = g_h*g_hpreact_term
     g_bngain = Sum(g_hpreact*xhat, N)
     g_bnbias = Sum(g_hpreact, N)
-    g_hprebn_term = g_hpreact - g_bnbias/N - g_bngain*xhat/(N - 1)
-    c_embcat = Sum(bngain*inv_std*g_hprebn_term*v_W1, H)
-    dg_embcat = Flatten(Sum(v_C*OneHot(contexts, V), V), T, E, into=K)
-    c_W1 = Sum(bngain*inv_std*dg_embcat*g_hprebn_term, N)
+    dg_emb = Sum(v_C*OneHot(contexts, V), V)
+    c_embcat = Sum(bngain*inv_std*v_W1*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), H)
+    dg_embcat = Flatten(dg_emb, T, E, into=K)
+    c_W1 = Sum(bngain*inv_std*dg_embcat*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), N)
     dg_hprebn = Sum(dg_embcat*W1, K) + Sum(embcat*v_W1, K)
-    sum_dg_hprebn = Sum(dg_hprebn, N)
-    sum_dg_hprebn_g_hprebn_term = Sum(dg_hprebn*g_hprebn_term, N)
-    sum_dg_hprebn_xhat = Sum(dg_hprebn*xhat, N)
-    dg_h = (1 - h**2)*(
-        bngain*inv_std*dg_hprebn
-        + xhat*(v_bngain - sum_dg_hprebn_xhat*bngain*inv_std/(N - 1))
-        + v_bnbias
-        - sum_dg_hprebn*bngain*inv_std/N
+    sum_dg_hprebn_g_hprebn_term = Sum(
+        dg_hprebn*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)),
+        N,
     )
+    dg_bngain = v_bngain - bngain*inv_std*Sum(dg_hprebn*xhat, N)/(N - 1)
+    dg_hpreact = (
+        dg_bngain*xhat
+        + bngain*inv_std*dg_hprebn
+        + v_bnbias
+        - bngain*inv_std*Sum(dg_hprebn, N)/N
+    )
+    dg_h = dg_hpreact*g_hpreact_term
     c_W2 = Sum(g*dg_h*(probs - OneHot(labels, V))/N, N)
     dg_logits = Sum(dg_h*W2, H) + Sum(h*v_W2, H) + v_b2
     v_loss = Sum(dg_logits*(probs - OneHot(labels, V)), N, V)/N
     c_bngain = sum_dg_hprebn_g_hprebn_term*inv_std
     c_inv_std = sum_dg_hprebn_g_hprebn_term*bngain
-    c_xhat = (
-        g_h*(v_bngain - sum_dg_hprebn_xhat*bngain*inv_std/(N - 1))*(1 - h**2)
-        - bngain*g_bngain*inv_std*dg_hprebn/(N - 1)
-    )
-    c_h = (
-        Sum(g*v_W2*(probs - OneHot(labels, V))/N, V)
-        - 2*g_h*h*(
-            bngain*inv_std*dg_hprebn
-            + xhat*(v_bngain - sum_dg_hprebn_xhat*bngain*inv_std/(N - 1))
-            + v_bnbias
-            - sum_dg_hprebn*bngain*inv_std/N
-        )
-    )
+    c_xhat = dg_bngain*g_h*g_hpreact_term - bngain*g_bngain*inv_std*dg_hprebn/(N - 1)
+    c_h = Sum(g*v_W2*(probs - OneHot(labels, V))/N, V) - 2*dg_hpreact*g_h*h
     c_probs = g*dg_logits/N
 
 From these cotangents back to the inputs:
@@ -79,15 +73,14 @@ From these cotangents back to the inputs:
     dhpreact = dh*(1 - h**2)
     dbngain = Sum(dhpreact*xhat, N)
     dbnbias = Sum(dhpreact, N)
+    dxhat = c_xhat + bngain*dhpreact
     dhprebn = inv_std*(
-        c_xhat
-        - (Sum(c_xhat, N) + dbnbias*bngain)/N
-        + bngain*dhpreact
-        - xhat*(c_inv_std*inv_std + Sum(xhat*(c_xhat + bngain*dhpreact), N))/(N - 1)
+        dxhat - Sum(dxhat, N)/N - 2*xhat*(Sum(dxhat*xhat, N) + c_inv_std*inv_std)/(2*N - 2)
     )
     dW1 = Sum(dhprebn*embcat, N)
     dembcat = c_embcat + Sum(dhprebn*W1, H)
-    dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)
+    demb = Unflatten(dembcat, K, into=(T, E))
+    dC = Sum(demb*OneHot(contexts, V), N, T)
     db1 = 0
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxVxExH =
@@ -217,6 +210,7 @@ def mlp_backward(
 ) -> MLPGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = contexts.shape[0]
+    T = contexts.shape[1]
     V = W2.shape[1]
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
@@ -246,13 +240,11 @@ def mlp_backward(
         )
     if needs.C:
         dembcat = dhprebn @ W1.mT
-        dC = _runtime.index_added(
-            dloss.new_zeros(V, E),
-            contexts.flatten(),
-            dembcat.reshape(contexts.numel(), E),
-        )
     if needs.W1:
         dW1 = embcat.mT @ dhprebn
+    if needs.C:
+        demb = dembcat.unflatten(1, (T, E))
+        dC = _runtime.index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
     if needs.b1:
         db1 = dloss.new_zeros(H)
     return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
@@ -434,14 +426,22 @@ def _behind(
         g_logits = g / N * probs
         g_logits = _runtime.scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
         g_h = g_logits @ W2.mT
+    if (
+        needs.g
+        or needs.embcat
+        or needs.W1
+        or needs.W2
+        or needs.bngain
+        or needs.inv_std
+        or needs.xhat
+        or needs.probs
+    ):
+        g_hpreact_term = 1 - h ** 2
     if needs.embcat or needs.W1 or needs.bngain or needs.inv_std or needs.xhat:
-        g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
+        g_hpreact = g_h * g_hpreact_term
         g_bngain = (g_hpreact * xhat).sum(0, keepdim=True)
     if needs.embcat or needs.W1 or needs.bngain or needs.inv_std:
         g_bnbias = g_hpreact.sum(0, keepdim=True)
-        g_hprebn_term = torch.addcmul(g_hpreact - g_bnbias / N, g_bngain / (N - 1), xhat, value=-1)
-    if needs.embcat:
-        c_embcat = (bngain * inv_std * g_hprebn_term) @ v_W1.mT
     if (
         needs.g
         or needs.W1
@@ -452,9 +452,32 @@ def _behind(
         or needs.h
         or needs.probs
     ):
-        dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
+        dg_emb = torch.nn.functional.embedding(contexts, v_C)
+    if needs.embcat:
+        c_embcat = torch.addcmul(
+            torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
+            g_bngain / (N - 1),
+            xhat, value=-1,
+        ) @ (bngain * inv_std[0] * v_W1).mT
+    if (
+        needs.g
+        or needs.W1
+        or needs.W2
+        or needs.bngain
+        or needs.inv_std
+        or needs.xhat
+        or needs.h
+        or needs.probs
+    ):
+        dg_embcat = dg_emb.flatten(1, 2)
     if needs.W1:
-        c_W1 = dg_embcat.mT @ (bngain * inv_std * g_hprebn_term)
+        c_W1 = dg_embcat.mT @ (
+            bngain * inv_std * torch.addcmul(
+                torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
+                g_bngain / (N - 1),
+                xhat, value=-1,
+            )
+        )
     if (
         needs.g
         or needs.W2
@@ -465,22 +488,23 @@ def _behind(
         or needs.probs
     ):
         dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
-    if needs.g or needs.W2 or needs.h or needs.probs:
-        sum_dg_hprebn = dg_hprebn.sum(0, keepdim=True)
     if needs.bngain or needs.inv_std:
-        sum_dg_hprebn_g_hprebn_term = (dg_hprebn * g_hprebn_term).sum(0)
-    if needs.g or needs.W2 or needs.xhat or needs.h or needs.probs:
-        sum_dg_hprebn_xhat = (dg_hprebn * xhat).sum(0, keepdim=True)
-    if needs.g or needs.W2 or needs.probs:
-        dg_h = torch.ops.aten.tanh_backward(
-            torch.addcmul(
-                torch.addcmul(v_bnbias, bngain * inv_std, dg_hprebn),
-                v_bngain - sum_dg_hprebn_xhat * bngain * inv_std / (N - 1),
-                xhat,
+        sum_dg_hprebn_g_hprebn_term = (
+            dg_hprebn * torch.addcmul(
+                torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
+                g_bngain / (N - 1),
+                xhat, value=-1,
             )
-            - sum_dg_hprebn * bngain * inv_std / N,
-            h,
+        ).sum(0)
+    if needs.g or needs.W2 or needs.xhat or needs.h or needs.probs:
+        dg_bngain = v_bngain - bngain * inv_std * (dg_hprebn * xhat).sum(0, keepdim=True) / (N - 1)
+    if needs.g or needs.W2 or needs.h or needs.probs:
+        dg_hpreact = (
+            torch.addcmul(torch.addcmul(v_bnbias, dg_bngain, xhat), bngain * inv_std, dg_hprebn)
+            - bngain * inv_std * dg_hprebn.sum(0, keepdim=True) / N
         )
+    if needs.g or needs.W2 or needs.probs:
+        dg_h = dg_hpreact * g_hpreact_term
     if needs.W2:
         c_W2 = g / N * (dg_h.mT @ (probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)))
     if needs.g or needs.probs:
@@ -495,24 +519,15 @@ def _behind(
         c_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
     if needs.xhat:
         c_xhat = torch.addcmul(
-            torch.ops.aten.tanh_backward(
-                (v_bngain - sum_dg_hprebn_xhat * bngain * inv_std / (N - 1)) * g_h,
-                h,
-            ),
+            dg_bngain * g_h * g_hpreact_term,
             bngain * g_bngain * inv_std / (N - 1),
             dg_hprebn, value=-1,
         )
     if needs.h:
         c_h = torch.addcmul(
             g / N * ((probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)) @ v_W2.mT),
-            2 * g_h * h,
-            torch.addcmul(
-                torch.addcmul(v_bnbias, bngain * inv_std, dg_hprebn),
-                v_bngain - sum_dg_hprebn_xhat * bngain * inv_std / (N - 1),
-                xhat,
-            )
-            - sum_dg_hprebn * bngain * inv_std / N,
-            value=-1,
+            2 * dg_hpreact * g_h,
+            h, value=-1,
         )
     if needs.probs:
         c_probs = g / N * dg_logits
@@ -526,6 +541,7 @@ def _pullback(
     inv_std, xhat, h, probs, needs,
 ) -> tuple:
     N = contexts.shape[0]
+    T = contexts.shape[1]
     V = W2.shape[1]
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
@@ -548,29 +564,24 @@ def _pullback(
         dhpreact = torch.ops.aten.tanh_backward(dh, h)
     if needs.bngain:
         dbngain = (dhpreact * xhat).sum(0)
-    if needs.C or needs.W1 or needs.bnbias:
+    if needs.bnbias:
         dbnbias = dhpreact.sum(0)
     if needs.C or needs.W1:
+        dxhat = torch.addcmul(c_xhat, bngain, dhpreact)
         dhprebn = inv_std * torch.addcmul(
-            torch.addcmul(
-                c_xhat - torch.addcmul(c_xhat.sum(0, keepdim=True), dbnbias, bngain) / N,
-                bngain, dhpreact,
-            ),
-            torch.addcmul(
-                (xhat * torch.addcmul(c_xhat, bngain, dhpreact)).sum(0, keepdim=True),
+            dxhat - dxhat.sum(0, keepdim=True) / N,
+            2 * torch.addcmul(
+                (dxhat * xhat).sum(0, keepdim=True),
                 c_inv_std, inv_std,
-            ) / (N - 1),
+            ) / (2 * N - 2),
             xhat, value=-1,
         )
     if needs.W1:
         dW1 = embcat.mT @ dhprebn
     if needs.C:
         dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
-        dC = _runtime.index_added(
-            W1.new_zeros(V, E),
-            contexts.flatten(),
-            dembcat.reshape(contexts.numel(), E),
-        )
+        demb = dembcat.unflatten(1, (T, E))
+        dC = _runtime.index_added(W1.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
     if needs.b1:
         db1 = W1.new_zeros(H)
     return (dC, dW1, db1, dW2, db2, dbngain, dbnbias)

@@ -17,7 +17,8 @@ The closed form:
 
 With reduction="none":
 
-    dlogprobs = -weight*dloss*Kept(labels)*OneHot(labels, C)
+    dlosses_sum = -dloss*Kept(labels)
+    dlogprobs = weight*dlosses_sum*OneHot(labels, C)
 
 With reduction="sum":
 
@@ -164,12 +165,14 @@ def nll_backward(
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
+    if reduction == "none":
+        dlosses_sum = -torch.where(labels_kept != 0, dloss, 0)
     dlogprobs = dloss.new_zeros(N, C, S)
     if reduction == "none":
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
             labels.unsqueeze(1),
-            (-torch.where(labels_kept != 0, weight[labels] * dloss, 0)).unsqueeze(1),
+            (weight[labels] * dlosses_sum).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogprobs = _runtime.scatter_added(
@@ -310,11 +313,12 @@ def _pullback(
     C = weight.shape[0]
     S = labels.shape[1]
     if reduction == "none":
+        dlosses_sum = -torch.where(labels_kept != 0, c_loss, 0)
         dlogprobs = labels_kept.new_zeros(N, C, S)
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
             labels.unsqueeze(1),
-            (-torch.where(labels_kept != 0, weight[labels] * c_loss, 0)).unsqueeze(1),
+            (weight[labels] * dlosses_sum).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogprobs = labels_kept.new_zeros(N, C, S)

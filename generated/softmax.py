@@ -20,9 +20,10 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_x_term = g - Sum(g*y, C)
-    sum_v_x_y = Sum(v_x*y, C)
-    v_y = y*(v_x - sum_v_x_y)
-    c_y = g_x_term*v_x - sum_v_x_y*g
+    dg_x_term = v_x*y
+    sum_dg_x_term = Sum(dg_x_term, C)
+    v_y = dg_x_term - sum_dg_x_term*y
+    c_y = g_x_term*v_x - sum_dg_x_term*g
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -116,11 +117,12 @@ def _behind(v_x, g, y, needs) -> tuple:
     v_y = c_y = None
     if needs.y:
         g_x_term = g - (g * y).sum(1, keepdim=True)
-    sum_v_x_y = (v_x * y).sum(1, keepdim=True)
+    dg_x_term = v_x * y
+    sum_dg_x_term = dg_x_term.sum(1, keepdim=True)
     if needs.g:
-        v_y = y * (v_x - sum_v_x_y)
+        v_y = torch.addcmul(dg_x_term, sum_dg_x_term, y, value=-1)
     if needs.y:
-        c_y = torch.addcmul(g_x_term * v_x, sum_v_x_y, g, value=-1)
+        c_y = torch.addcmul(g_x_term * v_x, sum_dg_x_term, g, value=-1)
     return (v_y, c_y)
 
 

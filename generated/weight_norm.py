@@ -22,11 +22,14 @@ tangent of the output, and c_ marks the cotangent of a saved value:
     g_g = Sum(g_2*v, K)/norm
     g_v_term = g_g/norm
     sum_g_v_term_3_v_v = Sum(v_v*(g_2 - g_v_term*v)/norm, K)
-    sum_v_v_v = Sum(v*v_v, K)
-    v_w = g*v_v/norm + v*(v_g - sum_v_v_v*g/norm**2)/norm
-    c_v = g_2*(v_g - sum_v_v_v*g/norm**2)/norm - g*g_v_term*v_v/norm
+    dg_v_term_2 = g*v_v/norm
+    sum_dg_v_term_2_v = Sum(dg_v_term_2*v, K)
+    dg_g = v_g - sum_dg_v_term_2_v/norm
+    dg_g_sum = dg_g/norm
+    v_w = dg_v_term_2 + dg_g_sum*v
+    c_v = dg_g_sum*g_2 - g_v_term*dg_v_term_2
     c_g = sum_g_v_term_3_v_v
-    c_norm = g*(2*sum_v_v_v*g_v_term/norm - sum_g_v_term_3_v_v)/norm - g_v_term*v_g
+    c_norm = g_v_term*(sum_dg_v_term_2_v/norm - dg_g) - sum_g_v_term_3_v_v*g/norm
 
 From these cotangents back to the inputs:
 
@@ -147,27 +150,21 @@ def _behind(v_v, v_g, g_2, v, g, norm, needs) -> tuple:
     if needs.g or needs.norm:
         sum_g_v_term_3_v_v = (v_v * torch.addcmul(g_2, g_v_term, v, value=-1) / norm).sum(1)
     if needs.g_2 or needs.v or needs.norm:
-        sum_v_v_v = (v * v_v).sum(1, keepdim=True)
+        dg_v_term_2 = g[:, None] / norm * v_v
+        sum_dg_v_term_2_v = (dg_v_term_2 * v).sum(1, keepdim=True)
+        dg_g = v_g[:, None] - sum_dg_v_term_2_v / norm
+    if needs.g_2 or needs.v:
+        dg_g_sum = dg_g / norm
     if needs.g_2:
-        v_w = torch.addcmul(
-            g[:, None] / norm * v_v,
-            (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm,
-            v,
-        )
+        v_w = torch.addcmul(dg_v_term_2, dg_g_sum, v)
     if needs.v:
-        c_v = torch.addcmul(
-            (v_g[:, None] - sum_v_v_v * g[:, None] / norm ** 2) / norm * g_2,
-            g[:, None] * g_v_term / norm,
-            v_v, value=-1,
-        )
+        c_v = torch.addcmul(dg_g_sum * g_2, g_v_term, dg_v_term_2, value=-1)
     if needs.g:
         c_g = sum_g_v_term_3_v_v
     if needs.norm:
-        c_norm = torch.addcmul(
-            g[:, None] * (2 * sum_v_v_v * g_v_term / norm - sum_g_v_term_3_v_v[:, None]) / norm,
-            g_v_term,
-            v_g[:, None],
-            value=-1,
+        c_norm = (
+            g_v_term * (sum_dg_v_term_2_v / norm - dg_g)
+            - sum_g_v_term_3_v_v[:, None] * g[:, None] / norm
         )
     return (v_w, c_v, c_g, c_norm)
 

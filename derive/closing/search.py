@@ -7,7 +7,7 @@ anew only what reads it: so the time grows with the length of the forward, not w
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 from sympy import Add, Expr, Mul
@@ -45,11 +45,14 @@ class Search:
             e = self.closed(e, adjoint.name)
             zero = e == 0 and adjoint.name not in self.wanted
             (self.gone if zero else self.named)[adjoint.name] = e
-        met = in_contractions(simplifier.spelled)
+        met, reads = in_contractions(simplifier.spelled), Counter[str]()
+        for e in self.named.values():
+            reads.update(_adjoints_in(e))
         self.fixed = self.wanted | {
             name
             for name, e in self.named.items()
-            if any(map(is_contraction, sums_in(e))) or (name in met and _is_computed(e))
+            if any(map(is_contraction, sums_in(e)))
+            or (name in met and _is_computed(e, reads[name]))
         }
 
     def names(self) -> frozenset[str]:
@@ -129,5 +132,7 @@ def _inserted(e: Expr, known: dict[str, Expr]) -> Expr:
     return written_in(e, {t: along(known[t.name], t) for t in met})
 
 
-def _is_computed(e: Expr) -> bool:
-    return isinstance(e, (Add, Reshaping)) or len(Mul.make_args(e)) > 1
+def _is_computed(e: Expr, reads: int) -> bool:
+    """Whether there is anything to compute, or a view to write out in several places."""
+    several = isinstance(e, Reshaping) and reads > 1
+    return several or isinstance(e, Add) or len(Mul.make_args(e)) > 1

@@ -8,12 +8,12 @@ from .. import biased_attention as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
-    query, dquery: B T E
-    key, dkey: B S E
+    query: B T E
+    key: B S E
     value: B S F
-    bias, probs, dbias: B T S
+    bias, probs, dbias, dscores_sum: B T S
     dy: B T F
-""", "fb6627d3701ccd0e7cc30889488c35fce8d3763f2c933971ccea656381c1f61c")
+""", "aa048ba25a1bddda4c32db9696ad8dad2b8af6c000e2ed9103a91e185e1ccfd4")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -24,16 +24,14 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T) -> dbias",
-    ("product_2", lambda dbias, key: dbias @ key),
-    ("product_3", lambda query, dbias: dbias.mT @ query),
-    "backward_2(product_2, product_3; B, E, S, T; scale) -> dkey, dquery",
+    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
+    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
+    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
 )
 table.add(
     "backward of dkey dvalue dbias",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T) -> dbias",
-    ("product_3", lambda query, dbias: dbias.mT @ query),
-    "backward_of_dkey_dvalue_dbias_2(product_3; B, E, S; scale) -> dkey",
+    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
+    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
 )

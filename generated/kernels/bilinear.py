@@ -16,7 +16,7 @@ table = Table(_module, __file__, """
     bias = 0, dbias: H
     y, dy: N H
     through, dthrough: N L H
-""", "39f05a8a2ef59a3d632af494fa864e118f0cd5a089b4451677c0358e5bfc710c")
+""", "c974861709ca9a5f00885f5fd404c2a2708b2c9c18d0a2a126d68475f289ab7e")
 table.add(
     "forward",
     ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),

@@ -94,78 +94,15 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int sum_backward(
+static int backward(
     const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
     const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    Real* dx2, int64_t C, int64_t N, double margin, int threads
+    Real* dx2, int64_t C, int64_t N, double divisor, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real dcosine = choose(target[n] == Real(1), -dloss[0],
-                choose((target[n] == Real(-1)) & (cosine[n] - Real(margin) >= Real(0)), dloss[0],
-                Real(0)));
-        const auto dcosine_over_norms_n = dcosine / norms[n];
-        const auto dx1_constant = dcosine * cosine[n] / norms_term[n];
-        const auto dx2_constant = dcosine * cosine[n] / norms_term_2[n];
-        each(C, [=](int64_t c) INLINE {
-            if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms_n * x2[n * C + c]
-                    - dx1_constant * x1[n * C + c];
-            if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms_n * x1[n * C + c]
-                    - dx2_constant * x2[n * C + c];
-        });
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-PART(sum_backward_of_dx1, sum_backward, true, false)
-PART(sum_backward_of_dx2, sum_backward, false, true)
-
-template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int sum_loss(
-    const Real* target, const Real* x1, const Real* x2, Real* loss, Real* dx1, Real* dx2, int64_t C,
-    int64_t N, double eps, double margin, int threads
-) {
-    const Real minus_one = -1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
-            return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
-                    square(x2[n * C + c])}};
-        });
-        const Real product_ = found.of[0];
-        const Real sum_1 = found.of[1];
-        const Real sum_2 = found.of[2];
-        const Real norms = square_root((sum_1 + Real(eps)) * (sum_2 + Real(eps)));
-        loss[0] += choose(target[n] == Real(1), Real(1) - product_ / norms,
-                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
-                product_ / norms - Real(margin), Real(0)));
-        const Real dcosine = choose(target[n] == Real(1), minus_one,
-                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
-                Real(1), Real(0)));
-        const auto dcosine_over_norms = dcosine / norms;
-        const auto dx1_constant = dcosine * (product_ / norms) / (sum_1 + Real(eps));
-        const auto dx2_constant = dcosine * (product_ / norms) / (sum_2 + Real(eps));
-        each(C, [=](int64_t c) INLINE {
-            if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms * x2[n * C + c]
-                    - dx1_constant * x1[n * C + c];
-            if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms * x1[n * C + c]
-                    - dx2_constant * x2[n * C + c];
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_loss)
-PART(sum_loss_of_dx1, sum_loss, true, false)
-PART(sum_loss_of_dx2, sum_loss, false, true)
-
-template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int mean_backward(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    Real* dx2, int64_t C, int64_t N, double margin, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real dcosine = choose(target[n] == Real(1), -(dloss[0] / Real(N)),
+        const Real dcosine = choose(target[n] == Real(1), -(dloss[0] / Real(divisor)),
                 choose((target[n] == Real(-1)) & (cosine[n] - Real(margin) >= Real(0)), dloss[0]
-                / Real(N), Real(0)));
+                / Real(divisor), Real(0)));
         const auto dcosine_over_norms_n = dcosine / norms[n];
         const auto dx1_constant = dcosine * cosine[n] / norms_term[n];
         const auto dx2_constant = dcosine * cosine[n] / norms_term_2[n];
@@ -178,19 +115,19 @@ static int mean_backward(
     });
     return DONE;
 }
-EXPORTED(mean_backward)
-PART(mean_backward_of_dx1, mean_backward, true, false)
-PART(mean_backward_of_dx2, mean_backward, false, true)
+EXPORTED(backward)
+PART(backward_of_dx1, backward, true, false)
+PART(backward_of_dx2, backward, false, true)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int mean_loss(
+static int loss(
     const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss, int64_t C,
-    int64_t N, double eps, double margin, int threads
+    int64_t N, double divisor, double eps, double margin, int threads
 ) {
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(1);
-    const Real minus_one_over_N = -(1.0 / double(N));
-    const Real one_over_N = 1.0 / double(N);
+    const Real minus_one_over_divisor = -(1.0 / divisor);
+    const Real one_over_divisor = 1.0 / divisor;
     rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
             return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
@@ -203,9 +140,9 @@ static int mean_loss(
         sum_3[0] += choose(target[n] == Real(1), Real(1) - product_ / norms,
                 choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
                 product_ / norms - Real(margin), Real(0)));
-        const Real dcosine = choose(target[n] == Real(1), minus_one_over_N,
+        const Real dcosine = choose(target[n] == Real(1), minus_one_over_divisor,
                 choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
-                one_over_N, Real(0)));
+                one_over_divisor, Real(0)));
         const auto dcosine_over_norms = dcosine / norms;
         const auto dx1_constant = dcosine * (product_ / norms) / (sum_1 + Real(eps));
         const auto dx2_constant = dcosine * (product_ / norms) / (sum_2 + Real(eps));
@@ -216,9 +153,9 @@ static int mean_loss(
                     - dx2_constant * x2[n * C + c];
         });
     }, Total(sum_3, 1));
-    loss[0] = sum_3[0] / Real(N);
+    loss[0] = sum_3[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_loss)
-PART(mean_loss_of_dx1, mean_loss, true, false)
-PART(mean_loss_of_dx2, mean_loss, false, true)
+EXPORTED(loss)
+PART(loss_of_dx1, loss, true, false)
+PART(loss_of_dx2, loss, false, true)

@@ -9,9 +9,9 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x1, x2, dx1, dx2: N C
-    target, norms_term, norms_term_2, norms, cosine: N
-    loss, dloss: one number
-""", "1e787f02f4b747e94544e0719aee9c7c98bffd47b826df12efe871fc8bd5654c")
+    target, norms_term, norms_term_2, norms, cosine, dloss: N
+    loss: one number
+""", "afb347d3edfda9b17ce6cad51aec19156e99f42216a310306cbca5455a485fb6")
 table.add(
     "none forward",
     "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "
@@ -19,8 +19,8 @@ table.add(
 )
 table.add(
     "none backward",
-    "none_backward(cosine, dloss: N, norms, norms_term, norms_term_2, target, x1, x2; C, N; "
-    "margin) -> dx1, dx2",
+    "none_backward(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2; C, N; margin) "
+    "-> dx1, dx2",
     of="dx1 | dx2",
 )
 table.add(
@@ -30,24 +30,15 @@ table.add(
     "cosine, loss",
 )
 table.add(
-    "sum backward",
-    "sum_backward(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2; C, N; margin) "
-    "-> dx1, dx2",
+    "sum | mean backward",
+    "divisor = 1 | N",
+    "backward(cosine, dloss: one number, norms, norms_term, norms_term_2, target, x1, x2; C, N; "
+    "divisor, margin) -> dx1, dx2",
     of="dx1 | dx2",
 )
 table.add(
-    "sum loss",
-    "sum_loss(target, x1, x2; C, N; eps, margin) -> loss, dx1, dx2",
-    of="dx1 | dx2",
-)
-table.add(
-    "mean backward",
-    "mean_backward(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2; C, N; margin) "
-    "-> dx1, dx2",
-    of="dx1 | dx2",
-)
-table.add(
-    "mean loss",
-    "mean_loss(target, x1, x2; C, N; eps, margin) -> dx1, dx2, loss",
+    "sum | mean loss",
+    "divisor = 1 | N",
+    "loss(target, x1, x2; C, N; divisor, eps, margin) -> dx1, dx2, loss",
     of="dx1 | dx2",
 )

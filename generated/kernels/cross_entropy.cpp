@@ -112,20 +112,21 @@ static int none_backward_without_S(
     tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
     }, Total(sum_1, 1));
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
+    const auto sum_1_2 = sum_1[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_n_or_zero = choose(labels_kept[n] != Real(0), dloss[n], Real(0));
-        const auto dlogits_constant_2 = dlogits_constant + one_minus_label_smoothing * counted[n];
+        const auto dlogits_constant = -(label_smoothing_over_C * choose(labels_kept[n] != Real(0),
+                Real(1), Real(0)) * dloss[n]);
+        const auto dlogits_constant_2 = sum_1_2 * dlogits_constant
+                + choose(labels_kept[n] != Real(0), Real(1), Real(0)) * (label_smoothing_minus_one
+                * dloss[n]) * counted[n];
         const auto labels_n = labels[n];
-        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), label_smoothing_minus_one
-                * dloss[n] * counted[n], Real(0));
+        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), Real(1), Real(0))
+                * (label_smoothing_minus_one * dloss[n]) * counted[n];
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_n_or_zero * (dlogits_constant_2 * probs[n * C + c]
-                    - label_smoothing_over_C * weight[c]) + choose(c == labels_n,
-                    dlogits_constant_3, Real(0));
+            dlogits_[n * C + c] = weight[c] * dlogits_constant - dlogits_constant_2
+                    * probs[n * C + c] + choose(c == labels_n, dlogits_constant_3, Real(0));
         });
     });
     return DONE;
@@ -145,21 +146,23 @@ static int none_backward(
     tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
     }, Total(sum_1, 1));
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
+    const auto sum_1_2 = sum_1[0];
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
-        const auto dlogits_constant_2 = label_smoothing_over_C * weight[c];
+        const auto weight_c = weight[c];
         each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                    dloss[n * S + s], Real(0)) * ((dlogits_constant + one_minus_label_smoothing
-                    * counted[n * S + s]) * probs[(n * C + c) * S + s] - dlogits_constant_2)
-                    + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
-                    label_smoothing_minus_one * dloss[n * S + s] * counted[n * S + s], Real(0)),
-                    Real(0));
+            dlogits_[(n * C + c) * S + s] = weight_c * -(label_smoothing_over_C
+                    * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
+                    * dloss[n * S + s]) - (sum_1_2 * -(label_smoothing_over_C
+                    * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
+                    * dloss[n * S + s]) + choose(labels_kept[n * S + s] != Real(0), Real(1),
+                    Real(0)) * (label_smoothing_minus_one * dloss[n * S + s]) * counted[n * S + s])
+                    * probs[(n * C + c) * S + s] + choose(c == labels[n * S + s],
+                    choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
+                    * (label_smoothing_minus_one * dloss[n * S + s]) * counted[n * S + s], Real(0));
         });
     });
     return DONE;

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     loss, dloss, counted_sum_2: one number
-""", "b7c89c109d3afb20e7012c32dc83b06bb560c254e0cb2da9c28224e530913077")
+""", "94167df9ace9ac13433752c40d5899413660fc1b9cb57bc39faade95751c0262")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

@@ -341,10 +341,9 @@ static int none_plain_lean_backward_without_S(
             return Several<Real, 1>{{target[n * C + c]}};
         });
         const Real sum_1 = found.of[0];
-        const auto dloss_n_times_sum_1 = dloss_n * sum_1;
         each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_n_times_sum_1 * exp(logits[n * C + c] - peak_1_n
-                    - log_sum_2_n) - dloss_n * target[n * C + c];
+            dlogits[n * C + c] = dloss_n * (sum_1 * exp(logits[n * C + c] - peak_1_n - log_sum_2_n)
+                    - target[n * C + c]);
         });
     });
     return DONE;
@@ -372,9 +371,9 @@ static int none_plain_lean_backward(
         });
         for (int64_t c = 0; c < C; ++c) {
             each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dloss[n * S + s] * sum_1[s]
+                dlogits[(n * C + c) * S + s] = dloss[n * S + s] * (sum_1[s]
                         * exp(logits[(n * C + c) * S + s] - peak_1[n * S + s]
-                        - log(sum_2[n * S + s])) - dloss[n * S + s] * target[(n * C + c) * S + s];
+                        - log(sum_2[n * S + s])) - target[(n * C + c) * S + s]);
             });
         }
     }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
@@ -702,10 +701,9 @@ static int plain_backward_without_S(
             return Several<Real, 1>{{target[n * C + c]}};
         });
         const Real sum_1 = found.of[0];
-        const auto dloss_over_divisor_times_sum_1 = dloss_over_divisor * sum_1;
         each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_over_divisor_times_sum_1 * exp(logprobs[n * C + c])
-                    - dloss_over_divisor * target[n * C + c];
+            dlogits[n * C + c] = dloss_over_divisor * (sum_1 * exp(logprobs[n * C + c])
+                    - target[n * C + c]);
         });
     });
     return DONE;
@@ -733,9 +731,8 @@ static int plain_backward(
         });
         for (int64_t c = 0; c < C; ++c) {
             each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dloss_over_divisor * sum_1[s]
-                        * exp(logprobs[(n * C + c) * S + s]) - dloss_over_divisor
-                        * target[(n * C + c) * S + s];
+                dlogits[(n * C + c) * S + s] = dloss_over_divisor * (sum_1[s]
+                        * exp(logprobs[(n * C + c) * S + s]) - target[(n * C + c) * S + s]);
             });
         }
     }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
@@ -947,11 +944,9 @@ static int mean_plain_loss_without_S(
         const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
                 - zero_or_peak_1_raw); });
         const auto log_sum_2 = log(sum_2);
-        const auto one_over_N_over_one_times_sum_5 = one_over_N_over_one * sum_5;
         const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_N_over_one_times_sum_5
-                    * exp(logits[n * C + c] - zero_or_peak_1_raw - log_sum_2) - one_over_N_over_one
-                    * target[n * C + c];
+            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_N_over_one * (sum_5
+                    * exp(logits[n * C + c] - zero_or_peak_1_raw - log_sum_2) - target[n * C + c]);
             if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_N_over_one
                     * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2));
             return (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2) * target[n * C + c];
@@ -999,9 +994,9 @@ static int mean_plain_loss(
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
                         - log_sum_2_ns) * target[(n * C + c) * S + s];
                 if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = one_over_N_over_S
-                        * sum_5[s] * exp(logits[(n * C + c) * S + s]
+                        * (sum_5[s] * exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns) - one_over_N_over_S * target[(n * C + c) * S + s];
+                        - log_sum_2_ns) - target[(n * C + c) * S + s]);
                 if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(one_over_N_over_S
                         * (logits[(n * C + c) * S + s] - choose(-peak_1_raw[s] == Real(infinity),
                         Real(0), peak_1_raw[s]) - log_sum_2_ns));

@@ -446,11 +446,11 @@ static int plain_backward_without_S(
     const auto dloss_over_N_over_one = dloss[0] / Real(N) / Real(1);
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
-        const auto dlogits_constant = -(dloss_over_N_over_one * (Real(1)
-                - square(tanh(logits[n * C + labels_n] / Real(cap)))));
+        const auto dlogits_constant = dloss_over_N_over_one * (square(tanh(logits[n * C + labels_n]
+                / Real(cap))) - Real(1));
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = probs[n * C + c] * (dloss_over_N_over_one * (Real(1)
-                    - square(tanh(logits[n * C + c] / Real(cap))))) + choose(c == labels_n,
+            dlogits_[n * C + c] = dloss_over_N_over_one * (probs[n * C + c] - probs[n * C + c]
+                    * square(tanh(logits[n * C + c] / Real(cap)))) + choose(c == labels_n,
                     dlogits_constant, Real(0));
         });
     });
@@ -470,11 +470,11 @@ static int plain_backward(
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = probs[(n * C + c) * S + s] * (dloss_over_N_over_S
-                    * (Real(1) - square(tanh(logits[(n * C + c) * S + s] / Real(cap)))))
-                    + choose(c == labels[n * S + s], -(dloss_over_N_over_S * (Real(1)
-                    - square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap))))),
-                    Real(0));
+            dlogits_[(n * C + c) * S + s] = dloss_over_N_over_S * (probs[(n * C + c) * S + s]
+                    - probs[(n * C + c) * S + s] * square(tanh(logits[(n * C + c) * S + s]
+                    / Real(cap)))) + choose(c == labels[n * S + s], dloss_over_N_over_S
+                    * (square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))
+                    - Real(1)), Real(0));
         });
     });
     return DONE;
@@ -505,12 +505,13 @@ static int plain_loss_without_S(
         });
         sum_2[0] += -(capped[labels[n]] - zero_or_peak_1_raw - log(exp_capped_sum_scaled));
         const auto labels_n = labels[n];
-        const auto dlogits_constant = -(one_over_N_over_one * (Real(1)
-                - square(tanh(logits[n * C + labels_n] / Real(cap)))));
+        const auto dlogits_constant = one_over_N_over_one * (square(tanh(logits[n * C + labels_n]
+                / Real(cap))) - Real(1));
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = exp_capped_shifted[c] / exp_capped_sum_scaled
-                    * (one_over_N_over_one * (Real(1) - square(tanh(logits[n * C + c]
-                    / Real(cap))))) + choose(c == labels_n, dlogits_constant, Real(0));
+            dlogits_[n * C + c] = one_over_N_over_one * (exp_capped_shifted[c]
+                    / exp_capped_sum_scaled - exp_capped_shifted[c] / exp_capped_sum_scaled
+                    * square(tanh(logits[n * C + c] / Real(cap)))) + choose(c == labels_n,
+                    dlogits_constant, Real(0));
         });
     }, Total(sum_2, 1), Kept<Real>(C), Kept<Real>(C));
     loss[0] = sum_2[0] / Real(N) / Real(1);
@@ -557,12 +558,12 @@ static int plain_loss(
         });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = exp_capped_shifted[c * S + s]
-                        / exp_capped_sum_scaled[s] * (one_over_N_over_S * (Real(1)
-                        - square(tanh(logits[(n * C + c) * S + s] / Real(cap)))))
-                        + choose(c == labels[n * S + s], -(one_over_N_over_S * (Real(1)
-                        - square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap))))),
-                        Real(0));
+                dlogits_[(n * C + c) * S + s] = one_over_N_over_S * (exp_capped_shifted[c * S + s]
+                        / exp_capped_sum_scaled[s] - exp_capped_shifted[c * S + s]
+                        / exp_capped_sum_scaled[s] * square(tanh(logits[(n * C + c) * S + s]
+                        / Real(cap)))) + choose(c == labels[n * S + s], one_over_N_over_S
+                        * (square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))
+                        - Real(1)), Real(0));
             });
         }
     }, Total(sum_2, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),

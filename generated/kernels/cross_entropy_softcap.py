@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     counted_sum_2, loss, dloss: one number
-""", "a9bcc340b5740d1aea039d22052a91c4c8199d22e499b2cde6eb15cd96f3b633")
+""", "24da99397d28a9d0f10e6b1e71bece0b8eb6d63a0800dcca5ac337ab8fe357d2")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

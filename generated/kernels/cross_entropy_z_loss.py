@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept: N S
     counted_sum_2, excess_sum, loss, dloss: one number
-""", "f88fc28e92d976d0092897ad2f4cf0499390b0de2f2b43bcca61065dea4aa371")
+""", "dd93e1ec58b279bf54d04fae24fd586a8f2ae651fdffc4238318a76e0a4e450c")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

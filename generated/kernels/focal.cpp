@@ -82,15 +82,15 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_backward(
+static int backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t N, double alpha, double gamma, int threads
+    int64_t N, double alpha, double divisor, double gamma, int threads
 ) {
     const Real gamma_minus_one = gamma - 1.0;
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
-    const auto dloss_2 = dloss[0];
+    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
         const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
         const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
@@ -99,113 +99,34 @@ static int sum_backward(
                 - target[n]);
         const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
         const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
-        if constexpr (want_dlogits) dlogits[n] = dloss_2 * choose(number_constant, Real(alpha)
-                * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * target[n]) * (probs
-                * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs * (Real(1) - target[n])
-                - target[n] * (Real(1) - probs)));
-        if constexpr (want_dtarget) dtarget[n] = dloss_2 * (choose(number_constant, Real(alpha)
-                * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
+        if constexpr (want_dlogits) dlogits[n] = dloss_over_divisor * choose(number_constant,
+                Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
+                * (Real(gamma) * entropies * power_gamma_losses_term * (Real(1) - Real(2)
+                * target[n]) * (probs * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs
+                * (Real(1) - target[n]) - target[n] * (Real(1) - probs)));
+        if constexpr (want_dtarget) dtarget[n] = dloss_over_divisor * (choose(number_constant,
+                Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
+                * (Real(gamma) * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
                 - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies
                 * power_gamma_losses_term_2));
     });
     return DONE;
 }
-EXPORTED(sum_backward)
-PART(sum_backward_of_dlogits, sum_backward, true, false)
-PART(sum_backward_of_dtarget, sum_backward, false, true)
+EXPORTED(backward)
+PART(backward_of_dlogits, backward, true, false)
+PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_loss(
-    const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t N,
-    double alpha, double gamma, int threads
-) {
-    const int number_constant = alpha >= 0.0;
-    const Real one_minus_alpha = 1.0 - alpha;
-    const Real gamma_minus_one = gamma - 1.0;
-    const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            const auto log1p_exp_minus_abs_logits_n = log1p(exp(-absolute(logits[n])));
-            const auto exp_minus_logits_n = exp(-logits[n]);
-            const Real probs = Real(1) / (Real(1) + exp_minus_logits_n);
-            const Real probs_ = Real(1) / (Real(1) + exp_minus_logits_n);
-            const Real entropies_ = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
-                    - log1p_exp_minus_abs_logits_n);
-            const Real losses_term = Real(1) - probs_ * target[n] - (Real(1) - probs_) * (Real(1)
-                    - target[n]);
-            const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-            const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
-            if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
-                    + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma) * entropies_
-                    * power_gamma_losses_term * (Real(1) - Real(2) * target[n]) * (probs_ * (Real(1)
-                    - probs_)) + power_gamma_losses_term_2 * (probs_ * (Real(1) - target[n])
-                    - target[n] * (Real(1) - probs_)));
-            if constexpr (want_dtarget) dtarget[n] = choose(number_constant, Real(alpha) * target[n]
-                    + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma) * entropies_
-                    * power_gamma_losses_term * (Real(1) - Real(2) * probs_)
-                    - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies_
-                    * power_gamma_losses_term_2);
-            return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
-                    Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
-                    * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))
-                    - log1p_exp_minus_abs_logits_n) * target[n] - (Real(1) - target[n])
-                    * (larger(logits[n], Real(0)) + log1p_exp_minus_abs_logits_n));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_loss)
-PART(sum_loss_of_dlogits, sum_loss, true, false)
-PART(sum_loss_of_dtarget, sum_loss, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_backward(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t N, double alpha, double gamma, int threads
-) {
-    const Real gamma_minus_one = gamma - 1.0;
-    const int number_constant = alpha >= 0.0;
-    const Real one_minus_alpha = 1.0 - alpha;
-    const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
-    const auto dloss_over_N = dloss[0] / Real(N);
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
-        const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
-                - log1p(exp(-absolute(logits[n]))));
-        const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
-                - target[n]);
-        const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-        const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
-        if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
-                + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss_over_N * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * target[n]) * (probs
-                * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs * (Real(1) - target[n])
-                - target[n] * (Real(1) - probs)));
-        if constexpr (want_dtarget) dtarget[n] = dloss_over_N * (choose(number_constant, Real(alpha)
-                * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
-                - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies
-                * power_gamma_losses_term_2));
-    });
-    return DONE;
-}
-EXPORTED(mean_backward)
-PART(mean_backward_of_dlogits, mean_backward, true, false)
-PART(mean_backward_of_dtarget, mean_backward, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_loss(
+static int loss(
     const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t N,
-    double alpha, double gamma, int threads
+    double alpha, double divisor, double gamma, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
     const Real gamma_minus_one = gamma - 1.0;
-    const Real one_over_N = 1.0 / double(N);
+    const Real one_over_divisor = 1.0 / divisor;
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
@@ -219,12 +140,12 @@ static int mean_loss(
                     - target[n]);
             const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
             const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
-            if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
-                    + one_minus_alpha * (Real(1) - target[n]), Real(1)) * one_over_N * (Real(gamma)
-                    * entropies_ * power_gamma_losses_term * (Real(1) - Real(2) * target[n])
-                    * (probs_ * (Real(1) - probs_)) + power_gamma_losses_term_2 * (probs_ * (Real(1)
-                    - target[n]) - target[n] * (Real(1) - probs_)));
-            if constexpr (want_dtarget) dtarget[n] = one_over_N * (choose(number_constant,
+            if constexpr (want_dlogits) dlogits[n] = one_over_divisor * choose(number_constant,
+                    Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
+                    * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)
+                    * target[n]) * (probs_ * (Real(1) - probs_)) + power_gamma_losses_term_2
+                    * (probs_ * (Real(1) - target[n]) - target[n] * (Real(1) - probs_)));
+            if constexpr (want_dtarget) dtarget[n] = one_over_divisor * (choose(number_constant,
                     Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
                     * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)
                     * probs_) - power_gamma_losses_term_2 * logits[n]) + number_constant_2
@@ -236,9 +157,9 @@ static int mean_loss(
                     * (larger(logits[n], Real(0)) + log1p_exp_minus_abs_logits_n));
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(N);
+    loss[0] = sum_1[0] / Real(divisor);
     return DONE;
 }
-EXPORTED(mean_loss)
-PART(mean_loss_of_dlogits, mean_loss, true, false)
-PART(mean_loss_of_dtarget, mean_loss, false, true)
+EXPORTED(loss)
+PART(loss_of_dlogits, loss, true, false)
+PART(loss_of_dtarget, loss, false, true)

@@ -8,13 +8,13 @@ from .. import focal as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
-    logits, target, dlogits, dtarget: N
-    loss, dloss: one number
-""", "9a25d284d8ec263046f7dea133f55ce63b546d17facb4039f5bee366d682a680")
+    logits, target, dloss, dlogits, dtarget: N
+    loss: one number
+""", "fcdabc132ac046626d0ae089d24f052afaec96a02026b47e4e5f7c791a6bce4f")
 table.add("none forward", "none_forward(logits, target; N; alpha, gamma) -> loss: N")
 table.add(
     "none backward",
-    "none_backward(dloss: N, logits, target; N; alpha, gamma) -> dlogits, dtarget",
+    "none_backward(dloss, logits, target; N; alpha, gamma) -> dlogits, dtarget",
     of="dlogits | dtarget",
 )
 table.add(
@@ -23,22 +23,14 @@ table.add(
     "forward(logits, target; N; alpha, divisor, gamma) -> loss",
 )
 table.add(
-    "sum backward",
-    "sum_backward(dloss, logits, target; N; alpha, gamma) -> dlogits, dtarget",
+    "sum | mean backward",
+    "divisor = 1 | N",
+    "backward(dloss: one number, logits, target; N; alpha, divisor, gamma) -> dlogits, dtarget",
     of="dlogits | dtarget",
 )
 table.add(
-    "sum loss",
-    "sum_loss(logits, target; N; alpha, gamma) -> loss, dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "mean backward",
-    "mean_backward(dloss, logits, target; N; alpha, gamma) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "mean loss",
-    "mean_loss(logits, target; N; alpha, gamma) -> dlogits, dtarget, loss",
+    "sum | mean loss",
+    "divisor = 1 | N",
+    "loss(logits, target; N; alpha, divisor, gamma) -> dlogits, dtarget, loss",
     of="dlogits | dtarget",
 )

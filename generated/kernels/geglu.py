@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     gate, x, y, dy, dgate, dx: N
-""", "dd2a9f85dc38c37f3bff305c34d0734ca1b63fb875ac0b536565667d2ea7a1d1")
+""", "a5024b6182f9e15b1dfe2782d16d4b16fb5129d5b6d187055c2e2bf721a3f110")
 table.add("forward", "forward(gate, x; N) -> y")
 table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "a06c370b4a21f1cfab166db49c37465d8d028ae7a1e13fcdc37ca02e5106caf3")
+""", "8560f2b7a057678e91e1916560d3a71f9a03ef5fcca043a5615eda37a935b291")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

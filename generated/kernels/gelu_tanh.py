@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "d6a4cad1e43570848ad2caad73ae1619c81cd0a65db9bd7188cc3df5f9088654")
+""", "57eab89ab323e7a9fbde4b1cb8261be35ab4d87312a79ebcf0742d80610facc1")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

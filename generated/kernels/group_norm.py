@@ -21,7 +21,7 @@ table = Table(_module, __file__, """
     inv_std, mean: N groups 1 1
     xhat: N groups K S
     sum_2: N groups
-""", "fecbaf394762d5a6f5fe1213981409963192564c1cfc3b588f10f4cfb908ebc4")
+""", "dcdabd182a60bf837896c4301482573c918a7a0e074cffb588934a6b484c047e")
 table.add("forward", ("K", _K), "forward(bias, gain, x; K, N, S, groups; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; K, N, S, groups) -> dbias, dx, dgain")
 table.add(

@@ -37,14 +37,14 @@ static int backward(
     Real* dbias_ih, int64_t Gate, int64_t H, int64_t N, int threads
 ) {
     Scratch scratch;
-    Real* dto_update = scratch.of<Real>(N * H);
     Real* dto_reset = scratch.of<Real>(N * H);
+    Real* dto_update = scratch.of<Real>(N * H);
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
-                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
         dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
                 - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
                 * (Real(1) - reset[n * H + i_H]));
+        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
+                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
     });
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_hh,
             double* dbias_ih) INLINE {
@@ -112,83 +112,39 @@ EXPORTED(plain_forward)
 template <class Real>
 static int plain_backward(
     const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
-    const Real* update, Real* dweight_hh_right, Real* dx_right, Real* dweight_ih_right,
-    Real* product_1_right, int64_t Gate, int64_t H, int64_t N, int threads
+    const Real* update, Real* dfrom_state_sum, Real* dfrom_input_sum, int64_t Gate, int64_t H,
+    int64_t N, int threads
 ) {
     Scratch scratch;
-    Real* dto_update = scratch.of<Real>(N * H);
     Real* dto_reset = scratch.of<Real>(N * H);
+    Real* dto_update = scratch.of<Real>(N * H);
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
-                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
         dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
                 - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
                 * (Real(1) - reset[n * H + i_H]));
+        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
+                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
     });
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const int dfrom_state_constant = gate == 0;
-        const int dfrom_state_constant_2 = gate == 1;
-        const int dfrom_state_constant_3 = gate == 2;
+        const int dfrom_state_sum_constant = gate == 0;
+        const int dfrom_state_sum_constant_2 = gate == 1;
+        const int dfrom_state_sum_constant_3 = gate == 2;
         each(H, [=](int64_t i_H) INLINE {
-            const Real dfrom_state___ = Real(0) + choose(dfrom_state_constant,
-                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
-                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
-                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
-                    - square(candidate[n * H + i_H])) * reset[n * H + i_H], Real(0));
-            dweight_hh_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
-            const Real dfrom_input___ = Real(0) + choose(dfrom_state_constant,
-                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
-                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
-                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
-                    - square(candidate[n * H + i_H])), Real(0));
-            dx_right[(n * Gate + gate) * H + i_H] = dfrom_input___;
-            dweight_ih_right[(n * Gate + gate) * H + i_H] = dfrom_input___;
-            product_1_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
+            dfrom_state_sum[(n * Gate + gate) * H + i_H] = Real(0)
+                    + choose(dfrom_state_sum_constant, dto_reset[n * H + i_H], Real(0))
+                    + choose(dfrom_state_sum_constant_2, dto_update[n * H + i_H], Real(0))
+                    + choose(dfrom_state_sum_constant_3, dy[n * H + i_H] * (Real(1)
+                    - update[n * H + i_H]) * (Real(1) - square(candidate[n * H + i_H]))
+                    * reset[n * H + i_H], Real(0));
+            dfrom_input_sum[(n * Gate + gate) * H + i_H] = Real(0)
+                    + choose(dfrom_state_sum_constant, dto_reset[n * H + i_H], Real(0))
+                    + choose(dfrom_state_sum_constant_2, dto_update[n * H + i_H], Real(0))
+                    + choose(dfrom_state_sum_constant_3, dy[n * H + i_H] * (Real(1)
+                    - update[n * H + i_H]) * (Real(1) - square(candidate[n * H + i_H])), Real(0));
         });
     });
     return DONE;
 }
 EXPORTED(plain_backward)
-
-template <class Real>
-static int plain_backward_of_dh_dweight_ih_dweight_hh(
-    const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
-    const Real* update, Real* dweight_hh_right, Real* dweight_ih_right, Real* product_1_right,
-    int64_t Gate, int64_t H, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* dto_update = scratch.of<Real>(N * H);
-    Real* dto_reset = scratch.of<Real>(N * H);
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
-                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
-        dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
-                - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
-                * (Real(1) - reset[n * H + i_H]));
-    });
-    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
-        const int64_t gate = row % Gate;
-        const int64_t n = row / Gate;
-        const int dfrom_state_constant = gate == 0;
-        const int dfrom_state_constant_2 = gate == 1;
-        const int dfrom_state_constant_3 = gate == 2;
-        each(H, [=](int64_t i_H) INLINE {
-            const Real dfrom_state___ = Real(0) + choose(dfrom_state_constant,
-                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
-                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
-                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
-                    - square(candidate[n * H + i_H])) * reset[n * H + i_H], Real(0));
-            dweight_hh_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
-            dweight_ih_right[(n * Gate + gate) * H + i_H] = Real(0) + choose(dfrom_state_constant,
-                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_constant_2,
-                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_constant_3,
-                    dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
-                    - square(candidate[n * H + i_H])), Real(0));
-            product_1_right[(n * Gate + gate) * H + i_H] = dfrom_state___;
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_of_dh_dweight_ih_dweight_hh)

@@ -13,10 +13,9 @@ table = Table(_module, __file__, """
     weight_ih: P K
     weight_hh: P H
     bias_ih = 0, bias_hh = 0, dbias_hh, dbias_ih: P
-    dfrom_state_term, dfrom_input_term, dweight_hh_right, dx_right, dweight_ih_right: N P
-    product_1_right: N P
+    dfrom_state_term, dfrom_input_term, dfrom_state_sum, dfrom_input_sum: N P
     Gate = 3
-""", "fd9b972a2bf3ebb47a10d58fe079b94c51172412bc7e32d0d12492e832a90f9f")
+""", "6144dc5c41744404fb1634efa8067c339357773ac456d7e9d8d2f498e4e2ebab")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
@@ -51,20 +50,20 @@ table.add(
 )
 table.add(
     "plain backward",
-    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dweight_hh_right, "
-    "dx_right, dweight_ih_right, product_1_right",
-    ("dweight_hh", lambda h, dweight_hh_right: dweight_hh_right.mT @ h),
-    ("dx", lambda dx_right, weight_ih: dx_right @ weight_ih),
-    ("dweight_ih", lambda x, dweight_ih_right: dweight_ih_right.mT @ x),
-    ("product_1", lambda product_1_right, weight_hh: product_1_right @ weight_hh),
+    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_sum, "
+    "dfrom_input_sum",
+    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
+    ("dx", lambda dfrom_input_sum, weight_ih: dfrom_input_sum @ weight_ih),
+    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
+    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
     "backward_2(dy, product_1, update; H, N) -> dh",
 )
 table.add(
     "plain backward of dh dweight_ih dweight_hh",
-    "plain_backward_of_dh_dweight_ih_dweight_hh(candidate, dy, h, proposed, reset, update; Gate, "
-    "H, N) -> dweight_hh_right, dweight_ih_right, product_1_right",
-    ("dweight_hh", lambda h, dweight_hh_right: dweight_hh_right.mT @ h),
-    ("dweight_ih", lambda x, dweight_ih_right: dweight_ih_right.mT @ x),
-    ("product_1", lambda product_1_right, weight_hh: product_1_right @ weight_hh),
+    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_sum, "
+    "dfrom_input_sum",
+    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
+    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
+    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
     "backward_2(dy, product_1, update; H, N) -> dh",
 )

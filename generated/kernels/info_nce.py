@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     sum_4, of_all_sum_scaled: N
     exp_similarity_shifted, dsimilarity_sum: N N
     loss, dloss: one number
-""", "ed9f4f61edd473d6f79a7780c0febb5a5d26c9c53ce1ad868c0d09e391a2db59")
+""", "81028481253cc097fb4a4fcbebad78379303e739f9b115bcabe2830c272a1ce0")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "

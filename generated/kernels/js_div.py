@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     p, q, dp, dq: N C
     loss, dloss: one number
-""", "6bb985e4255753c3be9078d119d448bc120211f0fe932428ba0789b81c6587a6")
+""", "dda5557b8017bc8f31420092467467571ac22279f1f653d6dbdeec9e02ca155f")
 table.add("forward", "forward(p, q; C, N) -> loss")
 table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
 table.add("loss", "loss(p, q; C, N) -> dp, dq, loss", of="dp | dq")

@@ -30,9 +30,9 @@ static int none_backward_without_D(
     int64_t D, int threads
 ) {
     entries(B, threads, [=](int64_t b) INLINE {
-        const Real exp_target = exp(target[b]);
-        if constexpr (want_dx) dx[b] = -(dloss[b] * exp_target);
-        if constexpr (want_dtarget) dtarget[b] = dloss[b] * (exp_target + losses[b]);
+        const Real dtarget_minus_x = dloss[b] * exp(target[b]);
+        if constexpr (want_dx) dx[b] = -dtarget_minus_x;
+        if constexpr (want_dtarget) dtarget[b] = dtarget_minus_x + dloss[b] * losses[b];
     });
     return DONE;
 }
@@ -45,10 +45,10 @@ static int none_backward(
     if (D == 1) return none_backward_without_D<Real, want_dx, want_dtarget>(dloss, losses, target,
             dx, dtarget, B, D, threads);
     entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        const Real exp_target = exp(target[b * D + d]);
-        if constexpr (want_dx) dx[b * D + d] = -(dloss[b * D + d] * exp_target);
-        if constexpr (want_dtarget) dtarget[b * D + d] = dloss[b * D + d] * (exp_target
-                + losses[b * D + d]);
+        const Real dtarget_minus_x = dloss[b * D + d] * exp(target[b * D + d]);
+        if constexpr (want_dx) dx[b * D + d] = -dtarget_minus_x;
+        if constexpr (want_dtarget) dtarget[b * D + d] = dtarget_minus_x + dloss[b * D + d]
+                * losses[b * D + d];
     });
     return DONE;
 }
@@ -101,9 +101,9 @@ static int backward_without_D(
 ) {
     const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(B, threads, [=](int64_t b) INLINE {
-        const Real exp_target = exp(target[b]);
-        if constexpr (want_dx) dx[b] = -(dloss_over_divisor * exp_target);
-        if constexpr (want_dtarget) dtarget[b] = dloss_over_divisor * (exp_target + losses[b]);
+        const Real dtarget_minus_x = dloss_over_divisor * exp(target[b]);
+        if constexpr (want_dx) dx[b] = -dtarget_minus_x;
+        if constexpr (want_dtarget) dtarget[b] = dtarget_minus_x + dloss_over_divisor * losses[b];
     });
     return DONE;
 }
@@ -117,10 +117,10 @@ static int backward(
             dtarget, B, D, divisor, threads);
     const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        const Real exp_target = exp(target[b * D + d]);
-        if constexpr (want_dx) dx[b * D + d] = -(dloss_over_divisor * exp_target);
-        if constexpr (want_dtarget) dtarget[b * D + d] = dloss_over_divisor * (exp_target
-                + losses[b * D + d]);
+        const Real dtarget_minus_x = dloss_over_divisor * exp(target[b * D + d]);
+        if constexpr (want_dx) dx[b * D + d] = -dtarget_minus_x;
+        if constexpr (want_dtarget) dtarget[b * D + d] = dtarget_minus_x + dloss_over_divisor
+                * losses[b * D + d];
     });
     return DONE;
 }
@@ -140,9 +140,9 @@ static int loss_without_D(
         sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
             const auto exp_target_b = exp(target[b]);
             const Real losses = exp_target_b * (target[b] - x[b]);
-            const Real exp_target = exp_target_b;
-            if constexpr (want_dx) dx[b] = -(one_over_divisor * exp_target);
-            if constexpr (want_dtarget) dtarget[b] = one_over_divisor * (exp_target + losses);
+            const Real dtarget_minus_x = one_over_divisor * exp_target_b;
+            if constexpr (want_dx) dx[b] = -dtarget_minus_x;
+            if constexpr (want_dtarget) dtarget[b] = dtarget_minus_x + one_over_divisor * losses;
             return losses;
         });
     }, Total(sum_1, 1));
@@ -164,10 +164,10 @@ static int loss(
         sum_1[0] += sum(D, [=](int64_t d) INLINE {
             const auto exp_target_bd = exp(target[b * D + d]);
             const Real losses = exp_target_bd * (target[b * D + d] - x[b * D + d]);
-            const Real exp_target = exp_target_bd;
-            if constexpr (want_dx) dx[b * D + d] = -(one_over_divisor * exp_target);
-            if constexpr (want_dtarget) dtarget[b * D + d] = one_over_divisor * (exp_target
-                    + losses);
+            const Real dtarget_minus_x = one_over_divisor * exp_target_bd;
+            if constexpr (want_dx) dx[b * D + d] = -dtarget_minus_x;
+            if constexpr (want_dtarget) dtarget[b * D + d] = dtarget_minus_x + one_over_divisor
+                    * losses;
             return losses;
         });
     }, Total(sum_1, 1));

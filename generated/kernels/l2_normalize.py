@@ -10,6 +10,6 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
     norm, length: N 1
-""", "91563a24cd230b6d67dac7e782b1b0d9b14dfd08befa6189517345cda1a4cbdc")
+""", "da51424074bd5bd51b59f9892a53426665100c32d0c0a57035b8e0bfd585ab98")
 table.add("forward", "forward(x; C, N; eps) -> norm, length, y")
 table.add("backward", "backward(dy, length, norm, y; C, N; eps) -> dx")

@@ -12,7 +12,7 @@ table = Table(_module, __file__, """
     gain = 1, bias = 0, dgain, dbias: C
     inv_std, mean: N 1
     sum_2: N
-""", "698f5b788d02da9345461e7aecfe863512f3e2e931ddb32071837fe1946b49e2")
+""", "1f08f4e73d63cfc5db86e76efaa9d23c6027676d056de2432dfbe24c8fb63f3e")
 table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
 table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")

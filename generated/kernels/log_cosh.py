@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-""", "a160749688a757507ee1a3d8d846b1ab9f17cfc4f50360a95b6e28caa1e5d0a3")
+""", "a880f5b09b0bcddc48412f5b5d60ac71481967ab39a8fe5db73b33708304f83a")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

@@ -56,19 +56,18 @@ static int backward(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_ih) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const int dpre_constant = gate == 2;
-        const int dpre_constant_2 = gate == 0;
-        const int dpre_constant_3 = gate == 1;
-        const int dpre_constant_4 = gate == 3;
+        const int dpre_constant = gate == 1;
+        const int dpre_constant_2 = gate == 2;
+        const int dpre_constant_3 = gate == 3;
+        const int dpre_constant_4 = gate == 0;
         each(H, [=](int64_t i_H) INLINE {
             const Real dpre_now = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
-                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
-                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
-                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
-                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
-                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
-                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
-                    - o[n * H + i_H]), Real(0));
+                    * c[n * H + i_H] * (f[n * H + i_H] * (Real(1) - f[n * H + i_H])), Real(0))
+                    + choose(dpre_constant_2, dcell[n * H + i_H] * i[n * H + i_H] * (Real(1)
+                    - square(g[n * H + i_H])), Real(0)) + choose(dpre_constant_3,
+                    dy[(0 * N + n) * H + i_H] * shown[n * H + i_H] * (o[n * H + i_H] * (Real(1)
+                    - o[n * H + i_H])), Real(0)) + choose(dpre_constant_4, dcell[n * H + i_H]
+                    * i[n * H + i_H] * g[n * H + i_H] * (Real(1) - i[n * H + i_H]), Real(0));
             dpre[(n * Gate + gate) * H + i_H] = dpre_now;
             dbias_ih[gate * H + i_H] += dpre_now;
         });
@@ -128,19 +127,18 @@ static int plain_backward(
     rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const int dpre_constant = gate == 2;
-        const int dpre_constant_2 = gate == 0;
-        const int dpre_constant_3 = gate == 1;
-        const int dpre_constant_4 = gate == 3;
+        const int dpre_constant = gate == 1;
+        const int dpre_constant_2 = gate == 2;
+        const int dpre_constant_3 = gate == 3;
+        const int dpre_constant_4 = gate == 0;
         each(H, [=](int64_t i_H) INLINE {
             dpre[(n * Gate + gate) * H + i_H] = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
-                    * i[n * H + i_H] * (Real(1) - square(g[n * H + i_H])), Real(0))
-                    + choose(dpre_constant_2, dcell[n * H + i_H] * g[n * H + i_H] * i[n * H + i_H]
-                    * (Real(1) - i[n * H + i_H]), Real(0)) + choose(dpre_constant_3,
-                    dcell[n * H + i_H] * (c[n * H + i_H] * (f[n * H + i_H] * (Real(1)
-                    - f[n * H + i_H]))), Real(0)) + choose(dpre_constant_4,
-                    dy[(0 * N + n) * H + i_H] * o[n * H + i_H] * shown[n * H + i_H] * (Real(1)
-                    - o[n * H + i_H]), Real(0));
+                    * c[n * H + i_H] * (f[n * H + i_H] * (Real(1) - f[n * H + i_H])), Real(0))
+                    + choose(dpre_constant_2, dcell[n * H + i_H] * i[n * H + i_H] * (Real(1)
+                    - square(g[n * H + i_H])), Real(0)) + choose(dpre_constant_3,
+                    dy[(0 * N + n) * H + i_H] * shown[n * H + i_H] * (o[n * H + i_H] * (Real(1)
+                    - o[n * H + i_H])), Real(0)) + choose(dpre_constant_4, dcell[n * H + i_H]
+                    * i[n * H + i_H] * g[n * H + i_H] * (Real(1) - i[n * H + i_H]), Real(0));
         });
     });
     return DONE;

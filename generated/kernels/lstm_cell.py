@@ -17,7 +17,7 @@ table = Table(_module, __file__, """
     dpre: N P
     State = 2
     Gate = 4
-""", "a270c10fd623bed90ebcf8c0299479b55ff03e0834236279174e2890e8e40957")
+""", "c4f8f3e127923aeb91c943a1d425d3e75aba60b64fab46c573c4038809ff48cd")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

@@ -38,8 +38,8 @@ EXPORTED(forward)
 
 template <class Real>
 static int backward(
-    const Real* dprobs, const Real* probs, Real* dscores, int64_t B, int64_t S, int64_t T,
-    int threads
+    const Real* dprobs, const Real* probs, Real* dscores_sum, int64_t B, int64_t S, int64_t T,
+    double scale, int threads
 ) {
     rows(B * T, B * S * T, threads, [=](int64_t row) INLINE {
         const int64_t t = row % T;
@@ -48,63 +48,10 @@ static int backward(
             return dprobs[(b * T + t) * S + s] * probs[(b * T + t) * S + s];
         });
         each(S, [=](int64_t s) INLINE {
-            dscores[(b * T + t) * S + s] = probs[(b * T + t) * S + s] * (dprobs[(b * T + t) * S + s]
-                    - sum_1);
+            dscores_sum[(b * T + t) * S + s] = Real(scale) * (probs[(b * T + t) * S + s]
+                    * (dprobs[(b * T + t) * S + s] - sum_1));
         });
     });
     return DONE;
 }
 EXPORTED(backward)
-
-template <class Real>
-static int backward_2(
-    const Real* product_2, const Real* product_3, Real* dkey, Real* dquery, int64_t B, int64_t E,
-    int64_t S, int64_t T, double scale, int threads
-) {
-    rows(B * S, B * E * S, threads, [=](int64_t row) INLINE {
-        const int64_t s = row % S;
-        const int64_t b = row / S;
-        each(E, [=](int64_t e) INLINE {
-            dkey[(b * S + s) * E + e] = Real(scale) * product_3[(b * S + s) * E + e];
-        });
-    });
-    rows(B * T, B * E * T, threads, [=](int64_t row) INLINE {
-        const int64_t t = row % T;
-        const int64_t b = row / T;
-        each(E, [=](int64_t e) INLINE {
-            dquery[(b * T + t) * E + e] = Real(scale) * product_2[(b * T + t) * E + e];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dquery_2(
-    const Real* product_2, Real* dquery, int64_t B, int64_t E, int64_t T, double scale, int threads
-) {
-    rows(B * T, B * E * T, threads, [=](int64_t row) INLINE {
-        const int64_t t = row % T;
-        const int64_t b = row / T;
-        each(E, [=](int64_t e) INLINE {
-            dquery[(b * T + t) * E + e] = Real(scale) * product_2[(b * T + t) * E + e];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dquery_2)
-
-template <class Real>
-static int backward_of_dkey_2(
-    const Real* product_3, Real* dkey, int64_t B, int64_t E, int64_t S, double scale, int threads
-) {
-    rows(B * S, B * E * S, threads, [=](int64_t row) INLINE {
-        const int64_t s = row % S;
-        const int64_t b = row / S;
-        each(E, [=](int64_t e) INLINE {
-            dkey[(b * S + s) * E + e] = Real(scale) * product_3[(b * S + s) * E + e];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dkey_2)

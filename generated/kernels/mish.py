@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "98bdee48f522ceb6bbce663cd71eb6899d9275b65445b7895458d1e015c3572e")
+""", "6b9c9f955404c936792ccde3c0cfe78ac12b61af4498a5f3ecaebf7f483a1da6")
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

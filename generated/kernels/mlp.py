@@ -21,13 +21,8 @@ def _E(W1, contexts):
     return E
 
 
-def _dC(V, E, dloss, contexts, dembcat):
-    dC = _runtime.index_added(
-        dloss.new_zeros(V, E),
-        contexts.flatten(),
-        dembcat.reshape(contexts.numel(), E),
-    )
-    return dC
+def _dC(V, E, dloss, contexts, demb):
+    return _runtime.index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
 
 
 table = Table(_module, __file__, """
@@ -35,7 +30,7 @@ table = Table(_module, __file__, """
     labels: N, whole numbers
     C: V E
     W1: K H
-    b1, bngain, bnbias, db1, dbngain, dbnbias: H
+    b1, bngain, bnbias, dbngain, dbnbias, db1: H
     W2: H V
     b2, db2: V
     embcat: N K
@@ -43,7 +38,8 @@ table = Table(_module, __file__, """
     xhat, h, dhprebn: N H
     probs, dlogits_: N V
     loss, dloss: one number
-""", "e603e54f8da90151d0d1b18c90e966790f91de87bd4078d7bdacf3f2abcf47d0")
+    demb: N T E
+""", "6e35ffa0b680f0178352f6341db9dffde0c56c14e9ffd552cf73ff9c7423d54d")
 table.add(
     "forward",
     "forward(C, contexts; E, N, T, V) -> embcat",
@@ -55,20 +51,24 @@ table.add(
 table.add(
     "backward",
     ("E", _E),
-    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
+    "backward(dloss, labels, probs; N, V) -> dlogits_",
     ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
     ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
-    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
+    "backward_2(bngain, dh, dlogits_, h, inv_std, xhat; H, N, V) -> db2, dbngain, dbnbias, "
+    "dhprebn",
     ("dembcat", lambda dhprebn, W1: dhprebn @ W1.mT),
-    ("dC", _dC),
     ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
+    "backward_3(dembcat; E, H, N, T) -> db1, demb",
+    ("dC", _dC),
 )
 table.add(
     "backward of dW1 db1 dW2 db2 dbngain dbnbias",
-    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
+    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(dloss, labels, probs; H, N, V) -> db1, dlogits_, "
+    "db2",
     ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
     ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
-    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
+    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(bngain, dh, h, inv_std, xhat; H, N) -> "
+    "dbngain, dbnbias, dhprebn",
     ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
 )
 

@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-""", "38e8d8a2c1b87506928e39969ceb5401951c951aac63495595b034ac4e9b03af")
+""", "45c960a9c3137a75a4c6f23f48a29d31dec860a07920bf37e6acbf01a52820e9")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

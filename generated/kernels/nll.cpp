@@ -41,8 +41,8 @@ static int none_backward_without_S(
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
-        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), weight[labels_n]
-                * dloss[n], Real(0));
+        const auto dlogprobs_constant = weight[labels_n] * -choose(labels_kept[n] != Real(0),
+                dloss[n], Real(0));
         each(C, [=](int64_t c) INLINE {
             dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
         });
@@ -63,8 +63,8 @@ static int none_backward(
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
             dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]]
-                    * dloss[n * S + s], Real(0)), Real(0));
+                    weight[labels[n * S + s]] * -choose(labels_kept[n * S + s] != Real(0),
+                    dloss[n * S + s], Real(0)), Real(0));
         });
     });
     return DONE;

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, dloss, counted_sum_2: one number
     labels_kept: N S
-""", "c315e28d0f7996a24420d1e15b457cc4c0d66e6ac14f33cca4004bf494d44734")
+""", "659e3e4f321f2ff6dd6c33e3b297f84525828c10f84417bcb495364a799c2881")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

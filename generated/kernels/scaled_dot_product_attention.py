@@ -8,12 +8,12 @@ from .. import scaled_dot_product_attention as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
-    query, dquery: B T E
-    key, dkey: B S E
+    query: B T E
+    key: B S E
     value: B S F
-    probs, dscores: B T S
+    probs, dscores_sum: B T S
     dy: B T F
-""", "1e224e6b1471cbed6a706f434321ef8283436ce165a8f87c9655e93425c341d4")
+""", "c5c9c8e4ecb0b9d752b5f151ffd00071ca7355c054753bba75a090faf6e71e9f")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -24,30 +24,26 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T) -> dscores",
-    ("product_2", lambda dscores, key: dscores @ key),
-    ("product_3", lambda query, dscores: dscores.mT @ query),
-    "backward_2(product_2, product_3; B, E, S, T; scale) -> dkey, dquery",
+    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
+    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
+    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
 )
 table.add(
     "backward of dquery",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T) -> dscores",
-    ("product_2", lambda dscores, key: dscores @ key),
-    "backward_of_dquery_2(product_2; B, E, T; scale) -> dquery",
+    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
+    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
 )
 table.add(
     "backward of dkey",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T) -> dscores",
-    ("product_3", lambda query, dscores: dscores.mT @ query),
-    "backward_of_dkey_2(product_3; B, E, S; scale) -> dkey",
+    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
+    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
 )
 table.add(
     "backward of dkey dvalue",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T) -> dscores",
-    ("product_3", lambda query, dscores: dscores.mT @ query),
-    "backward_of_dkey_2(product_3; B, E, S; scale) -> dkey",
+    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
+    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
 )

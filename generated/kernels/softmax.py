@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "2e907f7a8dbf2e4f622a5a17f0eeb9bb8b9848021009862f11a3e412e35ae9a7")
+""", "244b865458447c703a445c72a54e1b33acf35947b5f892d733d44b7682a25b88")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -11,6 +11,6 @@ table = Table(_module, __file__, """
     v, w, dw, dv: H K
     g, dg: H
     norm: H 1
-""", "efcc3ab1a7974205e1c0ef47d34a4ff7f2ef7fedad72c7176bc8b33205569ff4")
+""", "0adccfa53bf54b3127b6b7ab3d09172e98768b8722ae0ef5fb3951e4b0896f03")
 table.add("forward", "forward(g, v; H, K) -> norm, w")
 table.add("backward", "backward(dw, g, norm, v; H, K) -> dg, dv", of="dv | dg")
