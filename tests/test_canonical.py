@@ -167,7 +167,6 @@ E, PICKED = exp(a), Sum(OneHot(i, C) * exp(a) * (1 + b**2), C)
 TOTAL = Sum(exp(b), C)
 # By the equation: both sides, where it is about sums or choices.
 OF_TENSORS = {
-    "Sum(e*v, C)": (Sum(E * b, C) / Sum(E, C), Sum(E / Sum(E, C) * b, C)),
     "log(Sum(OneHot": (log(PICKED), Sum(OneHot(i, C) * (a + log(1 + b**2)), C)),
     "Max(a, b)": (extreme(a, b) + log(1 + exp(-Abs(a - b))), log(exp(a) + exp(b))),
     "Max(a, b) + log": (

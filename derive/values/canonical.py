@@ -9,13 +9,12 @@ what it is. `equations` has the table; ``tests/test_canonical.py`` evaluates bot
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import permutations
 from math import gcd
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, exp, expand, factor, log, tanh
 
 from derive.language.identity import Identity
-from derive.language.nodes import Reduction, Sum
+from derive.language.nodes import Reduction
 from derive.language.traversal import everywhere
 from derive.range.exponential_quotients import hyperbolic_quotient, share_of_whole
 from derive.values.hyperbolic_rules import (
@@ -112,17 +111,6 @@ def _quotient(node: Expr) -> Expr | None:
     return hyperbolic_quotient(node) if isinstance(node, Mul) else None
 
 
-def _mean_by_shares(node: Expr) -> Expr | None:
-    for total, whole in permutations(node.args, 2) if isinstance(node, Mul) else ():
-        sums = isinstance(total, Sum) and whole.is_Pow and isinstance(whole.base, Sum)
-        if not sums or whole.exp != -1 or total.axes != whole.base.axes:
-            continue
-        weight = whole.base.operand
-        if weight.is_positive and weight in Mul.make_args(total.operand):
-            return node / total / whole * total.on(total.operand * whole)
-    return None
-
-
 # The contract: ``rewrite(node)`` gives the right side, or None where the left side is not met.
 equations: tuple[Identity, ...] = (
     Identity("a**u = exp(u*log(a))", "a is a positive number and u varies", _in_base_e),
@@ -171,7 +159,6 @@ equations: tuple[Identity, ...] = (
         "Max is a choice",
         larger_inside,
     ),
-    Identity("Sum(e*v, C)/Sum(e, C) = Sum(e/Sum(e, C)*v, C)", "e is positive", _mean_by_shares),
     Identity("cosh(Abs(u)) = cosh(u)", "u is real", of_magnitude),
     Identity("log(n*a) = log(n) + log(a)", "n is a positive number", number_apart),
     Identity(
