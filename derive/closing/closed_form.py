@@ -158,7 +158,9 @@ def _found(*simplifiers: Simplifier) -> Iterator[ClosedForm]:
     """
     for simplifier in simplifiers:
         kept = names_kept(simplifier)
-        yield _finished(simplifier, kept)
+        yield (form := _finished(simplifier, kept))
+        if form.preference[0]:  # what cancels in one line may not in two
+            yield _finished(simplifier, frozenset())
         products = {n for n in kept if _is_product(simplifier.spelled.by_name[n].expression)}
         if products:
             yield _finished(simplifier, kept - products)

@@ -14,6 +14,7 @@ from sympy import Add, Expr, Mul
 
 from derive.closing.drafting import LONGEST, in_contractions
 from derive.closing.risks import Preference, preference
+from derive.closing.shares import with_other_shares
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import safe
 from derive.closing.steps import Pairs, Record
@@ -105,8 +106,8 @@ class Search:
         in two.
         """
         knowledge, record = self.simplifier.knowledge, Record()
-        pairs = ((t, safe(t, e, knowledge, record)) for t, e in self.pairs(named))
-        return preference(pairs, self.relations)
+        pairs = with_other_shares(self.pairs(named), self.relations, record)
+        return preference([(t, safe(t, e, knowledge, record)) for t, e in pairs], self.relations)
 
     def pairs(self, named: dict[str, Expr]) -> Pairs:
         """The statements that some wanted gradient is computed from, in order."""

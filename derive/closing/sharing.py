@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from sympy import Add, Expr, Mul, Piecewise, Pow, S, exp
+from sympy import Add, Expr, Mul, Piecewise, Pow, S
 
 from derive.closing.eager import is_computed_once
 from derive.closing.steps import Pairs, Record
@@ -32,34 +32,6 @@ from derive.values.equations import is_share
 KINDS = {Pow: "root", Piecewise: "choice"}  # what a value that occurs twice is called
 
 
-def shared(
-    statements: Pairs,
-    wanted: set[Tensor],
-    products: dict[Tensor, Expr],
-    taken: set[str],
-    flows: Callable[[Tensor, Tensor], bool],
-    record: Record,
-) -> Pairs:
-    """``wanted`` are the gradients that keep a statement whatever happens; ``products`` are closed
-    forms of adjoints that may be named where they occur as a product twice or more: in a gradient
-    that one of them ``flows`` to. Elsewhere the same product means something else.
-    """
-    statements = _copies_removed(statements, wanted, record)
-    statements = _multiples_reused(statements, wanted, record)
-    statements = _gradients_reused(statements, record)
-    statements = _products_named(statements, products, flows, record)
-    statements = _repeats_named(statements, taken, record)
-    return _in_order_of_use(statements)
-
-
-def evaluated_once(statements: Pairs, taken: set[str], record: Record) -> Pairs:
-    """``statements`` with a name for what is evaluated more than once; an exponential apart, which
-    is safe only in what stands around it.
-    """
-    statements = _repeats_named(statements, taken, record, apart=(exp,))
-    return _in_order_of_use(statements)
-
-
 def _replaced(
     statements: Pairs, old: Expr, new: Expr, why: str, record: Record, skip: Tensor
 ) -> Pairs:
@@ -75,7 +47,7 @@ def _replaced(
     return result
 
 
-def _copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
+def copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
     """A gradient that is wanted and equals one that only kept its name takes its place."""
     for copy, e in statements:
         expressions = dict(statements)
@@ -86,7 +58,7 @@ def _copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> P
     return statements
 
 
-def _multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
+def multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
     """A gradient that is a number times another one: dt = -dx."""
     result: Pairs = []
     first: dict[tuple, tuple[Expr, Tensor]] = {}
@@ -128,7 +100,7 @@ def _opposite(e: Expr) -> Expr:
     return -e
 
 
-def _gradients_reused(statements: Pairs, record: Record) -> Pairs:
+def gradients_reused(statements: Pairs, record: Record) -> Pairs:
     """A sum that is a gradient is used under its name, also where that is a fraction of it."""
     for i, (tensor, _) in enumerate(statements):
         factors = Mul.make_args(statements[i][1])
@@ -147,7 +119,7 @@ def _divides(factor: Expr) -> bool:
     return isinstance(factor, Pow) and factor.exp.is_negative is True
 
 
-def _products_named(
+def products_named(
     statements: Pairs,
     products: dict[Tensor, Expr],
     flows: Callable[[Tensor, Tensor], bool],
@@ -204,7 +176,7 @@ def _holds(node: Expr, factors: set[Expr]) -> bool:
     return factors <= set(Mul.make_args(node))
 
 
-def _repeats_named(
+def repeats_named(
     statements: Pairs, taken: set[str], record: Record, apart: tuple[type, ...] = ()
 ) -> Pairs:
     """Reductions, functions and roots that are written more than once get a name, those of the
@@ -255,7 +227,7 @@ def _name_of(e: Expr, taken: set[str]) -> str:
     return unused(name, taken.__contains__)
 
 
-def _in_order_of_use(statements: Pairs) -> Pairs:
+def in_order_of_use(statements: Pairs) -> Pairs:
     """Every statement after those that it reads; otherwise the order is kept."""
     pending, done = list(statements), []
     while pending:

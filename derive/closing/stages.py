@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from sympy import Expr, Mul, Piecewise, Pow
+from sympy import Expr, Mul, Piecewise, Pow, exp
 
 from derive.closing.alternatives import improved
 from derive.closing.common_sums import with_common_sums
@@ -26,9 +26,16 @@ from derive.closing.factoring import factored
 from derive.closing.facts import Facts
 from derive.closing.logarithms import picked_logarithms
 from derive.closing.recomputation import computed_again
-from derive.closing.risks import divisors
+from derive.closing.risks import Preference, divisors, preference
 from derive.closing.shares import with_other_shares
-from derive.closing.sharing import evaluated_once, shared
+from derive.closing.sharing import (
+    copies_removed,
+    gradients_reused,
+    in_order_of_use,
+    multiples_reused,
+    products_named,
+    repeats_named,
+)
 from derive.closing.steps import Pairs, Record
 from derive.language.nodes import OneHot
 from derive.language.operations import operations_in
@@ -53,6 +60,10 @@ class Arrangement:
     taken: set[str]
     again: Mapping[Tensor, Tensor] = field(default_factory=dict)
 
+    @property
+    def preference(self) -> Preference:
+        return preference(self.pairs, self.knowledge.relations)
+
     def on(self, pairs: Pairs) -> Arrangement:
         """The same with other statements."""
         return replace(self, pairs=pairs)
@@ -63,9 +74,19 @@ class Arrangement:
 
 
 def arranged(start: Arrangement) -> Arrangement:
-    """What the last of the stages gives."""
-    for stage in stages.values():
-        start = stage(start)
+    """What the moves of the table come to, each kept where nothing is risked more and the whole
+    costs no more.
+    """
+    start = start.on(in_order_of_use(start.pairs))
+    for move in stages.values():
+        before = len(start.record.steps)
+        after = move.make(start)
+        if after.pairs == start.pairs:
+            continue
+        if move.unasked or after.preference <= start.preference:
+            start = after
+        else:
+            del start.record.steps[before:]
     return start
 
 
@@ -114,15 +135,39 @@ def _computed_again(a: Arrangement) -> Arrangement:
     return replace(a, pairs=pairs, again=again)
 
 
-stages: dict[str, Callable[[Arrangement], Arrangement]] = {
-    "common sums": lambda a: a.on(with_common_sums(a.pairs, a.knowledge.relations, a.record)),
-    "other shares": lambda a: a.on(with_other_shares(a.pairs, a.knowledge.relations, a.record)),
-    "share": lambda a: a.on(shared(a.pairs, a.wanted, a.products, a.taken, a.flows, a.record)),
-    "improve": lambda a: a.on(improved(a.pairs, a.knowledge, a.record)),
-    "stable": lambda a: a.each(safe),
-    "improve again": lambda a: a.on(improved(a.pairs, a.knowledge, a.record)),
-    "choose": lambda a: a.each(_chosen),
-    "compute again": _computed_again,
-    "shorten": lambda a: a.each(_shortened),
-    "evaluate once": lambda a: a.on(evaluated_once(a.pairs, a.taken, a.record)),
+@dataclass(frozen=True)
+class Move:
+    """A way of writing an `Arrangement` otherwise. ``unasked``: it is made whatever it costs, for
+    the sake of safety or of a form that is read as one.
+    """
+
+    make: Callable[[Arrangement], Arrangement]
+    unasked: bool = False
+
+
+def _repeats(apart: tuple[type, ...] = ()) -> Callable[[Arrangement], Pairs]:
+    return lambda a: repeats_named(a.pairs, a.taken, a.record, apart)
+
+
+def _move(rewrite: Callable[[Arrangement], Pairs]) -> Move:
+    return Move(lambda a: a.on(in_order_of_use(rewrite(a))))
+
+
+stages: dict[str, Move] = {
+    "common sums": _move(lambda a: with_common_sums(a.pairs, a.knowledge.relations, a.record)),
+    "other shares": Move(
+        lambda a: a.on(with_other_shares(a.pairs, a.knowledge.relations, a.record)), unasked=True
+    ),
+    "copies": _move(lambda a: copies_removed(a.pairs, a.wanted, a.record)),
+    "multiples": _move(lambda a: multiples_reused(a.pairs, a.wanted, a.record)),
+    "gradients": _move(lambda a: gradients_reused(a.pairs, a.record)),
+    "products": _move(lambda a: products_named(a.pairs, a.products, a.flows, a.record)),
+    "repeats": _move(_repeats()),
+    "improve": _move(lambda a: improved(a.pairs, a.knowledge, a.record)),
+    "stable": Move(lambda a: a.each(safe), unasked=True),
+    "improve again": _move(lambda a: improved(a.pairs, a.knowledge, a.record)),
+    "choose": Move(lambda a: a.each(_chosen), unasked=True),
+    "compute again": Move(_computed_again),
+    "shorten": Move(lambda a: a.each(_shortened), unasked=True),
+    "evaluate once": _move(_repeats(apart=(exp,))),
 }
