@@ -14,7 +14,7 @@ import derive.closing.simplifying as simplifying
 import derive.proving.forward_plan as plan
 from derive import Axis, forward_from
 from derive.chain.chain import derive_chain
-from derive.closing.stages import Arrangement, stages
+from derive.closing.stages import Arrangement, Move, stages
 from derive.language.errors import UnprovedError
 from derive.language.nodes import Peak
 from derive.proving.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
@@ -164,7 +164,7 @@ def test_a_stage_of_the_closed_form_that_goes_wrong_is_refused(stage, form, monk
     prove(closed_form.close(chain))
     if stage in stages:
         right = stages[stage]
-        monkeypatch.setitem(stages, stage, lambda a: wrong(right(a)))
+        monkeypatch.setitem(stages, stage, Move(lambda a: wrong(right.make(a)), unasked=True))
     else:
         broken(monkeypatch, drafting if stage == "_inserted" else simplifying, stage)
     with pytest.raises(UnprovedError, match=r"d\w+ is unproved"):

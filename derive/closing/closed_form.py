@@ -10,18 +10,18 @@ statement (``parts.py``), and the adjoints of that are taken: what comes out doe
 an exponential or a share is written, nor on what has a name. The chain of the forward as it is
 written is what the record begins with, and what is generated.
 
-1. *insert*: an adjoint is replaced by its own closed form, so that only the upstream gradient is
-   left (``drafting.py``);
-2. *rewrite*: the identities, until none applies, with the facts about the forward that are found on
+1. *name*: at first every gradient has a name; names are removed, as long as nothing is risked more
+   and the whole costs no more (``search.py``, ``risks.py``, ``cost.py``);
+2. *insert*: an adjoint without a name is replaced by its own closed form (``drafting.py``);
+3. *rewrite*: the identities, until none applies, with the facts about the forward that are found on
    the way;
-3. *factor*: common factors move outside (``simplifying.py``);
-4. *keep or insert*: a matrix product stays a statement of its own, and so does what would be
-   computed twice;
+4. *factor*: common factors move outside (``simplifying.py``);
 5. *arrange*: what the statements have in common is computed once, what could overflow is written
    in values that do not, and what follows from what is read anyway is not saved; that is a table
-   (``stages.py``);
-6. the cheapest of those that risk least is taken (``risks.py``, ``cost.py``). Where that risks
-   something, names that hide nothing are done without, and all is done once more.
+   of moves, which the cost accepts or not (``stages.py``).
+
+Where that risks something, names of the forward that hide nothing are done without, and all is done
+once more.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """The statements of the gradients, arranged: what they share is computed once, in values that are
 safe and cheap.
 
-`stages` is run in its order. The contract of a stage: it receives an `Arrangement` and returns one
-that has the same values; every change is a step of the record.
+`stages` is a table of moves, tried in its order. The contract of a move: it receives an
+`Arrangement` and returns one that has the same values; every change is a step of the record. It is
+kept where nothing is risked more and the whole costs no more.
 
-- *share*: a sum that is a gradient already, or that two others are made of, is computed once;
+- *common sums*, *copies*, *multiples*, *gradients*, *products*, *repeats*: a sum that is a gradient
+  already, or that two others are made of, and what is written twice, is computed once;
+- *other shares*, *stable*: what could overflow or cancel is written in values that do not;
 - *improve*: a saved value is replaced where something equal is cheaper (``alternatives.py``);
-- *stable*: what could overflow is written in values that do not (``scaled.py``);
 - *choose*: where a choice is 0 nothing is divided;
 - *compute again*: what follows entry by entry from what is read anyway is not saved
   (``recomputation.py``).
