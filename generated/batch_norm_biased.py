@@ -321,14 +321,14 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
             torch.addcmul(g, g_x_sum / N / S, y, value=-1)
             - g.sum((0, 2), keepdim=True) / N / S
         )
-        c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
     if needs.g or needs.y:
-        dg_x_term = inv_std * v_x
-        dg_x_sum = -(dg_x_term * y).sum((0, 2), keepdim=True) / N / S
+        dg_x_sum = -inv_std * (v_x * y).sum((0, 2), keepdim=True) / N / S
     if needs.g:
-        v_y = torch.addcmul(dg_x_term - dg_x_term.sum((0, 2), keepdim=True) / N / S, dg_x_sum, y)
+        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum((0, 2), keepdim=True) / N / S)
+    if needs.inv_std:
+        c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum / N / S, dg_x_term, value=-1)
+        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / N / S, v_x, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

@@ -56,18 +56,14 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     g_product = g_cosine/norms
     g_x1_term = g_cosine/norms_term
     g_x2_term = g_cosine/norms_term_2
-    sum_dg_x2_x2 = Sum(v_x2*x2, C)
-    dg_x2_term = -sum_dg_x2_x2*cosine
-    sum_dg_x1_x1 = Sum(v_x1*x1, C)
-    dg_x1_term = -sum_dg_x1_x1*cosine
+    sum_v_x1_x1 = Sum(v_x1*x1, C)
+    sum_v_x2_x2 = Sum(v_x2*x2, C)
+    dg_x2_term = -sum_v_x2_x2*cosine
+    dg_x1_term = -sum_v_x1_x1*cosine
     dg_product = Sum(v_x1*x2, C) + Sum(v_x2*x1, C)
-    dg_cosine = dg_product/norms + dg_x1_term/norms_term + dg_x2_term/norms_term_2
     v_loss = Sum(
-        dg_cosine*Piecewise(
-            (-1, Eq(target, 1)),
-            (1, Eq(target, -1) & (cosine - margin >= 0)),
-            (0, True),
-        ),
+        Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))
+        *(dg_product/norms + dg_x1_term/norms_term + dg_x2_term/norms_term_2),
         N,
     )/N
     c_x1 = g_product*v_x2 - cosine*g_x1_term*v_x1
@@ -75,7 +71,7 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     c_norms_term = -dg_x1_term*g_x1_term/norms_term
     c_norms_term_2 = -dg_x2_term*g_x2_term/norms_term_2
     c_norms = -dg_product*g_product/norms
-    c_cosine = -sum_dg_x1_x1*g_x1_term - sum_dg_x2_x2*g_x2_term
+    c_cosine = -sum_v_x1_x1*g_x1_term - sum_v_x2_x2*g_x2_term
 
 From these cotangents back to the inputs:
 
@@ -342,45 +338,79 @@ def _behind(
         g_x1_term = g_cosine / norms_term
     if needs.x2 or needs.norms_term_2 or needs.cosine:
         g_x2_term = g_cosine / norms_term_2
-    if needs.g or needs.norms_term_2 or needs.cosine:
-        sum_dg_x2_x2 = (v_x2 * x2).sum(1)
-    if needs.g or needs.norms_term_2:
-        dg_x2_term = -sum_dg_x2_x2 * cosine
     if needs.g or needs.norms_term or needs.cosine:
-        sum_dg_x1_x1 = (v_x1 * x1).sum(1)
+        sum_v_x1_x1 = (v_x1 * x1).sum(1)
+    if needs.g or needs.norms_term_2 or needs.cosine:
+        sum_v_x2_x2 = (v_x2 * x2).sum(1)
+    if needs.g or needs.norms_term_2:
+        dg_x2_term = -sum_v_x2_x2 * cosine
     if needs.g or needs.norms_term:
-        dg_x1_term = -sum_dg_x1_x1 * cosine
+        dg_x1_term = -sum_v_x1_x1 * cosine
     if needs.g or needs.norms:
         dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
     if needs.g:
-        dg_cosine = (
-            dg_product / torch.where(
-                target_is_1 | ((~target_is_1) & (target_is_minus_1 & cosine_minus_margin_from_0)),
-                norms, 1,
-            )
-            + dg_x1_term / torch.where(
-                target_is_1 | ((~target_is_1) & (target_is_minus_1 & cosine_minus_margin_from_0)),
-                norms_term, 1,
-            )
-            + dg_x2_term / torch.where(
-                target_is_1 | ((~target_is_1) & (target_is_minus_1 & cosine_minus_margin_from_0)),
-                norms_term_2, 1,
-            )
-        )
         if reduction == "none":
             v_loss = torch.where(
-                target_is_1, -dg_cosine,
-                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, dg_cosine, 0),
+                target_is_1,
+                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+                torch.where(
+                    target_is_minus_1 & cosine_minus_margin_from_0,
+                    dg_product / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms, 1,
+                    )
+                    + dg_x1_term / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term, 1,
+                    )
+                    + dg_x2_term / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term_2, 1,
+                    ),
+                    0,
+                ),
             )
         elif reduction == "sum":
             v_loss = torch.where(
-                target_is_1, -dg_cosine,
-                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, dg_cosine, 0),
+                target_is_1,
+                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+                torch.where(
+                    target_is_minus_1 & cosine_minus_margin_from_0,
+                    dg_product / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms, 1,
+                    )
+                    + dg_x1_term / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term, 1,
+                    )
+                    + dg_x2_term / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term_2, 1,
+                    ),
+                    0,
+                ),
             ).sum()
         else:
             v_loss = torch.where(
-                target_is_1, -dg_cosine,
-                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, dg_cosine, 0),
+                target_is_1,
+                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+                torch.where(
+                    target_is_minus_1 & cosine_minus_margin_from_0,
+                    dg_product / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms, 1,
+                    )
+                    + dg_x1_term / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term, 1,
+                    )
+                    + dg_x2_term / torch.where(
+                        target_is_minus_1 & cosine_minus_margin_from_0,
+                        norms_term_2, 1,
+                    ),
+                    0,
+                ),
             ).sum() / N
     if needs.x1:
         c_x1 = torch.addcmul(
@@ -401,7 +431,7 @@ def _behind(
     if needs.norms:
         c_norms = -dg_product * g_product / norms
     if needs.cosine:
-        c_cosine = -sum_dg_x1_x1 * g_x1_term - sum_dg_x2_x2 * g_x2_term
+        c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
     return (v_loss, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
 
 

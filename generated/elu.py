@@ -20,9 +20,8 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    exp_x = exp(x)
-    v_y = Piecewise((alpha*exp_x, x <= 0), (1, True))*v_x
-    c_x = alpha*Piecewise((exp_x, x <= 0), (0, True))*g*v_x
+    v_y = Piecewise((alpha*exp(x), x <= 0), (1, True))*v_x
+    c_x = alpha*Piecewise((exp(x), x <= 0), (0, True))*g*v_x
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums.
@@ -112,11 +111,14 @@ class EluSecond(NamedTuple):
 @_pair.behind
 def _behind(v_x, g, x, alpha, needs) -> tuple:
     v_y = c_x = None
-    exp_x = torch.exp(torch.where(x > 0, 0, x))
     if needs.g:
-        v_y = torch.where(x <= 0, alpha * exp_x, 1) * v_x
+        v_y = torch.ops.aten.leaky_relu_backward(v_x * torch.exp(x.clamp(max=0)), x, alpha, False)
     if needs.x:
-        c_x = torch.ops.aten.threshold_backward(alpha * exp_x * g * v_x, torch.sign(-x), -1)
+        c_x = torch.ops.aten.threshold_backward(
+            alpha * torch.exp(torch.where(x > 0, 0, x)) * g * v_x,
+            torch.sign(-x),
+            -1,
+        )
     return (v_y, c_x)
 
 

@@ -323,14 +323,14 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
         g_x_sum = (g * y).sum(2, keepdim=True)
     if needs.inv_std:
         g_x_term = torch.addcmul(g - g.sum(2, keepdim=True) / S, g_x_sum / S, y, value=-1)
-        c_inv_std = (g_x_term * v_x).sum(2, keepdim=True)
     if needs.g or needs.y:
-        dg_x_term = inv_std * v_x
-        dg_x_sum = -(dg_x_term * y).sum(2, keepdim=True) / S
+        dg_x_sum = -inv_std * (v_x * y).sum(2, keepdim=True) / S
     if needs.g:
-        v_y = torch.addcmul(dg_x_term - dg_x_term.sum(2, keepdim=True) / S, dg_x_sum, y)
+        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum(2, keepdim=True) / S)
+    if needs.inv_std:
+        c_inv_std = (g_x_term * v_x).sum(2, keepdim=True)
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum / S, dg_x_term, value=-1)
+        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / S, v_x, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

@@ -21,11 +21,11 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_x_sum = Sum(g*y, C)
+    sum_v_x_y = Sum(v_x*y, C)
     choice_eps_norm = Piecewise((1/norm, eps <= norm), (0, True))
-    sum_dg_x_y = Sum(v_x*y, C)
-    dg_x_sum = -choice_eps_norm*sum_dg_x_y
+    dg_x_sum = -choice_eps_norm*sum_v_x_y
     v_y = dg_x_sum*y + v_x/length
-    c_norm = -sum_dg_x_y*Piecewise((-norm**(-2), eps <= norm), (0, True))*g_x_sum
+    c_norm = -sum_v_x_y*Piecewise((-norm**(-2), eps <= norm), (0, True))*g_x_sum
     c_length = -Sum(g*v_x, C)/length**2
     c_y = dg_x_sum*g - choice_eps_norm*g_x_sum*v_x
 
@@ -152,19 +152,17 @@ def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
     if needs.norm or needs.y:
         g_x_sum = (g * y).sum(1, keepdim=True)
     if needs.g or needs.norm or needs.y:
+        sum_v_x_y = (v_x * y).sum(1, keepdim=True)
         eps_up_to_norm = eps <= norm
     if needs.g or needs.y:
         choice_eps_norm = torch.where(eps_up_to_norm, torch.where(eps_up_to_norm, norm, 1) ** -1, 0)
-    if needs.g or needs.norm or needs.y:
-        sum_dg_x_y = (v_x * y).sum(1, keepdim=True)
-    if needs.g or needs.y:
-        dg_x_sum = -choice_eps_norm * sum_dg_x_y
+        dg_x_sum = -choice_eps_norm * sum_v_x_y
     if needs.g:
         v_y = torch.addcmul(v_x / length, dg_x_sum, y)
     if needs.norm:
         c_norm = -torch.where(
             eps_up_to_norm,
-            -sum_dg_x_y * g_x_sum / torch.where(eps_up_to_norm, norm, 1) ** 2,
+            -sum_v_x_y * g_x_sum / torch.where(eps_up_to_norm, norm, 1) ** 2,
             0,
         )
     if needs.length:

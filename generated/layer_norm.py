@@ -29,13 +29,12 @@ tangent of the output, and c_ marks the cotangent of a saved value:
     g_xhat = gain*g
     g_x_sum = Sum(g_xhat*xhat, C)
     g_x_term = g_xhat - Sum(g_xhat, C)/C - g_x_sum*xhat/C
-    c_inv_std = Sum(g_x_term*v_x, C)
-    dg_x_term = inv_std*v_x
-    dg_x_sum = -Sum(dg_x_term*xhat, C)/C
-    dg_xhat = dg_x_term - Sum(dg_x_term, C)/C + dg_x_sum*xhat
+    dg_x_sum = -inv_std*Sum(v_x*xhat, C)/C
+    dg_xhat = dg_x_sum*xhat + inv_std*(v_x - Sum(v_x, C)/C)
     c_gain = Sum(dg_xhat*g, N)
     v_y = gain*dg_xhat + v_gain*xhat + v_bias
-    c_xhat = g*(dg_x_sum*gain + v_gain) - g_x_sum*dg_x_term/C
+    c_inv_std = Sum(g_x_term*v_x, C)
+    c_xhat = g*(dg_x_sum*gain + v_gain) - g_x_sum*inv_std*v_x/C
 
 From these cotangents back to the inputs:
 
@@ -218,7 +217,7 @@ class LayerNormSecond(NamedTuple):
 @_pair.behind
 def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     C = g.shape[1]
-    v_y = c_inv_std = c_gain = c_xhat = None
+    v_y = c_gain = c_inv_std = c_xhat = None
     if needs.inv_std or needs.xhat:
         g_xhat = gain * g
         g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
@@ -228,21 +227,21 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             g_x_sum / C,
             xhat, value=-1,
         )
-        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
     if needs.g or needs.gain or needs.xhat:
-        dg_x_term = inv_std * v_x
-        dg_x_sum = -(dg_x_term * xhat).sum(1, keepdim=True) / C
+        dg_x_sum = -inv_std * (v_x * xhat).sum(1, keepdim=True) / C
     if needs.g or needs.gain:
-        dg_xhat = torch.addcmul(dg_x_term - dg_x_term.sum(1, keepdim=True) / C, dg_x_sum, xhat)
+        dg_xhat = torch.addcmul(dg_x_sum * xhat, inv_std, v_x - v_x.sum(1, keepdim=True) / C)
     if needs.gain:
         c_gain = (dg_xhat * g).sum(0)
     if needs.g:
         v_y = torch.addcmul(torch.addcmul(v_bias, gain, dg_xhat), v_gain, xhat)
+    if needs.inv_std:
+        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
     if needs.xhat:
         c_xhat = torch.addcmul(
             g * torch.addcmul(v_gain, dg_x_sum, gain),
-            g_x_sum / C,
-            dg_x_term, value=-1,
+            g_x_sum * inv_std / C,
+            v_x, value=-1,
         )
     return (v_y, c_gain, c_inv_std, c_xhat)
 
@@ -305,14 +304,14 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
         g_x_sum = (g * y).sum(1, keepdim=True)
     if needs.inv_std:
         g_x_term = torch.addcmul(g - g.sum(1, keepdim=True) / C, g_x_sum / C, y, value=-1)
-        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
     if needs.g or needs.y:
-        dg_x_term = inv_std * v_x
-        dg_x_sum = -(dg_x_term * y).sum(1, keepdim=True) / C
+        dg_x_sum = -inv_std * (v_x * y).sum(1, keepdim=True) / C
     if needs.g:
-        v_y = torch.addcmul(dg_x_term - dg_x_term.sum(1, keepdim=True) / C, dg_x_sum, y)
+        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum(1, keepdim=True) / C)
+    if needs.inv_std:
+        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum / C, dg_x_term, value=-1)
+        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / C, v_x, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

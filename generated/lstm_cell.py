@@ -27,8 +27,8 @@ The closed form:
     dweight_ih = Sum(dpre*x, N)
     dweight_hh = Sum(dpre*h, N)
     dbias_ih = Sum(dpre, N)
-    dc = dcell*f
     dbias_hh = dbias_ih
+    dc = dcell*f
 
 When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
@@ -111,8 +111,8 @@ From these cotangents back to the inputs:
     dweight_ih = Sum(dpre*x, N)
     dweight_hh = Sum(dpre*h, N)
     dbias_ih = Sum(dpre, N)
-    dc = dcell*f
     dbias_hh = dbias_ih
+    dc = dcell*f
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x2x2, 4x2x2, and for every size by differentiating indexed sums.
@@ -261,10 +261,10 @@ def lstm_cell_backward(
         dweight_hh = dpre.mT @ h
     if needs.bias_ih or needs.bias_hh:
         dbias_ih = dpre.sum(0)
-    if needs.c:
-        dc = dcell * f
     if needs.bias_hh:
         dbias_hh = dbias_ih
+    if needs.c:
+        dc = dcell * f
     return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
@@ -576,10 +576,10 @@ def _pullback(
         dweight_hh = dpre.mT @ h
     if needs.bias_ih or needs.bias_hh:
         dbias_ih = dpre.sum(0)
-    if needs.c:
-        dc = dcell * f
     if needs.bias_hh:
         dbias_hh = dbias_ih
+    if needs.c:
+        dc = dcell * f
     return (dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
@@ -675,19 +675,6 @@ def _plain_behind(
     ):
         sum_dy = g_2.select(0, 0)
     if (
-        needs.g_2
-        or needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-    ):
-        g_cell_term = 1 - shown ** 2
-    if (
         needs.h
         or needs.x
         or needs.weight_hh
@@ -697,34 +684,13 @@ def _plain_behind(
         or needs.f
         or needs.g
     ):
-        g_cell = torch.addcmul(g_2.select(0, 1), g_cell_term * o, sum_dy)
+        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(o * sum_dy, shown)
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_g = g_cell * i
         g_gates = g_2.new_zeros(N, Gate, H)
-    if (
-        needs.g_2
-        or needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.c
-        or needs.f
-        or needs.o
-        or needs.shown
-    ):
-        one_minus_f = 1 - f
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(g_gates, 1, 1, torch.ops.aten.sigmoid_backward(c * g_cell, f))
         g_gates = _runtime.added_at(g_gates, 1, 2, torch.ops.aten.tanh_backward(g_g, g))
-    if (
-        needs.g_2
-        or needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.o
-        or needs.shown
-    ):
+    if needs.g_2 or needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.shown:
         one_minus_o = 1 - o
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(
@@ -746,6 +712,8 @@ def _plain_behind(
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(g_gates, 1, 0, g * g_g * one_minus_i)
         g_pre = g_gates.flatten(1, 2)
+    if needs.g_2 or needs.o:
+        g_cell_term = 1 - shown ** 2
     if needs.h:
         c_h = g_pre @ v_weight_hh
     if needs.x:
@@ -759,61 +727,41 @@ def _plain_behind(
             torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
-        dg_gates = dg_pre.unflatten(1, (Gate, H))
     if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_gates_4 = dg_gates.select(1, 0)
+        sum_dg_pre_4 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
     if needs.g_2 or needs.c or needs.f or needs.o or needs.shown:
-        sum_dg_gates_3 = dg_gates.select(1, 1)
+        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
     if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_gates_2 = dg_gates.select(1, 2)
+        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
     if needs.g_2 or needs.o or needs.shown:
-        sum_dg_gates = dg_gates.select(1, 3)
-    if needs.o:
-        dg_gates_term_4 = sum_dg_gates * o * shown * sum_dy
-    if needs.f:
-        dg_gates_term_3 = sum_dg_gates_3 * c * f * g_cell
-    if needs.i:
-        dg_gates_term_2 = sum_dg_gates_4 * g * g_cell * i
-    if needs.g:
-        dg_gates_term = sum_dg_gates_2 * g_cell * i
+        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
     if needs.g_2 or needs.i or needs.o or needs.shown:
         dg_g = torch.addcmul(
-            torch.ops.aten.tanh_backward(sum_dg_gates_2, g),
-            sum_dg_gates_4 * g,
+            torch.ops.aten.tanh_backward(sum_dg_pre_2, g),
+            sum_dg_pre_4 * g,
             one_minus_i,
         )
     if needs.g_2 or needs.o or needs.shown:
-        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_gates_3 * c, one_minus_f))
-    if needs.shown:
-        dg_cell_term = dg_cell * o * sum_dy
+        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - f))
     if needs.g_2:
-        dsum_dy = o * torch.addcmul(dg_cell * g_cell_term, sum_dg_gates * shown, one_minus_o)
         v_y = g_2.new_zeros(State, N, H)
-        v_y = _runtime.added_at(v_y, 0, 0, dsum_dy)
         v_y = _runtime.added_at(v_y, 0, 1, dg_cell)
+        v_y = _runtime.added_at(
+            v_y, 0, 0,
+            o * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, one_minus_o),
+        )
     if needs.c:
-        c_c = torch.ops.aten.sigmoid_backward(sum_dg_gates_3 * g_cell, f)
+        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_3 * g_cell, f)
     if needs.i:
-        c_i = dg_g * g_cell - dg_gates_term_2
+        c_i = g_cell * torch.addcmul(dg_g, sum_dg_pre_4 * g, i, value=-1)
     if needs.f:
-        c_f = g_cell * torch.addcmul(v_c, sum_dg_gates_3 * c, one_minus_f) - dg_gates_term_3
+        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - 2 * f)
     if needs.g:
-        c_g = torch.addcmul(
-            torch.ops.aten.sigmoid_backward(sum_dg_gates_4 * g_cell, i),
-            2 * dg_gates_term,
-            g, value=-1,
-        )
+        c_g = g_cell * i * torch.addcmul(sum_dg_pre_4 * one_minus_i, 2 * sum_dg_pre_2, g, value=-1)
     if needs.o:
-        c_o = (
-            sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_gates * shown, one_minus_o)
-            - dg_gates_term_4
-        )
+        c_o = sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, 1 - 2 * o)
     if needs.shown:
-        c_shown = torch.addcmul(
-            torch.ops.aten.sigmoid_backward(sum_dg_gates * sum_dy, o),
-            2 * dg_cell_term,
-            shown, value=-1,
-        )
+        c_shown = o * sum_dy * torch.addcmul(sum_dg_pre * one_minus_o, 2 * dg_cell, shown, value=-1)
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 

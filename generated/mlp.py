@@ -20,9 +20,8 @@ The closed form:
     dbnbias = Sum(dhpreact, N)
     dhprebn = bngain*inv_std*(dhpreact - dbnbias/N - dbngain*xhat/(N - 1))
     dembcat = Sum(dhprebn*W1, H)
+    dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)
     dW1 = Sum(dhprebn*embcat, N)
-    demb = Unflatten(dembcat, K, into=(T, E))
-    dC = Sum(demb*OneHot(contexts, V), N, T)
     db1 = 0
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxVxExH =
@@ -34,13 +33,12 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_logits = g*(probs - OneHot(labels, V))/N
     g_h = Sum(W2*g_logits, V)
-    g_hpreact_term = 1 - h**2
-    g_hpreact = g_h*g_hpreact_term
+    g_hpreact = g_h*(1 - h**2)
     g_bngain = Sum(g_hpreact*xhat, N)
     g_bnbias = Sum(g_hpreact, N)
-    dg_emb = Sum(v_C*OneHot(contexts, V), V)
+    g_hpreact_term = 1 - h**2
     c_embcat = Sum(bngain*inv_std*v_W1*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), H)
-    dg_embcat = Flatten(dg_emb, T, E, into=K)
+    dg_embcat = Flatten(Sum(v_C*OneHot(contexts, V), V), T, E, into=K)
     c_W1 = Sum(bngain*inv_std*dg_embcat*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), N)
     dg_hprebn = Sum(dg_embcat*W1, K) + Sum(embcat*v_W1, K)
     sum_dg_hprebn_g_hprebn_term = Sum(
@@ -60,7 +58,7 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     v_loss = Sum(dg_logits*(probs - OneHot(labels, V)), N, V)/N
     c_bngain = sum_dg_hprebn_g_hprebn_term*inv_std
     c_inv_std = sum_dg_hprebn_g_hprebn_term*bngain
-    c_xhat = dg_bngain*g_h*g_hpreact_term - bngain*g_bngain*inv_std*dg_hprebn/(N - 1)
+    c_xhat = dg_bngain*g_hpreact_term*g_h - bngain*g_bngain*inv_std*dg_hprebn/(N - 1)
     c_h = Sum(g*v_W2*(probs - OneHot(labels, V))/N, V) - 2*dg_hpreact*g_h*h
     c_probs = g*dg_logits/N
 
@@ -79,8 +77,7 @@ From these cotangents back to the inputs:
     )
     dW1 = Sum(dhprebn*embcat, N)
     dembcat = c_embcat + Sum(dhprebn*W1, H)
-    demb = Unflatten(dembcat, K, into=(T, E))
-    dC = Sum(demb*OneHot(contexts, V), N, T)
+    dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)
     db1 = 0
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxVxExH =
@@ -210,7 +207,6 @@ def mlp_backward(
 ) -> MLPGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = contexts.shape[0]
-    T = contexts.shape[1]
     V = W2.shape[1]
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
@@ -240,11 +236,13 @@ def mlp_backward(
         )
     if needs.C:
         dembcat = dhprebn @ W1.mT
+        dC = _runtime.index_added(
+            dloss.new_zeros(V, E),
+            contexts.flatten(),
+            dembcat.reshape(contexts.numel(), E),
+        )
     if needs.W1:
         dW1 = embcat.mT @ dhprebn
-    if needs.C:
-        demb = dembcat.unflatten(1, (T, E))
-        dC = _runtime.index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
     if needs.b1:
         db1 = dloss.new_zeros(H)
     return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
@@ -426,33 +424,13 @@ def _behind(
         g_logits = g / N * probs
         g_logits = _runtime.scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
         g_h = g_logits @ W2.mT
-    if (
-        needs.g
-        or needs.embcat
-        or needs.W1
-        or needs.W2
-        or needs.bngain
-        or needs.inv_std
-        or needs.xhat
-        or needs.probs
-    ):
-        g_hpreact_term = 1 - h ** 2
     if needs.embcat or needs.W1 or needs.bngain or needs.inv_std or needs.xhat:
-        g_hpreact = g_h * g_hpreact_term
+        g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
         g_bngain = (g_hpreact * xhat).sum(0, keepdim=True)
     if needs.embcat or needs.W1 or needs.bngain or needs.inv_std:
         g_bnbias = g_hpreact.sum(0, keepdim=True)
-    if (
-        needs.g
-        or needs.W1
-        or needs.W2
-        or needs.bngain
-        or needs.inv_std
-        or needs.xhat
-        or needs.h
-        or needs.probs
-    ):
-        dg_emb = torch.nn.functional.embedding(contexts, v_C)
+    if needs.g or needs.W2 or needs.xhat or needs.probs:
+        g_hpreact_term = 1 - h ** 2
     if needs.embcat:
         c_embcat = torch.addcmul(
             torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
@@ -469,7 +447,7 @@ def _behind(
         or needs.h
         or needs.probs
     ):
-        dg_embcat = dg_emb.flatten(1, 2)
+        dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
     if needs.W1:
         c_W1 = dg_embcat.mT @ (
             bngain * inv_std * torch.addcmul(
@@ -519,7 +497,7 @@ def _behind(
         c_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
     if needs.xhat:
         c_xhat = torch.addcmul(
-            dg_bngain * g_h * g_hpreact_term,
+            dg_bngain * g_hpreact_term * g_h,
             bngain * g_bngain * inv_std / (N - 1),
             dg_hprebn, value=-1,
         )
@@ -541,7 +519,6 @@ def _pullback(
     inv_std, xhat, h, probs, needs,
 ) -> tuple:
     N = contexts.shape[0]
-    T = contexts.shape[1]
     V = W2.shape[1]
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
@@ -580,8 +557,11 @@ def _pullback(
         dW1 = embcat.mT @ dhprebn
     if needs.C:
         dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
-        demb = dembcat.unflatten(1, (T, E))
-        dC = _runtime.index_added(W1.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
+        dC = _runtime.index_added(
+            W1.new_zeros(V, E),
+            contexts.flatten(),
+            dembcat.reshape(contexts.numel(), E),
+        )
     if needs.b1:
         db1 = W1.new_zeros(H)
     return (dC, dW1, db1, dW2, db2, dbngain, dbnbias)

@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x1, x2, dx1, dx2: N C
     target, norms_term, norms_term_2, norms, cosine, dloss: N
     loss: one number
-""", "afb347d3edfda9b17ce6cad51aec19156e99f42216a310306cbca5455a485fb6")
+""", "60fb0e0e539d5f42326fdc13fcd543fd05cd47e23c2bf522d2caed3d315ffc10")
 table.add(
     "none forward",
     "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "

@@ -10,6 +10,6 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
     norm, length: N 1
-""", "da51424074bd5bd51b59f9892a53426665100c32d0c0a57035b8e0bfd585ab98")
+""", "6d1af91169ef3b0b48ddf5cecc211c6a764d95648dcf6129bfcac6acea0c0a82")
 table.add("forward", "forward(x; C, N; eps) -> norm, length, y")
 table.add("backward", "backward(dy, length, norm, y; C, N; eps) -> dx")

@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "2b6995120712a53bdb2cc3e43188f5ef15b45cc0dd43cbf53dae21c01e58a66e")
+""", "a4eab7a8e3e6a866a86fa5c55221ad9b4339e0c01e4dcf064dff726dbcb68e0a")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

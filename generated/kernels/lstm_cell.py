@@ -17,7 +17,7 @@ table = Table(_module, __file__, """
     dpre: N P
     State = 2
     Gate = 4
-""", "c4f8f3e127923aeb91c943a1d425d3e75aba60b64fab46c573c4038809ff48cd")
+""", "fb04d9fa3c97ea6acbc3d48a4d2e462bcd26468580d9eda44d11e0b6de2518ae")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

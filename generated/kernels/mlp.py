@@ -21,8 +21,13 @@ def _E(W1, contexts):
     return E
 
 
-def _dC(V, E, dloss, contexts, demb):
-    return _runtime.index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
+def _dC(V, E, dloss, contexts, dembcat):
+    dC = _runtime.index_added(
+        dloss.new_zeros(V, E),
+        contexts.flatten(),
+        dembcat.reshape(contexts.numel(), E),
+    )
+    return dC
 
 
 table = Table(_module, __file__, """
@@ -30,7 +35,7 @@ table = Table(_module, __file__, """
     labels: N, whole numbers
     C: V E
     W1: K H
-    b1, bngain, bnbias, dbngain, dbnbias, db1: H
+    b1, bngain, bnbias, db1, dbngain, dbnbias: H
     W2: H V
     b2, db2: V
     embcat: N K
@@ -38,8 +43,7 @@ table = Table(_module, __file__, """
     xhat, h, dhprebn: N H
     probs, dlogits_: N V
     loss, dloss: one number
-    demb: N T E
-""", "6e35ffa0b680f0178352f6341db9dffde0c56c14e9ffd552cf73ff9c7423d54d")
+""", "fbac53b89d3682aeb44322814e2e040f8d4755e4dad5f7924ecb2da1a31ed691")
 table.add(
     "forward",
     "forward(C, contexts; E, N, T, V) -> embcat",
@@ -51,24 +55,20 @@ table.add(
 table.add(
     "backward",
     ("E", _E),
-    "backward(dloss, labels, probs; N, V) -> dlogits_",
+    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
     ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
     ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
-    "backward_2(bngain, dh, dlogits_, h, inv_std, xhat; H, N, V) -> db2, dbngain, dbnbias, "
-    "dhprebn",
+    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
     ("dembcat", lambda dhprebn, W1: dhprebn @ W1.mT),
-    ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
-    "backward_3(dembcat; E, H, N, T) -> db1, demb",
     ("dC", _dC),
+    ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
 )
 table.add(
     "backward of dW1 db1 dW2 db2 dbngain dbnbias",
-    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias(dloss, labels, probs; H, N, V) -> db1, dlogits_, "
-    "db2",
+    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
     ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
     ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
-    "backward_of_dW1_db1_dW2_db2_dbngain_dbnbias_2(bngain, dh, h, inv_std, xhat; H, N) -> "
-    "dbngain, dbnbias, dhprebn",
+    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
     ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
 )
 

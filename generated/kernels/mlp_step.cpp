@@ -39,9 +39,8 @@ struct Memory {
     alignas(64) Real dbnbias[1 * H];
     alignas(64) Real dhprebn[1 * N * H];
     alignas(64) Real dembcat[1 * N * T * E];
-    alignas(64) Real dW1[1 * T * E * H];
-    alignas(64) Real demb[1 * N * T * E];
     alignas(64) Real dC[1 * V * E];
+    alignas(64) Real dW1[1 * T * E * H];
 };
 
 extern "C" int64_t bytes_of_memory() { return sizeof(Memory); }
@@ -88,9 +87,8 @@ extern "C" int step(
     Real* dbnbias = given_memory->dbnbias;
     Real* dhprebn = given_memory->dhprebn;
     Real* dembcat = given_memory->dembcat;
-    Real* dW1 = given_memory->dW1;
-    Real* demb = given_memory->demb;
     Real* dC = given_memory->dC;
+    Real* dW1 = given_memory->dW1;
     if (!in_range(given_picks, N, given_examples)) return OUT_OF_RANGE;
     pick_rows<N, 1 * T>(given_picks, all_contexts, contexts);
     pick_rows<N, 1>(given_picks, all_labels, labels);
@@ -173,17 +171,11 @@ extern "C" int step(
     });
     // dembcat
     product<1 * N, 1 * T * E, 1 * H, 1 * H, 1, 1, 1 * H, 1 * T * E, false>(dhprebn, W1, dembcat);
-    // dW1
-    product<1 * T * E, 1 * H, 1 * N, 1, 1 * T * E, 1 * H, 1, 1 * H, false>(embcat, dhprebn, dW1);
-    rows(N * T, E * N * T, threads, [=](int64_t row) INLINE {
-        const int64_t t = row % T;
-        const int64_t n = row / T;
-        each(E,
-                [=](int64_t e) INLINE { demb[(n * T + t) * E + e] = dembcat[(n * T + t) * E + e]; });
-    });
     // dC
     clear(dC, 1 * V * E);
-    add_rows<1 * N * T, 1 * E>(contexts, demb, dC);
+    add_rows<1 * N * T, 1 * E>(contexts, dembcat, dC);
+    // dW1
+    product<1 * T * E, 1 * H, 1 * N, 1, 1 * T * E, 1 * H, 1, 1 * H, false>(embcat, dhprebn, dW1);
     descend<1 * V * E>(C, dC, Real(given_rate));
     descend<1 * T * E * H>(W1, dW1, Real(given_rate));
     descend<1 * H>(b1, db1, Real(given_rate));
