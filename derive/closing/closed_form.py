@@ -153,14 +153,13 @@ def close(chain: Chain) -> ClosedForm:
 
 
 def _found(*simplifiers: Simplifier) -> Iterator[ClosedForm]:
-    """The closed forms with the names that the search finds; and without those of products, which
-    the stages give back where sums have no more in common without them.
+    """The closed forms with the names that the search finds; with none; and without those of
+    products, which the moves give back where sums have no more in common without them.
     """
     for simplifier in simplifiers:
         kept = names_kept(simplifier)
-        yield (form := _finished(simplifier, kept))
-        if form.preference[0]:  # what cancels in one line may not in two
-            yield _finished(simplifier, frozenset())
+        yield _finished(simplifier, kept)
+        yield _finished(simplifier, frozenset())  # what cancels in one line may not in two
         products = {n for n in kept if _is_product(simplifier.spelled.by_name[n].expression)}
         if products:
             yield _finished(simplifier, kept - products)
