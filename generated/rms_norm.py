@@ -27,17 +27,13 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_xhat = gain*g
     g_x_sum = Sum(g_xhat*x, C)
-    dg_x_term = inv_rms*v_x
-    sum_dg_x_term_x = Sum(dg_x_term*x, C)
-    dg_x_sum = -sum_dg_x_term_x*inv_rms**2/C
-    dg_xhat = dg_x_term + dg_x_sum*x
-    c_gain = Sum(dg_xhat*g, N)
-    v_y = gain*dg_xhat + inv_rms*v_gain*x
-    c_x = dg_x_sum*gain*g + inv_rms*(v_gain*g - g_x_sum*inv_rms*dg_x_term/C)
+    v_y = inv_rms*(gain*v_x + x*(v_gain - gain*inv_rms**2*Sum(v_x*x, C)/C))
+    c_x = inv_rms*(g*(v_gain - gain*inv_rms**2*Sum(v_x*x, C)/C) - g_x_sum*inv_rms**2*v_x/C)
+    c_gain = Sum(inv_rms*g*(v_x - inv_rms**2*x*Sum(v_x*x, C)/C), N)
     c_inv_rms = (
         Sum(v_gain*g*x, C)
         + Sum(v_x*(gain*g - g_x_sum*inv_rms**2*x/C), C)
-        - 2*sum_dg_x_term_x*g_x_sum*inv_rms/C
+        - 2*g_x_sum*inv_rms**2*Sum(v_x*x, C)/C
     )
 
 From these cotangents back to the inputs:
@@ -188,33 +184,47 @@ class RMSNormSecond(NamedTuple):
 @_pair.behind
 def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
     C = g.shape[1]
-    v_y = c_gain = c_x = c_inv_rms = None
+    v_y = c_x = c_gain = c_inv_rms = None
     if needs.x or needs.inv_rms:
         g_xhat = gain * g
         g_x_sum = (g_xhat * x).sum(1, keepdim=True)
-    dg_x_term = inv_rms * v_x
-    sum_dg_x_term_x = (dg_x_term * x).sum(1, keepdim=True)
-    if needs.g or needs.gain or needs.x:
-        dg_x_sum = -sum_dg_x_term_x * inv_rms ** 2 / C
-    if needs.g or needs.gain:
-        dg_xhat = torch.addcmul(dg_x_term, dg_x_sum, x)
-    if needs.gain:
-        c_gain = (dg_xhat * g).sum(0)
     if needs.g:
-        v_y = torch.addcmul(gain * dg_xhat, inv_rms * v_gain, x)
-    if needs.x:
-        c_x = torch.addcmul(
-            dg_x_sum * gain * g,
-            inv_rms,
-            torch.addcmul(v_gain * g, g_x_sum * inv_rms / C, dg_x_term, value=-1),
+        v_y = inv_rms * torch.addcmul(
+            gain * v_x,
+            x,
+            torch.addcmul(
+                v_gain,
+                gain / C * inv_rms ** 2,
+                (v_x * x).sum(1, keepdim=True),
+                value=-1,
+            ),
         )
+    if needs.x:
+        c_x = inv_rms * torch.addcmul(
+            g * torch.addcmul(
+                v_gain,
+                gain / C * inv_rms ** 2,
+                (v_x * x).sum(1, keepdim=True),
+                value=-1,
+            ),
+            g_x_sum * inv_rms ** 2 / C,
+            v_x, value=-1,
+        )
+    if needs.gain:
+        c_gain = (
+            inv_rms * g * torch.addcmul(
+                v_x,
+                inv_rms ** 2 * (v_x * x).sum(1, keepdim=True) / C,
+                x, value=-1,
+            )
+        ).sum(0)
     if needs.inv_rms:
         c_inv_rms = (
             (v_gain * g * x).sum(1, keepdim=True)
             + (
                 v_x * torch.addcmul(gain * g, g_x_sum * inv_rms ** 2 / C, x, value=-1)
             ).sum(1, keepdim=True)
-            - 2 * sum_dg_x_term_x * g_x_sum * inv_rms / C
+            - 2 * g_x_sum * inv_rms ** 2 * (v_x * x).sum(1, keepdim=True) / C
         )
     return (v_y, c_x, c_gain, c_inv_rms)
 

@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x, y, dy, dx: N C
     gain = 1, dgain: C
     inv_rms: N 1
-""", "882628dc9c46dac69bf0cf928b8864ae0ecc77fbe5af850a9f3d1236b9df5883")
+""", "ec02769731fc250a9ebab97b433fcd5a0576e3f817c808e8672e596cd7ea7af2")
 table.add("forward", "forward(gain, x; C, N; eps) -> inv_rms, y")
 table.add("backward", "backward(dy, gain, inv_rms, x; C, N) -> dgain, dx", of="dx | dgain")
 table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_rms, y")
