@@ -23,11 +23,12 @@ def order_of(name):
 
 
 def test_of_a_softmax():
-    """v_y = y*(v - Sum(v*y)), and the Hessian times v by way of y."""
+    """v_y = v*y - y*Sum(v*y), and the Hessian times v by way of y."""
     order = order_of("softmax")
     behind = lines(order.second)
-    assert behind["sum_v_x_y"] == "Sum(v_x*y, C)"
-    assert behind["v_y"] == "y*(v_x - sum_v_x_y)"
+    assert behind["dg_x_term"] == "v_x*y"
+    assert behind["sum_dg_x_term"] == "Sum(dg_x_term, C)"
+    assert behind["v_y"] == "dg_x_term - sum_dg_x_term*y"
     assert lines(order.pullback) == {"dx": "y*(c_y - Sum(c_y*y, C))"}
 
 
