@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from forwards import forward_file
+from long_forwards import chain
 from sympy import E, Expr, Integer, Rational, Symbol, exp
 
 import derive
 from derive.chain.chain import derive_chain
-from derive.closing import closed_form
+from derive.closing import closed_form, simplifying
 from derive.language.operations import operations_in
 from derive.language.traversal import parts_of
 
@@ -38,20 +40,19 @@ def test_signs_and_quotients_are_operations_too(e):
     assert operations_in(e) == e.count_ops()
 
 
-def test_the_search_without_eliminations_begins_with_the_names_of_that_with_them(monkeypatch):
-    tried, right = [], closed_form._finished
+def test_a_forward_of_twice_the_length_is_simplified_about_twice_as_often(tmp_path, monkeypatch):
+    """When a name is removed, only its readers are simplified anew."""
+    right, met = simplifying._forms, []
+    monkeypatch.setattr(simplifying, "_forms", lambda *args: met.append(args) or right(*args))
 
-    def finished(simplifier, kept):
-        form = right(simplifier, kept)
-        tried.append((simplifier.eliminate, kept, form))
-        return form
+    def simplified(length):
+        met.clear()
+        file = forward_file(tmp_path, f"Chain{length}", chain(length))
+        closed_form.close(derive_chain(derive.forward_from(file).definition))
+        return len(met)
 
-    monkeypatch.setattr(closed_form, "_finished", finished)
-    closed_form.close(derive_chain(derive.forward_from("focal").definition))
-    first = [(kept, form) for eliminated, kept, form in tried if eliminated]
-    second = [kept for eliminated, kept, _ in tried if not eliminated]
-    best, _ = min(first, key=lambda found: found[1].preference)
-    assert best != frozenset() and second == [best]
+    short, long = simplified(8), simplified(16)
+    assert long < 2.5 * short, (short, long)
 
 
 @pytest.mark.parametrize("first", ["derive", "codegen.driver"])

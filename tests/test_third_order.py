@@ -74,7 +74,7 @@ def test_it_is_derived_and_proved_for_every_size(name):
 def test_behind_the_pullback_of_a_softmax_it_is_the_textbooks():
     third = third_order(second_order(derive(forward_from("softmax"))))
     lines = {s.tensor.name: formula(s.expression) for s in third.of_pullback.program.statements}
-    assert lines["c_c_y"] == "y*(w_dx - sum_w_dx_y)"
+    assert lines["c_c_y"] == "dr_dx_term - sum_dr_dx_term*y"
 
 
 @pytest.mark.parametrize("options", [True, False], ids=["whole", "plain"])

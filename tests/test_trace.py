@@ -79,7 +79,7 @@ def test_it_shows_what_the_records_hold(capsys):
     assert re.search(r"diff += xhat/inv_std +from the definition of xhat", door["Relations"])
     assert re.search(r"Σ\[N\] xhat = 0 found in \d steps", door["Relations"])
     assert re.search(r"diff +a difference that cancels: its sum along N is 0", door["Scales"])
-    assert re.search(r"= gain·inv_std·\(dy . dbias/N . .* share$", door["ClosedForm"], re.M)
+    assert re.search(r"= gain·inv_std·\(dy . dbias/N . .* factor$", door["ClosedForm"], re.M)
     assert "read from the forward: gain, inv_std, xhat" in door["ClosedForm"]
     assert re.search(r"closed form, for every size too +dgain, dbias, dx$", door["Proved"], re.M)
     assert re.search(r"dgain +\(C,\) Reduce\(Times\(Load, Load\)\)", door["Program"])
@@ -90,7 +90,7 @@ def test_it_shows_what_the_records_hold(capsys):
 def test_of_a_long_derivation_the_rules_are_counted(capsys, monkeypatch):
     monkeypatch.setattr(codegen.trace, "MOST_STEPS", 18)
     assert re.search(
-        r"^  dx +chain rule 1, distribute 1, factor 1, share 2$",
+        r"^  dx +chain rule 1, share 2, factor 1$",
         printed(capsys, "batch_norm"),
         re.M,
     )
