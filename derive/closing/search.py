@@ -2,7 +2,7 @@
 nothing is risked more and the whole costs no more.
 
 In: a `Simplifier`. Out: the names. A removal writes the gradient where it is read, and simplifies
-anew only what reads it: so the time grows with the length of the forward, not with its square.
+only what reads it: so the time grows with the length of the forward, not with its square.
 """
 
 from __future__ import annotations
