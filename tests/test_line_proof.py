@@ -158,7 +158,7 @@ def wrong(found: Arrangement) -> Arrangement:
     return found.on(doubled(found.pairs))
 
 
-@pytest.mark.parametrize("stage", [*stages, "factored_out", "_inserted"])
+@pytest.mark.parametrize("stage", [*stages, "factored_out", "inserted"])
 def test_a_stage_of_the_closed_form_that_goes_wrong_is_refused(stage, form, monkeypatch):
     chain = form(NAMED).chain
     prove(closed_form.close(chain))
@@ -166,6 +166,6 @@ def test_a_stage_of_the_closed_form_that_goes_wrong_is_refused(stage, form, monk
         right = stages[stage]
         monkeypatch.setitem(stages, stage, Move(lambda a: wrong(right.make(a)), unasked=True))
     else:
-        broken(monkeypatch, drafting if stage == "_inserted" else simplifying, stage)
+        broken(monkeypatch, drafting if stage == "inserted" else simplifying, stage)
     with pytest.raises(UnprovedError, match=r"d\w+ is unproved"):
         prove(closed_form.close(chain))

@@ -5,6 +5,7 @@ stand by these, and the others are inserted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Mul
@@ -76,7 +77,7 @@ def _inserted_in(
     one = relations.resolved(e)
     e = own.add(target, "unfold", e, one, "it is another name for a known value")
     why = "the gradients found so far are inserted"
-    e = own.add(target, "chain rule", e, _inserted(e, closed, keep), why)
+    e = own.add(target, "chain rule", e, inserted(e, closed, keep), why)
     if written == adjoint.expression:
         record.steps.extend(own.steps)
         return e
@@ -92,16 +93,16 @@ def _vanished(e: Expr, closed, adjoint: Adjoint, simplifier: Simplifier, record:
     if not isinstance(e, Sum) or not isinstance(e.operand, Tensor) or e.operand.name not in closed:
         return e
     trial = Record()
-    inserted = _inserted(e, closed, set())
+    whole = inserted(e, closed)
     why = "the gradient, although it keeps its name, is inserted"
-    inserted = trial.add(adjoint.tensor, "chain rule", e, inserted, why)
-    if simplifier.closed(inserted, adjoint.tensor, trial) != 0:
+    whole = trial.add(adjoint.tensor, "chain rule", e, whole, why)
+    if simplifier.closed(whole, adjoint.tensor, trial) != 0:
         return e
     record.steps.extend(trial.steps)
     return Integer(0)
 
 
-def _inserted(e: Expr, closed: dict[str, Expr], keep: set[str]) -> Expr:
+def inserted(e: Expr, closed: dict[str, Expr], keep: Container[str] = ()) -> Expr:
     """``e`` with the adjoints that keep no name of their own replaced by their closed forms."""
     return written_in(
         e,

@@ -8,20 +8,18 @@ only what reads it: so the time grows with the length of the forward, not with i
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
 
 from sympy import Add, Expr, Mul
 
-from derive.closing.drafting import LONGEST, in_contractions
+from derive.closing.drafting import LONGEST, in_contractions, inserted
 from derive.closing.risks import Preference, preference
 from derive.closing.shares import with_other_shares
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import safe
 from derive.closing.steps import Pairs, Record
-from derive.language.choices import written_in
-from derive.language.nodes import Reshaping, along, sums_in
+from derive.language.nodes import Reshaping, sums_in
 from derive.language.operations import is_contraction, operations_in
-from derive.language.symbols import Tensor, tensors_in
+from derive.language.symbols import tensors_in
 from derive.running.limits import look
 
 
@@ -31,7 +29,7 @@ def names_kept(simplifier: Simplifier) -> frozenset[str]:
 
 
 class Search:
-    """The gradients that have a name, ``named``, and those that have none any more, ``gone``."""
+    """The gradients that have a name yet: ``named``."""
 
     def __init__(self, simplifier: Simplifier):
         self.simplifier = simplifier
@@ -40,12 +38,12 @@ class Search:
         self.tensor = {a.name: a.tensor for a in self.adjoints}
         self.wanted = {a.name for a in self.adjoints if a.of.role == "input"}
         self.named: dict[str, Expr] = {}
-        self.gone: dict[str, Expr] = {}
+        zeros: dict[str, Expr] = {}
         for adjoint in self.adjoints:
-            e = self.relations.resolved(_inserted(adjoint.expression, self.gone))
+            e = self.relations.resolved(inserted(adjoint.expression, zeros))
             e = self.closed(e, adjoint.name)
-            zero = e == 0 and adjoint.name not in self.wanted
-            (self.gone if zero else self.named)[adjoint.name] = e
+            is_zero = e == 0 and adjoint.name not in self.wanted
+            (zeros if is_zero else self.named)[adjoint.name] = e
         met, reads = in_contractions(simplifier.spelled), Counter[str]()
         for e in self.named.values():
             reads.update(_adjoints_in(e))
@@ -81,7 +79,7 @@ class Search:
                 continue
             touched = {n for n, e in without.items() if e != self.named[n]}
             near = touched.union(*(_adjoints_in(without[n]) for n in touched))
-            self.gone[name], self.named, best, again = self.named[name], without, now, True
+            self.named, best, again = without, now, True
             saving.extend(n for n in candidates if n in near & without.keys() and n not in saving)
             equal = deque(n for n in equal if n not in near)
         return frozenset(tensor.name for tensor, _ in self.pairs(self.named)) - self.wanted
@@ -93,7 +91,7 @@ class Search:
         changed = {n: e for n, e in self.named.items() if n != name}
         for n, e in changed.items():
             if name in _adjoints_in(e):
-                changed[n] = self.closed(_inserted(e, {name: self.named[name]}), n)
+                changed[n] = self.closed(inserted(e, {name: self.named[name]}), n)
                 if operations_in(changed[n]) > LONGEST:
                     return None
         return changed
@@ -126,11 +124,6 @@ def _up_to_operations(p: Preference) -> tuple:
 
 def _adjoints_in(e: Expr) -> set[str]:
     return {t.name for t in tensors_in(e) if t.role == "adjoint"}
-
-
-def _inserted(e: Expr, known: dict[str, Expr]) -> Expr:
-    met: Iterable[Tensor] = (t for t in tensors_in(e) if t.role == "adjoint" and t.name in known)
-    return written_in(e, {t: along(known[t.name], t) for t in met})
 
 
 def _is_computed(e: Expr, reads: int) -> bool:
