@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, S, Tuple
+from sympy import Add, Expr, Mul, Piecewise, S, Tuple
 
-from derive.language.nodes import OneHot, Sum, summed
 from derive.language.symbols import Tensor, axes_of, tensors_in
 
 
@@ -106,51 +105,4 @@ def choose_one_of(node, knowledge):
             )
             rest = (Mul(*t) for t in products if t not in (term, other))
             return Add(Mul(*common, choice), *rest)
-    return None
-
-
-def one_hot_total(node, knowledge):
-    if (
-        isinstance(node, Sum)
-        and isinstance(node.operand, OneHot)
-        and node.operand.axis in node.axes
-    ):
-        rest = [axis for axis in node.axes if axis != node.operand.axis]
-        return summed(Integer(1), rest, knowledge.relations.size)
-    return None
-
-
-def one_hot_power(node, knowledge):
-    if isinstance(node, Pow) and isinstance(node.base, OneHot) and node.exp.is_positive:
-        return node.base
-    return None
-
-
-def one_hot_picks(node, knowledge):
-    if not isinstance(node, Mul):
-        return None
-    hots = [f for f in node.args if isinstance(f, OneHot)]
-    for picked in (f for f in node.args if isinstance(f, Sum)):
-        for hot in hots:
-            factors = Mul.make_args(picked.operand)
-            if hot in factors and picked.axes == (hot.axis,):
-                others = [f for f in node.args if f not in (hot, picked)]
-                return Mul(*others, picked.operand)
-    return None
-
-
-def picked_over_itself(node, knowledge):
-    if not isinstance(node, Mul):
-        return None
-    relations = knowledge.relations
-    for divisor in (f.base for f in node.args if isinstance(f, Pow) and f.exp.is_negative):
-        if not isinstance(divisor, Tensor) or divisor.name not in relations.by_name:
-            continue
-        picked = relations.unfolded(divisor)
-        if not isinstance(picked, Sum):
-            continue
-        factors = Mul.make_args(picked.operand)
-        hots = [f for f in factors if isinstance(f, OneHot) and picked.axes == (f.axis,)]
-        if hots and all(f in node.args for f in factors):
-            return node / picked.operand * hots[0] * divisor
     return None

@@ -19,12 +19,17 @@ from derive.closing.choice_rules import (
     choose_once,
     choose_one_of,
     constant_of_choice,
+)
+from derive.closing.conditions import fewer_conditions
+from derive.closing.label_rules import (
     one_hot_picks,
     one_hot_power,
     one_hot_total,
+    picked_by_segment,
+    picked_factor,
     picked_over_itself,
+    read_back,
 )
-from derive.closing.conditions import fewer_conditions
 from derive.closing.product_rules import (
     cancel,
     distribute,
@@ -190,6 +195,29 @@ identities: tuple[Identity, ...] = (
         picked_over_itself,
         name="picked over itself",
         why="where the one-hot is 1, the divisor is the entry itself",
+    ),
+    Identity(
+        "Sum(OneHot(i, C)*a*p**k, N) = r**k*Sum(OneHot(i, C)*a, N)",
+        "i lies along N, and p = Sum(OneHot(i, C)*r, C), by definition too; k > 0, or the forward "
+        "divides by r",
+        picked_by_segment,
+        name="picked by segment",
+        why="all entries of a segment read the same entry, which moves out of its sum",
+    ),
+    Identity(
+        "Sum(OneHot(i, C)*Sum(OneHot(i, C)*a*p**k, N), C) = "
+        "p**k*Sum(OneHot(i, C)*Sum(OneHot(i, C)*a, N), C)",
+        "i lies along N, and p = Sum(OneHot(i, C)*r, C), by definition too",
+        read_back,
+        name="read back",
+        why="the entry that a segment reads is the one that its sum is read back at",
+    ),
+    Identity(
+        "Sum(OneHot(i, C)*a*r**k, C) = p**k*Sum(OneHot(i, C)*a, C)",
+        "the forward defines p = Sum(OneHot(i, C)*r, C)",
+        picked_factor,
+        name="picked factor",
+        why="an entry of a product is the product of the entries",
     ),
     Identity(
         "Unflatten(Flatten(a, T, E, into=I), I, into=(T, E)) = a, and the reverse",

@@ -1,0 +1,116 @@
+"""How what labels say is rewritten: one-hots in products and sums, and what is picked by them.
+
+The identities that these are, with the conditions under which they hold, stand in the table of
+``identities.py``, which also says what a rewrite receives and returns.
+"""
+
+from __future__ import annotations
+
+from sympy import Expr, Integer, Mul, Pow
+
+from derive.language.nodes import OneHot, Sum, summed
+from derive.language.symbols import Tensor, axes_of
+
+
+def one_hot_total(node, knowledge):
+    if (
+        isinstance(node, Sum)
+        and isinstance(node.operand, OneHot)
+        and node.operand.axis in node.axes
+    ):
+        rest = [axis for axis in node.axes if axis != node.operand.axis]
+        return summed(Integer(1), rest, knowledge.relations.size)
+    return None
+
+
+def one_hot_power(node, knowledge):
+    if isinstance(node, Pow) and isinstance(node.base, OneHot) and node.exp.is_positive:
+        return node.base
+    return None
+
+
+def one_hot_picks(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    hots = [f for f in node.args if isinstance(f, OneHot)]
+    for picked in (f for f in node.args if isinstance(f, Sum)):
+        for hot in hots:
+            factors = Mul.make_args(picked.operand)
+            if hot in factors and picked.axes == (hot.axis,):
+                others = [f for f in node.args if f not in (hot, picked)]
+                return Mul(*others, picked.operand)
+    return None
+
+
+def picked_over_itself(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    relations = knowledge.relations
+    for divisor in (f.base for f in node.args if isinstance(f, Pow) and f.exp.is_negative):
+        if not isinstance(divisor, Tensor) or divisor.name not in relations.by_name:
+            continue
+        picked = relations.unfolded(divisor)
+        if not isinstance(picked, Sum):
+            continue
+        factors = Mul.make_args(picked.operand)
+        hots = [f for f in factors if isinstance(f, OneHot) and picked.axes == (f.axis,)]
+        if hots and all(f in node.args for f in factors):
+            return node / picked.operand * hots[0] * divisor
+    return None
+
+
+def picked_by_segment(node, knowledge):
+    """Not a divisor that the forward does not divide by: it may be 0 where a segment is empty."""
+    if not isinstance(node, Sum):
+        return None
+    factors = Mul.make_args(node.operand)
+    for hot in (f for f in factors if isinstance(f, OneHot) and f.axis not in node.axes):
+        for factor in factors:
+            base, power = factor.as_base_exp()
+            found = _picked(base, knowledge)
+            if found is None or found[0] != hot or axes_of(found[1]) & {*node.axes}:
+                continue
+            if power.is_positive or found[1] in knowledge.relations.divisors:
+                return found[1] ** power * node.on(node.operand / factor)
+    return None
+
+
+def read_back(node, knowledge):
+    if not isinstance(node, Sum):
+        return None
+    outer = _picked(node, knowledge)
+    for total in Mul.make_args(outer[1]) if outer else ():
+        if not isinstance(total, Sum) or outer[0] not in Mul.make_args(total.operand):
+            continue
+        for factor in Mul.make_args(total.operand):
+            found = _picked(factor.as_base_exp()[0], knowledge)
+            if found and found[0] == outer[0] and not axes_of(found[1]) & {*total.axes}:
+                inside = total.on(total.operand / factor)
+                return factor * node.on(node.operand / total * inside)
+    return None
+
+
+def picked_factor(node, knowledge):
+    if not isinstance(node, Sum):
+        return None
+    factors = Mul.make_args(node.operand)
+    for hot in (f for f in factors if isinstance(f, OneHot) and node.axes == (f.axis,)):
+        for factor in (f for f in factors if f is not hot):
+            base, power = factor.as_base_exp()
+            value = knowledge.relations.recognitions.get(node.on(hot * base))
+            rest = Mul(*(f for f in factors if f is not factor))
+            if value is not None and (power != 1 or rest != hot):
+                return value**power * node.on(rest)
+    return None
+
+
+def _picked(e: Expr, knowledge) -> tuple[OneHot, Expr] | None:
+    """The one-hot and the row of which ``e``, or the value of that name, is the entry."""
+    relations = knowledge.relations
+    if isinstance(e, Tensor) and e.name in relations.by_name:
+        e = relations.unfolded(e)
+    if not isinstance(e, Sum):
+        return None
+    factors = Mul.make_args(e.operand)
+    hot = next((f for f in factors if isinstance(f, OneHot) and e.axes == (f.axis,)), None)
+    return hot and (hot, Mul(*(f for f in factors if f is not hot)))
