@@ -16,6 +16,8 @@ from codegen.program.arrays import (
     OneHotOf,
     Pick,
     Positions,
+    SegmentArgMax,
+    SegmentMax,
     Split,
     Zeros,
 )
@@ -134,7 +136,7 @@ def sizes_used(steps: Iterable[Step]) -> set[str]:
 def _sizes_of(value: Value) -> set[str]:
     if isinstance(value, SizeOf):
         return {value.name}
-    if isinstance(value, (OneHotOf, Positions)):
+    if isinstance(value, (OneHotOf, Positions, SegmentArgMax, SegmentMax)):
         return {value.size}
     if isinstance(value, Split):
         return set(value.into)

@@ -9,6 +9,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from codegen.lowering.frames import Frame, arranged, broadcast, fitted, widened, without_ones
 from codegen.lowering.picks import Index, Picked, met
+from codegen.lowering.segments import place_in_segments
 from codegen.program.arrays import ArgMaxOf, Arrange, Expand, OneHotOf, Pick, Positions
 from codegen.program.values import Choose, Compare, Number, Value
 from derive.language.nodes import ArgMax, OneHot
@@ -26,6 +27,9 @@ def index_of(lowering: Lowering, index: Index, frame: Frame) -> Value:
         return Number(Fraction(int(label)))
     if not isinstance(label, ArgMax):
         return lowering.tensor(label, frame, index.picked)
+    segments = place_in_segments(lowering, index)
+    if segments is not None:
+        return arranged(segments, frame)
     (axis,) = label.axes
     own = tuple(a for a in lowering.order if a in axes_of(label))
     inner = widened(own, {axis}, lowering.order)

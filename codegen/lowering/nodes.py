@@ -12,6 +12,7 @@ from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
 from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reshapings import reshaped
+from codegen.lowering.segments import largest_of_segments
 from codegen.lowering.sums import lowered_sum, reduced
 from codegen.program.arrays import AsNumber
 from codegen.program.values import Value
@@ -61,6 +62,9 @@ def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Va
     if isinstance(e, Sum):
         return lowered_sum(lowering, e, frame, picked)
     if isinstance(e, Max):
+        segments = largest_of_segments(lowering, e, KINDS[type(e)], frame, picked)
+        if segments is not None:
+            return segments
         return reduced(lowering, KINDS[type(e)], e.operand, e.axes, frame, picked)
     if isinstance(e, Reshaping):
         return reshaped(lowering, e, frame, picked)

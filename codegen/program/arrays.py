@@ -145,6 +145,28 @@ class Gathered(Value):
 
 
 @dataclass(frozen=True)
+class SegmentMax(Value):
+    """The largest of the rows of ``source`` that ``index`` gives each place along the first
+    dimension, minus infinity where it gives none; ``kind`` is that of a `Reduce`,
+    and ``size`` the axis of the first dimension.
+    """
+
+    kind: str
+    index: Value
+    source: Value
+    size: str
+
+
+@dataclass(frozen=True)
+class SegmentArgMax(Value):
+    """Which row of ``source`` is the first of the largest, as in `SegmentMax`; 0 where none is."""
+
+    index: Value
+    source: Value
+    size: str
+
+
+@dataclass(frozen=True)
 class Expand(Value):
     """The operand repeated to the whole of ``dims``."""
 

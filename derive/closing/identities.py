@@ -22,6 +22,7 @@ from derive.closing.choice_rules import (
 )
 from derive.closing.conditions import fewer_conditions
 from derive.closing.label_rules import (
+    one_hot_chosen,
     one_hot_picks,
     one_hot_power,
     one_hot_total,
@@ -174,6 +175,13 @@ identities: tuple[Identity, ...] = (
         one_hot_total,
         name="total of a one-hot",
         why="exactly one entry is 1",
+    ),
+    Identity(
+        "Piecewise((k, OneHot(i, C) > 0), (0, True)) = k*OneHot(i, C)",
+        "k is a number",
+        one_hot_chosen,
+        name="choice by a one-hot",
+        why="a one-hot is 1 where it is above 0",
     ),
     Identity(
         "OneHot(i, C)**k = OneHot(i, C)",

@@ -6,7 +6,7 @@ The identities that these are, with the conditions under which they hold, stand 
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Mul, Pow
+from sympy import Expr, Integer, Mul, Piecewise, Pow
 
 from derive.language.nodes import OneHot, Sum, summed
 from derive.language.symbols import Tensor, axes_of
@@ -27,6 +27,15 @@ def one_hot_power(node, knowledge):
     if isinstance(node, Pow) and isinstance(node.base, OneHot) and node.exp.is_positive:
         return node.base
     return None
+
+
+def one_hot_chosen(node, knowledge):
+    if not isinstance(node, Piecewise) or len(node.args) != 2:
+        return None
+    (value, condition), (other, _) = node.args
+    hot = next(iter(condition.atoms(OneHot)), None)
+    chosen = hot is not None and condition == (hot > 0) and value.is_number and other == 0
+    return value * hot if chosen else None
 
 
 def one_hot_picks(node, knowledge):

@@ -19,6 +19,7 @@ from sympy import (
     Basic,
     Dummy,
     Expr,
+    Gt,
     Indexed,
     Integer,
     KroneckerDelta,
@@ -108,7 +109,9 @@ def _nodes(e: Basic) -> int:
 
 @lru_cache(maxsize=8192)
 def _indicator(condition) -> Expr:
-    """1 where the condition holds, else 0."""
+    """1 where the condition holds, else 0: of a delta that is above 0, the delta."""
+    if isinstance(condition, Gt) and condition.rhs == 0 and condition.lhs.func == KroneckerDelta:
+        return condition.lhs
     return Piecewise((1, condition), (0, True))
 
 

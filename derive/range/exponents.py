@@ -26,7 +26,7 @@ from sympy import (
     zoo,
 )
 
-from derive.language.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.language.nodes import Max, OneHot, Reduction, Reshaping, Sum, renamed
 from derive.language.operations import operations_in
 from derive.language.symbols import Tensor, is_number_or_size, tensors_in
 from derive.range.bounds import Bounds, Ranges, bounds
@@ -69,9 +69,22 @@ class Definitions:
             return values if is_extreme(node, largest=below) else []
         if isinstance(node, Max) and below:
             return [node.operand, *self._bounds(node.operand, below)]
+        if isinstance(node, Sum) and below:
+            return self._bounds_at_label(node)
         if isinstance(node, log) and below:
             return self._exponents_in(node.args[0])
         return [node.args[0], -node.args[0]] if isinstance(node, Abs) and below else []
+
+    def _bounds_at_label(self, node: Sum) -> list[Expr]:
+        """What the entry that a label picks is at least as large as: in a row of the largest of
+        each segment, the entries of its own.
+        """
+        factors = Mul.make_args(node.operand)
+        hot = next((f for f in factors if isinstance(f, OneHot) and node.axes == (f.axis,)), None)
+        row = Mul(*(f for f in factors if f is not hot))
+        found = self._bounds(row, below=True) if hot is not None else []
+        segments = [e.args[0] for e in found if isinstance(e, Piecewise) and e.args]
+        return [value for value, condition in segments if condition == (hot > 0)]
 
     def _exponents_in(self, e: Expr) -> list[Expr]:
         """Exponents of the exponentials that a positive sum has as whole terms."""

@@ -14,8 +14,8 @@ from typing import Protocol
 from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, S, cosh, exp, expand, log
 
 from derive.language.identity import Identity
-from derive.language.nodes import Peak, Reduction, Sum, renamed
-from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of, tensors_in
+from derive.language.nodes import OneHot, Peak, Reduction, Sum, renamed
+from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, tensors_in
 from derive.range.exponents import Definitions, extreme
 from derive.zero.positive import is_positive
 
@@ -133,16 +133,35 @@ def _sum_along(scales: Following, e: Sum) -> Scaled:
         return Scaled(e.on(operand.factor), operand.exponent)
     if scales.stays_moderate(operand.exponent):
         return Scaled(e.on(scales.value_of(operand)))
+    hots = [f for f in Mul.make_args(operand.factor) if isinstance(f, OneHot)]
+    picking = next((hot for hot in hots if e.axes == (hot.axis,)), None)
+    if picking is not None:
+        return Scaled(e.on(operand.factor), _at_label(scales, operand.exponent, picking))
     words = getattr(operand.exponent, "name", "exponent")
     terms = Add.make_args(operand.exponent)
     varying = Add(*(term for term in terms if axes_of(term) & {*carried}))
-    top = varying
+    segments = next((hot for hot in hots if _is_by_segment(hot, varying, carried)), None)
+    top = varying if segments is None else Piecewise((varying, segments > 0), (MINUS_INFINITY, True))
     for axis in carried:
         top = Peak.over(top, [axis])
-    top = scales.name(top, f"{words}_max") + operand.exponent - varying
-    difference = scales.name(operand.exponent - top, f"{words}_shifted")
+    own = top = scales.name(top, f"{words}_max")
+    if segments is not None:
+        own = _at_label(scales, top, segments)
+    difference = scales.name(varying - own, f"{words}_shifted")
     shifted = scales.name(exp(difference), f"exp_{words}_shifted")
-    return Scaled(e.on(operand.factor * shifted), top)
+    return Scaled(e.on(operand.factor * shifted), top + operand.exponent - varying)
+
+
+def _is_by_segment(hot: OneHot, e: Expr, axes: list[Axis]) -> bool:
+    """Whether a sum along ``axes`` of what ``hot`` is a factor of adds up ``e`` by its label."""
+    return hot.axis not in {*axes, *axes_of(e)} and bool(axes_of(hot.operand) & {*axes})
+
+
+def _at_label(scales: Following, e: Expr, hot: OneHot) -> Expr:
+    """``e`` with what varies along the axis of ``hot`` read at its label, under a name."""
+    row = Add(*(term for term in Add.make_args(e) if hot.axis in axes_of(term)))
+    words = f"{getattr(row, 'name', 'exponent')}_picked"
+    return scales.name(Sum.over(hot * row, [hot.axis]), words) + e - row
 
 
 def _choice(scales: Following, e: Piecewise) -> Scaled:
@@ -206,7 +225,8 @@ identities: dict[type, Identity] = {
     ),
     Sum: Identity(
         "Sum(a*exp(k), C) = Sum(a*exp(k - m), C)*exp(m)",
-        "m = Max(k, C), or k where it does not vary along C",
+        "m = Max(k, C), or k where it does not vary along C; in a sum by label, which is a factor "
+        "of a, m is the largest of the segment; what a label picks has the exponent of that entry",
         _sum_along,
     ),
     Piecewise: Identity(

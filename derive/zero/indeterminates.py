@@ -35,7 +35,7 @@ from sympy.core.function import UndefinedFunction
 from derive.language.choices import without_gap
 from derive.zero.conditions import Signs, holding
 from derive.zero.fingerprints import Fingerprints
-from derive.zero.indicator import Indicator
+from derive.zero.indicator import Indicator, is_one_hot
 from derive.zero.positive import (
     LARGEST_PRIME,
     in_exponentials,
@@ -250,6 +250,10 @@ class Indeterminates:
 
     def _signs(self, difference: Expr) -> Signs:
         """1 where it is above 0, below it, and 0; else 0."""
+        if is_one_hot(difference):
+            return difference, S.Zero, 1 - difference
+        if is_one_hot(-difference):
+            return S.Zero, -difference, 1 + difference
         inside = difference.primitive()[1]
         flip = inside.could_extract_minus_sign()
         symbol = self._generator(("compared",), (-inside if flip else inside,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Symbol
+from sympy import Add, Expr, Symbol
 
 
 class Indicator(Symbol):
@@ -20,3 +20,10 @@ class Indicator(Symbol):
 
     def __getnewargs_ex__(self):
         return (self.place, self.group, self.values), {}
+
+
+def is_one_hot(e: Expr) -> bool:
+    """Whether ``e`` is an entry of a one-hot: an indicator, or 1 minus the others of its group."""
+    others = Add.make_args(1 - e)
+    alike = all(isinstance(one, Indicator) for one in others)
+    return isinstance(e, Indicator) or (alike and len({one.group for one in others}) == 1)

@@ -149,6 +149,17 @@ class Arrays:
         shape = self.shape(value.dims)
         return f"_runtime.index_added({self.like}.new_zeros({shape}), {index}, {source})", ATOM
 
+    def _SegmentMax(self, value: arrays.SegmentMax):
+        return f"{self._segments('max', value)}{UNSHIFTED.get(value.kind, '')}", ATOM
+
+    def _SegmentArgMax(self, value: arrays.SegmentArgMax):
+        return self._segments("argmax", value), ATOM
+
+    def _segments(self, function: str, value) -> str:
+        size = self.sizes[value.size]
+        source, index = self.text(value.source), self.text(value.index)
+        return f"_runtime.segment_{function}({source}, {index}, {size})"
+
     def _Expand(self, value: arrays.Expand):
         if self.is_number(value.operand):
             comma = "," if len(value.dims) == 1 else ""
