@@ -147,7 +147,8 @@ def _multiplied_out(e: Expr) -> Expr:
 
 def _at_deltas(e: Expr) -> Expr:
     """Next to delta(a, i), a function of i may be read at a, and of a at i: where i is summed over
-    or a is a number, a is used, and else i, which does not vary in a sum.
+    or a is a number, a is used, and else i, which does not vary in a sum. Of two labels that is
+    used which does not vary in a sum.
     """
     terms = []
     for term in Add.make_args(_multiplied_out(e)):
@@ -162,6 +163,11 @@ def _at_deltas(e: Expr) -> Expr:
                 at_label = isinstance(index, Dummy) or label.is_number
                 read = {index: label} if at_label else {label: index}
                 term = delta * rest.xreplace(read)
+            elif len(other) == 2 and any(varying := [i.has(Dummy) for i in other]):
+                if not all(varying):
+                    (label, kept) = other if varying[0] else other[::-1]
+                    rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
+                    term = delta * rest.xreplace({label: kept})
         terms.append(term)
     return Add(*terms)
 

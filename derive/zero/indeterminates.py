@@ -135,6 +135,8 @@ class Indeterminates:
             return e
         if isinstance(e, (Add, Mul)):
             return e.func(*map(self.rational, e.args))
+        if isinstance(e, (exp, log)) and (chosen := _by_place(e)) is not None:
+            return self.rational(chosen)
         if isinstance(e, exp) or e is S.Exp1:
             return self._exponential(e.as_base_exp()[1])
         if isinstance(e, Pow):
@@ -144,8 +146,6 @@ class Indeterminates:
         if isinstance(e, Piecewise):
             return self._choice(e)
         if isinstance(e, log):
-            if (chosen := _logarithm_chosen(e)) is not None:
-                return self.rational(chosen)
             split = split_log(in_exponentials(e.args[0]))
             if split != e:
                 return self.rational(split)
@@ -285,17 +285,19 @@ class Indeterminates:
         return isinstance(symbol, Indicator) or any(symbol in kind for kind in kinds)
 
 
-def _logarithm_chosen(e: log) -> Expr | None:
-    """The logarithm of an entry that indicators of one group pick, case by case: the indicator
-    times the logarithm where it is 1. None where there is no choice, or 0 in a case.
+def _by_place(e: exp | log) -> Expr | None:
+    """An exponential or a logarithm of an entry that indicators of one group pick, case by case:
+    the indicator times the function where it is 1. None where there is no choice, or the logarithm
+    of 0 in a case.
     """
     indicators = [s for s in e.free_symbols if isinstance(s, Indicator)]
     if not indicators:
         return None
-    alike = [s for s in indicators if s.group == indicators[0].group]
+    group = min(s.group for s in indicators)
+    alike = [s for s in indicators if s.group == group]
     others = dict.fromkeys(alike, S.Zero)
     cases = [(s, e.args[0].xreplace({**others, s: S.One})) for s in alike]
     cases.append((1 - Add(*alike), e.args[0].xreplace(others)))
-    if any(argument == 0 for _, argument in cases):
+    if isinstance(e, log) and any(argument == 0 for _, argument in cases):
         return None
-    return Add(*(share * log(argument) for share, argument in cases))
+    return Add(*(share * e.func(argument) for share, argument in cases))
