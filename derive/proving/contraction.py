@@ -32,8 +32,10 @@ from sympy import (
     expand,
     expand_power_exp,
     log,
+    oo,
 )
 
+from derive.language.symbols import MINUS_INFINITY
 from derive.proving.every_size import IndexOfLargest, LargestAlong
 from derive.proving.indexed_sum import IndexedSum
 from derive.zero.exact import is_zero
@@ -77,8 +79,10 @@ def _vanishes_under_sums(e: Expr) -> bool:
 @lru_cache(maxsize=8192)
 def normal_form(e: Expr) -> Expr:
     """Sums multiplied out and contracted, with bound indices numbered."""
-    if not e.args or isinstance(e, Indexed) or _nodes(e) > LARGEST:
+    if not e.args or _nodes(e) > LARGEST:
         return e
+    if isinstance(e, Indexed):
+        return e.func(e.base, *map(normal_form, e.indices))
     if isinstance(e, sympy.Sum):
         return _summed(
             normal_form(e.function),
@@ -87,7 +91,7 @@ def normal_form(e: Expr) -> Expr:
         )
     if isinstance(e, (LargestAlong, IndexOfLargest, KroneckerDelta)):
         return e.func(*map(normal_form, e.args))
-    if isinstance(e, Piecewise) and e.args != _indicator(e.args[0].cond).args:
+    if isinstance(e, Piecewise) and _is_by_indicators(e):
         return normal_form(_by_indicators(e))
     e = e.func(*map(normal_form, e.args))
     if isinstance(e, log):
@@ -113,6 +117,12 @@ def _indicator(condition) -> Expr:
     if isinstance(condition, Gt) and condition.rhs == 0 and condition.lhs.func == KroneckerDelta:
         return condition.lhs
     return Piecewise((1, condition), (0, True))
+
+
+def _is_by_indicators(e: Piecewise) -> bool:
+    """Whether a choice is to be written by indicators: 0 times infinity would be no number."""
+    infinite = any(value in (MINUS_INFINITY, -oo) for value, _ in e.args)
+    return not infinite and e.args != _indicator(e.args[0].cond).args
 
 
 def _by_indicators(e: Piecewise) -> Expr:
@@ -147,8 +157,7 @@ def _multiplied_out(e: Expr) -> Expr:
 
 def _at_deltas(e: Expr) -> Expr:
     """Next to delta(a, i), a function of i may be read at a, and of a at i: where i is summed over
-    or a is a number, a is used, and else i, which does not vary in a sum. Of two labels that is
-    used which does not vary in a sum.
+    or a is a number, a is used, and else i, which does not vary in a sum.
     """
     terms = []
     for term in Add.make_args(_multiplied_out(e)):
@@ -163,11 +172,6 @@ def _at_deltas(e: Expr) -> Expr:
                 at_label = isinstance(index, Dummy) or label.is_number
                 read = {index: label} if at_label else {label: index}
                 term = delta * rest.xreplace(read)
-            elif len(other) == 2 and any(varying := [i.has(Dummy) for i in other]):
-                if not all(varying):
-                    (label, kept) = other if varying[0] else other[::-1]
-                    rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
-                    term = delta * rest.xreplace({label: kept})
         terms.append(term)
     return Add(*terms)
 
@@ -195,6 +199,7 @@ def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
         term = _multiplied_out(Mul(*factors))
         if isinstance(term, Add):
             return _summed(term, variables, bounds)
+    term = _at_constant_labels(term, {*variables})
     for variable in list(variables):
         contracted = _contracted(term, variable)
         if contracted is None:
@@ -209,6 +214,19 @@ def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
     outside = Mul(*(f for f in Mul.make_args(term) if not f.free_symbols & set(carried)))
     inside = Mul(*(f for f in Mul.make_args(term) if f.free_symbols & set(carried)))
     return count * outside * _numbered(inside, carried, bounds) if carried else count * term
+
+
+def _at_constant_labels(term: Expr, variables: set[Symbol]) -> Expr:
+    """In a sum over j, next to delta(label[i], label[j]): a function of label[j] read at label[i],
+    which does not vary.
+    """
+    for delta in (f for f in Mul.make_args(term) if isinstance(f, KroneckerDelta)):
+        varying = [label for label in delta.args if label.free_symbols & variables]
+        if len(varying) == 1 and not varying[0].is_Symbol:
+            (constant,) = {*delta.args} - {*varying}
+            rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
+            term = delta * rest.xreplace({varying[0]: constant})
+    return term
 
 
 def _contracted(term: Expr, variable: Symbol) -> Expr | None:
