@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from sympy import Expr
 
 from derive.language.array_node import ArrayNode
+from derive.language.nodes import Reduction
 from derive.language.symbols import Axis, axes_of
 
 
@@ -56,11 +57,13 @@ def axes_at(e: Expr, picked: Picked) -> set[Axis]:
 
 def under(node: ArrayNode, picked: Picked) -> tuple[Picked, Picked]:
     """What is picked of the operand of ``node``, and what only of the whole node: where an index
-    lies along an axis that the node binds or brings, or reads one that it brings.
+    lies along an axis that the node binds or brings, or reads one that it brings; and where that
+    would take a reduction for each label in place of one for each row.
     """
-    own = {*node.binds, *node.brings}
+    own, reduces = {*node.binds, *node.brings}, isinstance(node, Reduction)
     inside, after = {}, {}
     for axis, index in picked.items():
         if axis in axes_of(node):
-            (after if axis in own or index.axes & own else inside)[axis] = index
+            more = reduces and not index.axes <= axes_of(node)
+            (after if axis in own or index.axes & own or more else inside)[axis] = index
     return inside, after

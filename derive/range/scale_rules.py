@@ -141,7 +141,9 @@ def _sum_along(scales: Following, e: Sum) -> Scaled:
     terms = Add.make_args(operand.exponent)
     varying = Add(*(term for term in terms if axes_of(term) & {*carried}))
     segments = next((hot for hot in hots if _is_by_segment(hot, varying, carried)), None)
-    top = varying if segments is None else Piecewise((varying, segments > 0), (MINUS_INFINITY, True))
+    top = (
+        varying if segments is None else Piecewise((varying, segments > 0), (MINUS_INFINITY, True))
+    )
     for axis in carried:
         top = Peak.over(top, [axis])
     own = top = scales.name(top, f"{words}_max")

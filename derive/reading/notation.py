@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 
 from sympy import Integer
 
+from derive.language.errors import NotationError
 from derive.language.kept_labels import with_ignored
 from derive.language.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
+from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
 from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
@@ -28,6 +31,7 @@ NODES = frozenset(
         "Rename",
         "Flatten",
         "Unflatten",
+        *SEGMENTS,
     }
 )
 
@@ -135,6 +139,16 @@ class Notation:
         kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
         return self.value(with_ignored(hot(i.expression, along), kept), {*i.axes, along}, i)
 
+    def by_label(self, operand, index, axis, name: str) -> Value:
+        x, i = self.operand(operand), indices(self.operand(index), f"what {name} takes")
+        along = self.axis(axis)
+        try:
+            e = SEGMENTS[name](x.expression, i.expression, along)
+        except NotationError as error:
+            raise Refusal(error.problem, error.remedy) from None
+        kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
+        return self.value(with_ignored(e, kept), axes_of(e), x)
+
     def kept(self, labels) -> Value:
         i = indices(self.operand(labels), "what Kept takes")
         return self.value(kept_of(self.space, i), i.axes, i)
@@ -223,8 +237,10 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Unflatten": Notation.unflatten,
     "Rational": Notation.rational,
     "Piecewise": Notation.piecewise,
+    **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
 }
 USAGE = {
+    **{name: f"write {name}(x, labels, V), with the axis of the labels" for name in SEGMENTS},
     "Sum": "write Sum(x, axis), with the names of the axes",
     "Max": "write Max(x, axis) along one axis",
     "Min": "write Min(a, b)",

@@ -15,6 +15,7 @@ from sympy import Basic
 
 from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
+from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.source.class_source import MISSING, children
 from derive.source.line_reader import Reader, makes_formulas, package_of
@@ -82,6 +83,8 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
     function = reader.value(call.func)
     if function is MISSING:
         return Written()
+    if function in SEGMENTS.values():
+        return _by_label(call, reader)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
         axes = [_axis(a, reader) for a in call.args[1:]]
@@ -127,6 +130,15 @@ def _renamed(call, reader, axes, new) -> Written:
 
 def _index(call, reader, axes, new) -> Written:
     return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
+
+
+def _by_label(call: ast.Call, reader: Reader) -> Written:
+    """A row that is read at its labels has their axes, and what is added up by label has a row."""
+    if len(call.args) != 3 or (axis := _axis(call.args[2], reader)) is None:
+        return Written()
+    operand, labels = (_all([arg], reader) for arg in call.args[:2])
+    gone, come = ({axis}, labels.axes) if axis in operand.axes else (labels.axes, {axis})
+    return Written(operand.names, (operand.axes - gone) | come)
 
 
 def _kept(call, reader, axes, new) -> Written:

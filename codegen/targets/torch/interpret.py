@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import sympy
 import torch
-from sympy import Expr, Piecewise
+from sympy import Expr, Mul, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
@@ -115,6 +115,8 @@ class Interpreter:
             return result
         if isinstance(e, (Branches, Compared)):
             return self.value(e.choice)
+        if e.is_Mul and e.has(OneHot):
+            return self.picked(e)
         parts = [self.value(arg) for arg in e.args]
         if e.is_Add:
             return sum(parts[1:], parts[0])
@@ -124,6 +126,13 @@ class Interpreter:
             return parts[0] ** (parts[1] if not e.exp.is_Rational else float(e.exp))
         name = type(e).__name__
         return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
+
+    def picked(self, e: Mul) -> Tensor:
+        """A product in which 0 of a one-hot is 0, whatever the rest: it may be minus infinity."""
+        hots = [self.value(arg) for arg in e.args if isinstance(arg, OneHot)]
+        others = [self.value(arg) for arg in e.args if not isinstance(arg, OneHot)]
+        rest = _product([torch.ones((), dtype=torch.float64), *others])
+        return torch.where(_product([torch.ones(()), *hots]) > 0, rest, 0.0)
 
     def number(self, e: Expr) -> float:
         if isinstance(e, MinusInfinity):

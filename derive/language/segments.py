@@ -1,0 +1,86 @@
+"""What is read and added up by label: a row for each label, and what the entries with the same
+label, a segment, come to.
+
+All are written in `OneHot`, which code computes as an index: no one-hot of full size is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sympy import Eq, Expr, Piecewise
+
+from derive.language.array_node import expression_of
+from derive.language.errors import NotationError
+from derive.language.nodes import Max, OneHot, Sum
+from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, ordered
+
+
+def Gather(e: Expr, labels: Tensor, axis: Axis) -> Expr:
+    """``Gather(x, labels, V)``: the entry of ``x`` along ``V`` at each label, as
+    ``torch.index_select`` and an embedding.
+    """
+    e, hot = _read("Gather", e, labels, axis)
+    if axis not in axes_of(e):
+        raise NotationError(
+            f"Gather({e}, {labels}, {axis}): there is no axis {axis} in {e}",
+            f"name the axis that {labels} is an index of",
+        )
+    return Sum.over(hot * e, [axis])
+
+
+def SegmentSum(e: Expr, labels: Tensor, axis: Axis) -> Expr:
+    """``SegmentSum(x, labels, V)``: for each entry along ``V`` the sum of what has that label, 0
+    where nothing has, as ``torch.index_add``.
+    """
+    e, hot = _read("SegmentSum", e, labels, axis, segments=True)
+    return Sum.over(hot * e, labels.axes)
+
+
+def SegmentMean(e: Expr, labels: Tensor, axis: Axis) -> Expr:
+    """``SegmentMean(x, labels, V)``: the mean of what has each label, 0 where nothing has."""
+    e, hot = _read("SegmentMean", e, labels, axis, segments=True)
+    count = Sum.over(hot, labels.axes)
+    return Sum.over(hot * e, labels.axes) / Piecewise((1, Eq(count, 0)), (count, True))
+
+
+def SegmentMax(e: Expr, labels: Tensor, axis: Axis) -> Expr:
+    """``SegmentMax(x, labels, V)``: the largest of what has each label, of equal ones the first;
+    -oo where nothing has. ``labels`` lie along one axis.
+    """
+    e, hot = _read("SegmentMax", e, labels, axis, segments=True)
+    if len(labels.axes) != 1:
+        raise NotationError(
+            f"SegmentMax({e}, {labels}, {axis}): {labels} lies along several axes",
+            f"declare it along one: {labels} = Label(N)",
+        )
+    return Max.over(Piecewise((e, hot > 0), (MINUS_INFINITY, True)), labels.axes)
+
+
+def _read(name: str, e, labels, axis, segments: bool = False) -> tuple[Expr, Expr]:
+    """The operand and the one-hot, where both can be meant."""
+    e = expression_of(e, name)
+    hot = OneHot(labels, axis)
+    written = f"{name}({e}, {labels}, {axis})"
+    if not isinstance(labels, Tensor):
+        raise NotationError(
+            f"{written}: {labels} is not a label", f"declare it as integers: {labels} = Label(N)"
+        )
+    if not segments:
+        return e, hot
+    if axis in axes_of(e):
+        raise NotationError(
+            f"{written}: {e} lies along {axis}, which the labels are indices of",
+            f"write Gather({e}, {labels}, {axis}) to read it at the labels",
+        )
+    if missing := [a.name for a in ordered(labels.axes) if a not in axes_of(e)]:
+        raise NotationError(
+            f"{written}: {e} does not lie along {', '.join(missing)}, as {labels} does",
+            f"repeat it: Broadcast({e}, {', '.join(missing)})",
+        )
+    return e, hot
+
+
+SEGMENTS: dict[str, Callable[[Expr, Tensor, Axis], Expr]] = {
+    function.__name__: function for function in (Gather, SegmentSum, SegmentMean, SegmentMax)
+}
