@@ -676,6 +676,24 @@ def scatter_added(tensor: Tensor, along: int, index: Tensor, source: Tensor) -> 
     return tensor.scatter_add_(along, index, source)
 
 
+def segment_max(source: Tensor, index: Tensor, size: int) -> Tensor:
+    """The largest of the rows with each index, minus infinity where there is none."""
+    index = index.reshape(-1, *[1] * (source.dim() - 1)).expand_as(source)
+    empty = source.new_full((size, *source.shape[1:]), -math.inf)
+    return empty.scatter_reduce(0, index, source, "amax")
+
+
+def segment_argmax(source: Tensor, index: Tensor, size: int) -> Tensor:
+    """Which of the rows with each index is the first of the largest; 0 where there is none."""
+    count = source.shape[0]
+    largest = segment_max(source, index, size)[index]
+    rows = torch.arange(count, device=source.device).reshape(-1, *[1] * (source.dim() - 1))
+    first = torch.where((source == largest) | source.isnan(), rows, count)
+    index = index.reshape(rows.shape).expand_as(first)
+    empty = first.new_zeros(size, *first.shape[1:])
+    return empty.scatter_reduce(0, index, first, "amin", include_self=False)
+
+
 def added_at(tensor: Tensor, along: int, place: int, source: Tensor) -> Tensor:
     """``tensor`` with ``source`` added at one place, in place unless there is a batch."""
     if batched(source):  # there select_scatter is silently wrong

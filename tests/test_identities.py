@@ -37,10 +37,11 @@ class Example(Forward):
     gate = 1 / (1 + exp(-b))
     picked = Sum(OneHot(i, C) * a, C)
     columns = Sum(OneHot(i, C) * a, N)
+    read = Sum(OneHot(i, C) * c, C)
     spread = Sum(centred**2, N)
     out = (
         Sum(scaled * total + squashed * gate, C, N)
-        + Sum(picked, N)
+        + Sum(picked * read, N)
         + Sum(columns + spread, C)
         + s * Sum(k, K)
         + Sum(f, F)
@@ -50,9 +51,9 @@ class Example(Forward):
 D = Example.definition
 a, b, c, k, i, f = D.inputs
 s = D.scalars[0][0]
-centred, scaled, total, positive, picked, columns, spread = (
+centred, scaled, total, positive, picked, columns, spread, read = (
     D.by_name[name].tensor
-    for name in ("centred", "scaled", "total", "positive", "picked", "columns", "spread")
+    for name in ("centred", "scaled", "total", "positive", "picked", "columns", "spread", "read")
 )
 hot = OneHot(i, C)
 TAKEN = Piecewise((a, a > 0), (0, True))
@@ -95,6 +96,14 @@ EXAMPLES = {
     "nested sums": [Sum.over(Sum.over(a * b, [C]), [N])],
     "total of a one-hot": [Sum.over(hot, [C]), Sum.over(hot, [N, C])],
     "power of a one-hot": [hot**2, hot**3],
+    "choice by a one-hot": [Piecewise((k, hot > 0), (0, True)) for k in (1, -2)],
+    "picked by segment": [
+        Sum.over(hot * a * read, [N]),
+        Sum.over(hot * k * Sum.over(hot * c, [C]) ** 2, [N]),
+        Sum.over(hot * a / Sum.over(hot * positive, [C]), [N]),
+    ],
+    "read back": [Sum.over(hot * Sum.over(hot * b / read**2, [N]), [C])],
+    "picked factor": [Sum.over(hot * b * c, [C]), Sum.over(hot * a**2, [C])],
     "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
     "picked over itself": [hot * a / picked, -c * hot * a * b / picked**2],
     "reshaped back": [
@@ -150,6 +159,14 @@ OTHERS = {
     "constant factor": [Sum.over(c * a, [N, C])],
     "total of a one-hot": [Sum.over(hot, [N])],
     "power of a one-hot": [hot ** Integer(-1), hot**-s, a**2],
+    "choice by a one-hot": [
+        Piecewise((a, hot > 0), (0, True)),
+        Piecewise((0, hot > 0), (1, True)),
+        Piecewise((1, hot > 0), (1 / a, True)),
+    ],
+    "picked by segment": [Sum.over(hot * a / read, [N]), Sum.over(hot * a * picked, [N])],
+    "read back": [Sum.over(hot * Sum.over(hot * b * picked, [N]), [C])],
+    "picked factor": [Sum.over(hot * a, [C]), Sum.over(hot * b, [C])],
     "one-hot picks": [hot * Sum.over(hot * a, [N]), hot * Sum.over(a, [C])],
     "picked over itself": [hot * b / picked, a / picked, hot * a / columns, hot * a * picked],
     "reshaped back": [Unflatten.over(Flatten(a, N, C, into=F), [F], [C, N])],

@@ -73,7 +73,7 @@ def _read(name: str, e, labels, axis, segments: bool = False) -> tuple[Expr, Exp
             f"{written}: {e} lies along {axis}, which the labels are indices of",
             f"write Gather({e}, {labels}, {axis}) to read it at the labels",
         )
-    if missing := [a.name for a in ordered(labels.axes) if a not in axes_of(e)]:
+    if axes_of(e) and (missing := [a.name for a in ordered(labels.axes) if a not in axes_of(e)]):
         raise NotationError(
             f"{written}: {e} does not lie along {', '.join(missing)}, as {labels} does",
             f"repeat it: Broadcast({e}, {', '.join(missing)})",

@@ -35,7 +35,7 @@ from sympy.core.function import UndefinedFunction
 from derive.language.choices import without_gap
 from derive.zero.conditions import Signs, holding
 from derive.zero.fingerprints import Fingerprints
-from derive.zero.indicator import Indicator, is_one_hot
+from derive.zero.indicator import Indicator, by_place, is_one_hot
 from derive.zero.positive import (
     LARGEST_PRIME,
     in_exponentials,
@@ -135,7 +135,7 @@ class Indeterminates:
             return e
         if isinstance(e, (Add, Mul)):
             return e.func(*map(self.rational, e.args))
-        if isinstance(e, (exp, log)) and (chosen := _by_place(e)) is not None:
+        if isinstance(e, (exp, log)) and (chosen := by_place(e)) is not None:
             return self.rational(chosen)
         if isinstance(e, exp) or e is S.Exp1:
             return self._exponential(e.as_base_exp()[1])
@@ -283,21 +283,3 @@ class Indeterminates:
         """Whether a symbol stands for a sign, a condition or an indicator: of two numbers one."""
         kinds = (self.signs, self.conditions, self.nonzero)
         return isinstance(symbol, Indicator) or any(symbol in kind for kind in kinds)
-
-
-def _by_place(e: exp | log) -> Expr | None:
-    """An exponential or a logarithm of an entry that indicators of one group pick, case by case:
-    the indicator times the function where it is 1. None where there is no choice, or the logarithm
-    of 0 in a case.
-    """
-    indicators = [s for s in e.free_symbols if isinstance(s, Indicator)]
-    if not indicators:
-        return None
-    group = min(s.group for s in indicators)
-    alike = [s for s in indicators if s.group == group]
-    others = dict.fromkeys(alike, S.Zero)
-    cases = [(s, e.args[0].xreplace({**others, s: S.One})) for s in alike]
-    cases.append((1 - Add(*alike), e.args[0].xreplace(others)))
-    if isinstance(e, log) and any(argument == 0 for _, argument in cases):
-        return None
-    return Add(*(share * e.func(argument) for share, argument in cases))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Add, Expr, Symbol
+from sympy import Add, Expr, S, Symbol, exp, log
 
 
 class Indicator(Symbol):
@@ -27,3 +27,21 @@ def is_one_hot(e: Expr) -> bool:
     others = Add.make_args(1 - e)
     alike = all(isinstance(one, Indicator) for one in others)
     return isinstance(e, Indicator) or (alike and len({one.group for one in others}) == 1)
+
+
+def by_place(e: exp | log) -> Expr | None:
+    """An exponential or a logarithm of an entry that indicators of one group pick, case by case:
+    the indicator times the function where it is 1. None where there is no choice, or the logarithm
+    of 0 in a case.
+    """
+    indicators = [s for s in e.free_symbols if isinstance(s, Indicator)]
+    if not indicators:
+        return None
+    group = min(s.group for s in indicators)
+    alike = [s for s in indicators if s.group == group]
+    others = dict.fromkeys(alike, S.Zero)
+    cases = [(s, e.args[0].xreplace({**others, s: S.One})) for s in alike]
+    cases.append((1 - Add(*alike), e.args[0].xreplace(others)))
+    if isinstance(e, log) and any(argument == 0 for _, argument in cases):
+        return None
+    return Add(*(share * e.func(argument) for share, argument in cases))

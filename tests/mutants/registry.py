@@ -61,6 +61,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.closing.product_rules": ("test_identities.py", *REST),
     "derive.closing.sum_rules": ("test_identities.py", *REST),
     "derive.closing.choice_rules": ("test_identities.py", *REST),
+    "derive.closing.label_rules": ("test_identities.py", *REST),
     "derive.closing.conditions": ("test_identities.py", "test_pieces.py", *REST),
     "derive.chain.rules": ("test_chain.py", *REST),
     "derive.values.hyperbolic_rules": ("test_canonical.py", "test_by_people.py", *REST),

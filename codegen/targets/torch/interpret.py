@@ -8,6 +8,7 @@ of size 1 where it does not vary.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import sympy
 import torch
@@ -115,24 +116,22 @@ class Interpreter:
             return result
         if isinstance(e, (Branches, Compared)):
             return self.value(e.choice)
-        if e.is_Mul and e.has(OneHot):
-            return self.picked(e)
+        if e.is_Mul:
+            return self.product(e)
         parts = [self.value(arg) for arg in e.args]
         if e.is_Add:
             return sum(parts[1:], parts[0])
-        if e.is_Mul:
-            return _product(parts)
         if e.is_Pow:
             return parts[0] ** (parts[1] if not e.exp.is_Rational else float(e.exp))
         name = type(e).__name__
         return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
 
-    def picked(self, e: Mul) -> Tensor:
-        """A product in which 0 of a one-hot is 0, whatever the rest: it may be minus infinity."""
-        hots = [self.value(arg) for arg in e.args if isinstance(arg, OneHot)]
-        others = [self.value(arg) for arg in e.args if not isinstance(arg, OneHot)]
-        rest = _product([torch.ones((), dtype=torch.float64), *others])
-        return torch.where(_product([torch.ones(()), *hots]) > 0, rest, 0.0)
+    def product(self, e: Mul) -> Tensor:
+        """A product; 0 of a one-hot is 0 whatever the rest is, such as minus infinity."""
+        rest = prod(self.value(arg) for arg in e.args if not isinstance(arg, OneHot))
+        for hot in (arg for arg in e.args if isinstance(arg, OneHot)):
+            rest = torch.where(self.value(hot) > 0, rest, 0.0)
+        return rest
 
     def number(self, e: Expr) -> float:
         if isinstance(e, MinusInfinity):
@@ -179,10 +178,3 @@ class Interpreter:
         tensor = tensor.permute(order)
         there = {axes[i] for i in order}
         return tensor.reshape([self.size(a) if a in there else 1 for a in self.definition.axes])
-
-
-def _product(parts: list[Tensor]) -> Tensor:
-    result = parts[0]
-    for part in parts[1:]:
-        result = result * part
-    return result
