@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from codegen.program import arrays, parts, steps, values
-from codegen.targets.torch.arrays import Arrays
+from codegen.targets.torch.arrays import Arrays, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.vocabulary import (
@@ -146,14 +146,17 @@ class Printer(Checks, Arrays):
         return value.name, ATOM
 
     def _Plus(self, value: values.Plus):
-        text = ""
-        for term, negative in value.terms:
+        text, terms = "", [turned(*term) for term in value.terms]
+        for term, negative in terms:
             sign = (" - " if negative else " + ") if text else ("-" if negative else "")
             together = negative or not text or isinstance(term, values.Plus)
             text += sign + self.text(term, PRODUCT if together else SUM)
-        if len(value.terms) > 1 or not value.terms[0][1]:
+        if len(terms) > 1:
             return text, SUM
-        _, inner = getattr(self, f"_{type(value.terms[0][0]).__name__}")(value.terms[0][0])
+        ((term, negative),) = terms
+        _, inner = getattr(self, f"_{type(term).__name__}")(term)
+        if not negative:
+            return text, inner
         return text, min(SIGN, max(inner, PRODUCT))  # -p / 2 binds as a product does
 
     def _Times(self, value: values.Times):
@@ -264,6 +267,12 @@ class Printer(Checks, Arrays):
         measure, scale = self.text(value.measure), self.text(value.scale)
         grown = f"{self.tight(value.value)} * torch.exp({self.tight(value.measure)}.clamp(max=0))"
         return f"torch.ops.aten.leaky_relu_backward({grown}, {measure}, {scale}, False)", ATOM
+
+
+def turned(term: values.Value, negative: bool) -> tuple[values.Value, bool]:
+    """A term of a sum, and whether it is subtracted."""
+    least = as_least(term)
+    return (term, negative) if least is None else (least, not negative)
 
 
 def by_formula(number: values.Constant) -> str | None:
