@@ -35,6 +35,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 from derive.language.choices import Branches, partial
 from derive.language.errors import NotationError, caller_place, shortened_text
 from derive.language.extremes import SYMPYS, extreme_of
+from derive.language.functions import check_known, in_known_functions
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.source.typed_numbers import as_typed
@@ -67,6 +68,7 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
             f"{kind} is SymPy's here, and not part of the notation",
             f"import {kind} from gradform" if kind == "Sum" else "write it with Sum and functions",
         )
+    check_known(e)
     _check_derivatives(e)
     for choice in e.atoms(Piecewise):
         if choice.args[-1].cond is not S.true:
@@ -220,7 +222,7 @@ def without_marks(e):
 def in_notation(e: Expr) -> Expr:
     """Decimals become exact, and SymPy's larger or smaller of two the choice that it is."""
     e = e.replace(lambda n: isinstance(n, Float), as_typed)
-    e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
+    e = in_known_functions(e.xreplace({S.NegativeInfinity: MINUS_INFINITY}))
     return e.replace(lambda n: isinstance(n, (*SYMPYS,)), _choice)
 
 

@@ -24,6 +24,7 @@ from codegen.targets.torch.vocabulary import (
     PRODUCT,
     PULLBACKS,
     ROOTS,
+    SEVERAL,
     SIGN,
     SUM,
 )
@@ -188,6 +189,8 @@ class Printer(Checks, Arrays):
         return f"{self.tight(value.base)} ** {self.text(value.exponent, SIGN)}", POWER
 
     def _Apply(self, value: values.Apply):
+        if value.others:
+            return self._of_several(value), ATOM
         name = FUNCTIONS.get(value.function)
         if name is None:
             raise QuestionError(
@@ -200,8 +203,18 @@ class Printer(Checks, Arrays):
                 ATOM,
             )
         if self.is_number(value.operand):
-            name = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
+            plain = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
+            if not plain.startswith("math.") or hasattr(math, plain.removeprefix("math.")):
+                return f"{plain}({self.text(value.operand)})", ATOM
+            return f"{name}({self.as_tensor(value.operand)})", ATOM
         return f"{name}({self.text(value.operand)}{MORE.get(value.function, '')})", ATOM
+
+    def _of_several(self, value: values.Apply) -> str:
+        """Of those that are numbers a tensor is made, unless torch takes none there."""
+        first = self.as_tensor if self.is_number(value.operand) else self.text
+        alike = self.as_tensor if value.function == "atan2" else self.text
+        others = ((alike if self.is_number(v) else self.text)(v) for v in value.others)
+        return SEVERAL[value.function].format(first(value.operand), *others)
 
     def _Pullback(self, value: values.Pullback):
         formula = PULLBACKS.get(value.function, "")
