@@ -22,7 +22,9 @@ class Max(Reduction):
 
     LARGEST = True
 
-    def __new__(cls, operand, *others, **numbered):
+    def __new__(
+        cls, operand: Expr | float, *others: Axis | Expr | float, **numbered: object
+    ) -> Expr:
         along = any(isinstance(other, (Along, Axis)) for other in others)
         if along or numbered or not others or names_meant(others):
             return super().__new__(cls, operand, *others, **numbered)
