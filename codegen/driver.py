@@ -61,6 +61,7 @@ class Generated:
     seconds: float
     refused: str = ""  # why it cannot be differentiated again, where that was asked for
     kernels: tuple[str, ...] = ()
+    slow: str = ""  # why there are none, where those were asked for
 
 
 def generate(
@@ -88,16 +89,19 @@ def generate(
     others = {word: own for word, (own, _) in found.items()}
     program, text = with_extremes(forward, program, text, target)
     rounding = _rounding(target, text, definition, program)
-    fast: tuple[str, ...] = ()
+    fast, slow = (), ""
     if kernels is not None:
         progress("building kernels")
-        fast = kernels.texts(program, text)
+        try:
+            fast = kernels.texts(program, text)
+        except QuestionError as error:
+            slow = _reason(error)
         if fast:
             compared(forward, program, text, kernels.beside(fast))
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
     known = proved, others, program, difference
-    return Generated(file, text, *known, rounding, seconds, beside.refused, fast)
+    return Generated(file, text, *known, rounding, seconds, beside.refused, fast, slow)
 
 
 def found_of(
@@ -209,8 +213,8 @@ def beside_of(
     return Beside(second, plain, of_plain, third, third_of_plain)
 
 
-def _reason(error: UnprovedError) -> str:
-    """Why derivatives are missing, on one line; all else is emitted."""
+def _reason(error: QuestionError | UnprovedError) -> str:
+    """Why derivatives or kernels are missing, on one line; all else is emitted."""
     return " ".join(re.sub(EMITTED, "", str(error)).split())
 
 

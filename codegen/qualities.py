@@ -24,10 +24,13 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
     )
     short = (proved.cut_short for proved in (generated.proved, *generated.others.values()))
     cut_short = "; ".join(dict.fromkeys(filter(None, short)))
-    if generated.refused:
-        name = generated.proved.definition.name
-        left_out = f"{name}: second derivatives are autograd's, line by line; {generated.refused}"
-        cut_short = "; ".join(filter(None, (cut_short, left_out)))
+    name = generated.proved.definition.name
+    left_out = {
+        f"{name}: second derivatives are autograd's, line by line": generated.refused,
+        f"{name} has no kernels, and torch computes it": generated.slow,
+    }
+    notes = (f"{what}; {why}" for what, why in left_out.items() if why)
+    cut_short = "; ".join(filter(None, (cut_short, *notes)))
     file, text = generated.file, generated.text
     return Emitted(
         file, text, quality, cut_short=cut_short, kernels=generated.kernels, others=others

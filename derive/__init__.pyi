@@ -10,9 +10,10 @@ from derive.language.errors import NotationError as NotationError
 from derive.language.errors import QuestionError as QuestionError
 from derive.language.errors import UndecidedError as UndecidedError
 from derive.language.errors import UnprovedError as UnprovedError
+from derive.language.extremes import Max as Max
+from derive.language.extremes import Min as Min
 from derive.language.kept_labels import Kept as Kept
 from derive.language.nodes import Broadcast as Broadcast
-from derive.language.nodes import Max as Max
 from derive.language.nodes import OneHot as OneHot
 from derive.language.nodes import Position as Position
 from derive.language.nodes import Rename as Rename

@@ -6,16 +6,15 @@ import torch.nn.functional as F
 from generating import assert_same_gradients, draw, forward_file, generated
 from sympy import And, Eq, Not, Or, Piecewise
 
-from derive import Axis, Position, Sum
+from derive import Axis, Forward, Input, Max, Position, Sum
 from derive.language.choices import written_in
 from derive.language.symbols import Tensor
 
 UNIT = """
     x = Input(N, C)
     eps = Scalar(0.5)
-    from sympy import Max as Larger
     norm = sqrt(Sum(x**2, C))
-    length = Larger(norm, eps)
+    length = Max(norm, eps)
     y = x / length
 """
 
@@ -70,21 +69,64 @@ def test_what_is_larger_than_the_choice_is_touched_once(tmp_path):
     assert "torch.where(" in line and line.endswith(", y, value=-1, )")
 
 
-@pytest.mark.parametrize("name", ["limit", "zlimit"])
-def test_at_equality_the_gradient_goes_to_the_tensor_and_not_to_a_number(tmp_path, name):
-    """As in ``torch.clamp``, whatever the two are called."""
-    body = f"""
-    y0 = Input(N)
-    {name} = Scalar(2)
-    from sympy import Max as Larger
-    y = Larger(y0, {name}) + Min(y0, {name} + 1)
-"""
+SYMPYS = "    from sympy import Max, Min\n"
+
+
+@pytest.mark.parametrize("imported", ["", SYMPYS], ids=["ours", "SymPy's"])
+@pytest.mark.parametrize("line", ["Max({0}, x) + Min({0} + 1, x)", "Max(x, {0}) + Min(x, {0} + 1)"])
+@pytest.mark.parametrize("number", ["2", "limit", "zlimit"])
+def test_at_equality_no_gradient_goes_to_a_tensor_beside_a_number(tmp_path, imported, line, number):
+    """As in ``torch.relu``, whatever the two are called, and wherever they stand."""
+    scalar = "" if number == "2" else f"    {number} = Scalar(2)\n"
+    body = f"{imported}    x = Input(N)\n{scalar}    y = {line.format(number)}\n"
     function, _, _ = generated(forward_file(tmp_path, "Clamped", body), tmp_path)
     x = torch.tensor([2.0, 3.0, 1.0, 4.0], dtype=torch.float64)
     leaf, same = x.clone().requires_grad_(), x.clone().requires_grad_()
     function(leaf).sum().backward()
-    (same.clamp(min=2) + same.clamp(max=3)).sum().backward()
+    (F.relu(same - 2) - F.relu(3 - same)).sum().backward()
     assert torch.equal(leaf.grad, same.grad)
+
+
+@pytest.mark.parametrize("imported", ["", SYMPYS], ids=["ours", "SymPy's"])
+@pytest.mark.parametrize("kind", ["Max", "Min"])
+def test_of_equal_tensors_the_first_is_chosen(tmp_path, imported, kind):
+    """As along an axis, whatever they are called; SymPy has no order of its own."""
+    body = f"{imported}    b = Input(N)\n    a = Input(N)\n    c = Input(N)\n"
+    path = forward_file(tmp_path, "First", f"{body}    y = {kind}(b, a, c)\n")
+    function, _, _ = generated(path, tmp_path)
+    ties = [[1.0, 1, 2], [2, 1, 1], [1, 2, 1], [1, 1, 1]]
+    rows = torch.tensor(ties, dtype=torch.float64, requires_grad=True)
+    function(*rows.T).sum().backward()
+    chosen = (rows.max if kind == "Max" else rows.min)(dim=1)
+    (same,) = torch.autograd.grad(chosen.values.sum(), rows)
+    assert torch.equal(rows.grad, same)
+
+
+@pytest.mark.parametrize("imported", ["", SYMPYS], ids=["ours", "SymPy's"])
+def test_the_smallest_along_an_axis_is_the_first_of_equals(tmp_path, imported):
+    body = f"{imported}    x = Input(N, C)\n    y = Min(x, C) * Max(x, C)\n"
+    function, _, result = generated(forward_file(tmp_path, "Span", body), tmp_path)
+    x = torch.tensor([[2.0, 1, 1, 2], [3, 4, 3, 4]], dtype=torch.float64, requires_grad=True)
+    y = x.min(dim=1).values * x.max(dim=1).values
+    (same,) = torch.autograd.grad(y.sum(), x)
+    (ours,) = torch.autograd.grad(function(x).sum(), x)
+    assert torch.equal(ours, same)
+    assert "x.amin(1" in result.text and "(-x)" not in result.text
+
+
+def test_the_positive_part_is_the_usual_one():
+    """Whether it is written as the larger of two, from either library, or as a choice."""
+
+    class Positive(Forward):
+        x = Input(Axis("N"))
+        y = Max(x, 0)
+
+    class Chosen(Forward):
+        x = Input(Axis("N"))
+        y = Piecewise((0, x <= 0), (x, True))
+
+    (positive,), (chosen,) = (f.definition.statements for f in (Positive, Chosen))
+    assert positive.expression == chosen.expression
 
 
 def test_a_choice_that_gets_into_a_condition_is_asked_branch_by_branch():

@@ -16,6 +16,7 @@ from derive.source.spellings import HAS, in_the_gallery, in_the_notation, spelli
 TOP = f"""{HEAD}
 import functools
 import math
+import sympy
 from types import SimpleNamespace
 
 import numpy as np
@@ -104,7 +105,7 @@ DECIDED = {
     "for i in range(N): y = x": "the index is Position(N)",
     "y = [v for v in x][0]": "write Sum(x, N)",
     "y = sum(x)": "write Sum(x, N)",
-    "y = max(x, 0)": "write Piecewise((x, x > 0), (0, True))",
+    "y = max(x, 0)": "write Max(x, 0)",
     "y = len(x) * x": "write N: x lies along (N, C)",
     "y = float(x)": "leave it out",
     "y = Piecewise((x, bool(w)), (w, True))": "Ne(x, 0)",
@@ -130,9 +131,11 @@ DECIDED = {
     "y = math.exp(x) * w": "write exp(x)",
     "y = np.exp(x) * w": "write exp(x)",
     "y = np.sum(x)": "write Sum(x, N, C)",
-    "y = Max(x, 0)": "the larger of two is Piecewise((x, x > 0), (0, True))",
-    "y = Larger(x, C)": "along an axis write Max(x, C)",
-    "y = Min(x, C)": "along an axis write -Max(-x, C)",
+    "y = Max(x, (0, 1))": "write Max(Max(x, N), C)",
+    "y = Max(x, 0, C)": "a size stands first: Max(C, x, 0)",
+    "y = Larger(1, C)": "a size stands first: Max(C, 1)",
+    "y = Min(N, C)": "of two sizes write Piecewise((C, C < N), (N, True))",
+    "y = sympy.Max(x, w)": "import Max from gradform",
     "y = clipped(x, 1) * w": "write Eq(u, low)",
     "y = renamed(x) * w": "write Eq(u, low)",
     "y = slope(x) * w": "a named statement is a symbol",

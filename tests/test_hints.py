@@ -169,7 +169,8 @@ OTHERS = {
     "Sum(x, 1)": "write Sum(x, C)",
     "Sum(x, (0, 1))": "write Sum(x, N, C)",
     "Sum(x, dim=-1)": "write Sum(x, C)",
-    "Max(x, 0)": "write Max(x, N)",
+    "Max(x, dim=0)": "write Max(x, N)",
+    "Min(x, (0, 1))": "write Min(Min(x, N), C)",
     "F.softmax(x)": "write exp(x) / Sum(exp(x), N) or exp(x) / Sum(exp(x), C): x lies",
     "Sum(x)": "write Sum(x, C) or Sum(x, N)",
     "mean(x, 1)": "write Sum(x, C) / C",
@@ -182,9 +183,9 @@ OTHERS = {
     "x.sum": "for x along (N, C) write Sum(x, N)",
     "x.exp().sum(1)": "write exp(x)",
     "x.transpose(0, 1)": "axes have names: nothing is moved, leave it out",
-    "torch.max(x, w)": "write Piecewise((x, x > w), (w, True))",
-    "torch.min(x, m)": "write Piecewise((x, x < m), (m, True))",
-    "max(x, 2)": "write Piecewise((x, x > 2), (2, True))",
+    "torch.max(x, w)": "write Max(x, w)",
+    "torch.min(x, m)": "write Min(x, m)",
+    "max(x, 2)": "write Max(x, 2)",
 }
 
 

@@ -72,10 +72,10 @@ MISTAKES = {
     "infinite": (["x = Input(N)", "y = x / 0"], 2, "not a finite real number"),
     "imaginary": (["x = Input(N)", "y = x * sqrt(-1)"], 2, "not a finite real number"),
     "a symbol": (["x = Input(N)", "y = x * Symbol('q')"], 2, "import it: from sympy import Symbol"),
-    "pointwise max over an axis": (
-        ["x = Input(N, C)", "y = x - Min(x, C)"],
-        2,
-        "Min is SymPy's here, and C is an axis",
+    "an extreme without an order": (
+        ["x = Input(N)", "w = Input(N)", "import sympy", "y = x - sympy.Min(x, w)"],
+        4,
+        "this Min is SymPy's, which does not know which of equals is the first",
     ),
     "a method": (["x = Input(N)", "y = x.sum()"], 2, "tensors have no methods"),
     "a matrix product": (["x = Input(N, C)", "y = x @ x"], 2, "write Sum(x * x, C)"),
@@ -249,7 +249,7 @@ FOLLOWED = {
     "y = x / len(x)": "write N",
     "y = x / N.size": "stands for its own size",
     "y = x ^ 2": "write x**2",
-    "y = max(x, 0)": "write Piecewise((x, x > 0), (0, True))",
+    "y = max(x, 0)": "write Max(x, 0)",
     "y = torch.where(x > 0, x, 0)": "write Piecewise((x, x > 0), (0, True))",
     "y = x.clamp(min=0)": "write Piecewise((0, x < 0), (x, True))",
     "y = torch.maximum(x, b)": "write Piecewise((x, x > b), (b, True))",

@@ -20,7 +20,8 @@ ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 # Names that a line of the file may call, and that a tensor would hide.
 OF_SYMPY = ("Abs", "And", "E", "Eq", "I", "N", "Ne", "Not", "O", "Or", "Piecewise", "Q", "Rational")
 OF_SYMPY += ("S", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin", "sinh", "sqrt")
-OF_SYMPY += ("acos", "acosh", "asin", "asinh", "atan", "atanh", "tan", "tanh")
+OF_SYMPY += ("acos", "acosh", "asin", "asinh", "atan", "atanh", "tan", "tanh", "Mod", "atan2")
+OF_SYMPY += ("besseli", "ceiling", "digamma", "erfinv", "floor", "loggamma", "polygamma")
 TAKEN = {*OF_SYMPY, *derive.PUBLIC, *RESERVED, *keyword.kwlist, "lambda"}
 
 

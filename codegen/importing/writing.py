@@ -18,7 +18,8 @@ OURS = ("Broadcast", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHo
 OURS += ("Rename", "Sum", "Unflatten")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
-SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh")
+SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")
+SYMPYS += ("erfinv", "floor", "loggamma", "polygamma")
 WIDTH = 100  # of a line
 WORD = re.compile(r"[A-Za-z_]\w*")
 

@@ -46,6 +46,13 @@ SAFE = {
     "acos": 0,
     "acosh": 2,
     "atanh": 0,
+    "erfinv": 0,
+    "loggamma": 1,
+    "digamma": 1,
+    "polygamma": 1,
+    "atan2": 1,
+    "i0": 0,
+    "i1": 0,
 }
 GROWING = ("exp", "expm1")  # which overflow above alone
 ENTRYWISE = (Plus, Times, MulAdd, Power, Apply, Choose, Clamp, Gate, Load, Number)

@@ -36,7 +36,13 @@ from codegen.program.values import (
     Value,
 )
 
-STEPPED = ("Abs", "sign", "floor", "ceiling")  # functions that are not smooth, by SymPy's names
+STEPPED = (
+    "Abs",
+    "sign",
+    "floor",
+    "ceiling",
+    "Mod",
+)  # functions that are not smooth, by SymPy's names
 
 
 def lines_to_differentiate(program: Program) -> Function:
@@ -147,7 +153,7 @@ def _decided(value: Value) -> Iterator[tuple[tuple[Value, ...], object]]:
         case Pullback():  # its derivative may be written for the values alone
             yield (value,), value
         case Apply() if value.function in STEPPED:
-            yield (value.operand,), value
+            yield (value.operand, *value.others), value
 
 
 def _at_equality(test: Compare) -> tuple:

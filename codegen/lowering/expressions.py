@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp
+from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp, polygamma
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering.choices import compared, with_pieces
@@ -125,9 +125,8 @@ class Lowering:
         for kinds, lowered in operations.items():
             if isinstance(e, kinds):
                 return lowered(self, e, frame, picked)
-        if isinstance(e, SymbolicFunction) and len(e.args) == 1:
-            operand = self.value(e.args[0], frame, picked)
-            return Apply(type(e).__name__, operand, dims=operand.dims)
+        if isinstance(e, SymbolicFunction):
+            return _applied(self, e, frame, picked)
         raise _refusal(e)
 
     def accumulated(
@@ -178,6 +177,14 @@ def _power(lowering: Lowering, e: Pow, frame, picked) -> Value:
 def _compared(lowering: Lowering, e: Branches | Compared, frame, picked) -> Value:
     e = e.choice if lowering.rounds_as_autograd else compared(e)
     return lowering.value(e, frame, picked)
+
+
+def _applied(lowering: Lowering, e: SymbolicFunction, frame, picked) -> Value:
+    name, args = type(e).__name__, e.args
+    if isinstance(e, polygamma):  # which is another function for each order
+        name, args = ("digamma", e.args[1:]) if e.args[0] == 0 else (name, e.args[::-1])
+    operand, *others = (lowering.value(arg, frame, picked) for arg in args)
+    return Apply(name, operand, (*others,), dims=broadcast(v.dims for v in (operand, *others)))
 
 
 def _extreme(lowering: Lowering, e: larger | smaller, frame, picked) -> Value:

@@ -99,7 +99,7 @@ def _words(value: Value) -> str:
     if isinstance(value, Compare):
         return f"{_words(value.left)}_{RELATIONS[value.relation]}_{_words(value.right)}"
     if isinstance(value, Apply):
-        return f"{value.function.lower()}_{_words(value.operand)}"
+        return "_".join((value.function.lower(), *map(_words, (value.operand, *value.others))))
     if isinstance(value, Plus) and len(value.terms) == 2 and not value.terms[0][1]:
         (left, _), (right, negative) = value.terms
         return f"{_words(left)}_{'minus' if negative else 'plus'}_{_words(right)}"

@@ -104,10 +104,11 @@ class Power(Value):
 
 @dataclass(frozen=True)
 class Apply(Value):
-    """A pointwise function, by SymPy's name of it."""
+    """A pointwise function, by SymPy's name of it, of an operand and what else it takes."""
 
     function: str
     operand: Value
+    others: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)

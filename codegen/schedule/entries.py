@@ -30,10 +30,11 @@ from codegen.schedule.views import Views
 from derive.notation.layout import Layout
 
 FUNCTIONS = {"Abs": "abs"}
-BUILT = {  # of functions that are made of others: of their argument
+BUILT = {  # of functions that are made of others: of their arguments
     "sigmoid": lambda u: over(ONE, plus(ONE, call("exp", minus(u)))),
     "logsigmoid": lambda u: less(_smaller(u, ZERO), _log_of_tail(u)),
     "softplus": lambda u: plus(_larger(u, ZERO), _log_of_tail(u)),
+    "Mod": lambda u, v: less(u, times(v, call("floor", over(u, v)))),
 }
 
 
@@ -151,10 +152,10 @@ class Entries(Views):
         return Element("power", (self.entry(value.base, at), self.entry(value.exponent, at)))
 
     def _at_Apply(self, value, at):
-        operand = self.entry(value.operand, at)
+        operands = [self.entry(v, at) for v in (value.operand, *value.others)]
         if value.function in BUILT:
-            return BUILT[value.function](operand)
-        return call(FUNCTIONS.get(value.function, value.function), operand)
+            return BUILT[value.function](*operands)
+        return call(FUNCTIONS.get(value.function, value.function), *operands)
 
     def _at_Pullback(self, value, at):
         return times(self.entry(value.upstream, at), self.entry(value.derivative, at))

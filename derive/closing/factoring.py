@@ -96,10 +96,11 @@ def _base_and_power(factor: Expr) -> tuple[Expr, Expr]:
     if isinstance(factor, Pow) and factor.exp.is_Rational:
         return factor.args
     if isinstance(factor, Piecewise):
-        (value, condition), *others = factor.args
+        value, *others = {value for value, _ in factor.args if value != 0}
         quotient = isinstance(value, Pow) and value.exp.is_Integer and value.exp.is_negative
-        if quotient and all(other == 0 for other, _ in others):
-            return Piecewise((1 / value.base, condition), (0, True)), -value.exp
+        if quotient and not others:
+            inside = ((1 / value.base if v != 0 else v, condition) for v, condition in factor.args)
+            return Piecewise(*inside), -value.exp
     return factor, S.One
 
 

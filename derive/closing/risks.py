@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from sympy import Basic, Expr, Ge, Gt, Le, Lt, Mul, Ne, Not, Piecewise, Pow, S, exp, log
+from sympy import Basic, Expr, Ge, Gt, Le, Lt, Mul, Ne, Piecewise, Pow, S, exp, log
 
 from derive.closing.cost import Cost, cost_of
 from derive.formulas.text import formula
-from derive.language.choices import written_in
+from derive.language.choices import branches_of, written_in
 from derive.language.nodes import Peak, Sum, along
 from derive.language.operations import operations_in
 from derive.language.symbols import (
@@ -99,7 +99,8 @@ def _may_vanish(divisor: Expr, where: frozenset, relations: Relations) -> bool:
     """
     if relations.bounds(divisor).is_away_from_zero:
         return False
-    if any(_excludes_zero(c, divisor) or (divisor, c) in relations.chosen_divisors for c in where):
+    chosen = (needed for d, needed in relations.chosen_divisors if d == divisor)
+    if any(_excludes_zero(c, divisor) for c in where) or any(needed <= where for needed in chosen):
         return False
     known = in_full(divisor, relations.parts) in relations.divisors_in_full
     return not known or relations.scales_after.may_vanish(divisor)
@@ -133,13 +134,9 @@ def _divided(e: Basic) -> frozenset[Divided]:
         found.add((e.base, frozenset()))
     if not isinstance(e, Piecewise):
         return frozenset(found.union(*map(_divided, e.args)))
-    passed: set[Basic] = set()
-    for value, condition in e.args:
-        where = frozenset(passed | ({condition} - {S.true}))
+    for value, where in branches_of(e):
         found |= {(divisor, met | where) for divisor, met in _divided(value)}
-        found |= _divided(condition)
-        passed.add(Not(condition))
-    return frozenset(found)
+    return frozenset(found.union(*(_divided(condition) for _, condition in e.args)))
 
 
 def unsafe(

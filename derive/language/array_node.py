@@ -90,6 +90,18 @@ class ArrayNode(Expr):
         return f"{type(self).__name__}({', '.join(map(printer._print, self.args))})"
 
 
+class Reduction(ArrayNode):
+    """A node that removes the axes it is taken along."""
+
+    @property
+    def binds(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    @classmethod
+    def _check(cls, operand, axes):
+        check_carried(cls.__name__, operand, axes)
+
+
 def named(node: str, operand, axes: Iterable[object] = ()) -> str:
     """How a node is written along the axes that are meant, or along each that there is."""
     names = names_meant(axes)

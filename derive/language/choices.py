@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from sympy import (
@@ -27,7 +27,7 @@ from sympy import (
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from derive.language.nodes import ArrayNode
+from derive.language.array_node import ArrayNode
 from derive.language.symbols import MINUS_INFINITY, Tensor
 from derive.language.sympy_mended import mend
 
@@ -154,6 +154,14 @@ def without_gap(choice: Piecewise) -> Expr:
     t, v = condition.args
     continues = first.is_polynomial(t) and first.xreplace({t: v}) == last
     return first if continues else choice
+
+
+def branches_of(choice: Piecewise) -> Iterator[tuple[Expr, frozenset[Basic]]]:
+    """The values of a choice, each with the conditions under which it is chosen."""
+    passed: set[Basic] = set()
+    for value, condition in choice.args:
+        yield value, frozenset(passed | ({condition} - {S.true}))
+        passed.add(Not(condition))
 
 
 def almost_everywhere(derivative: Expr) -> Expr:

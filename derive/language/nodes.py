@@ -1,9 +1,9 @@
 """The array nodes: what SymPy lacks for writing a network down, and no more.
 
-`Sum`, `Max`, `OneHot`, `Position` and `Broadcast` are written by users, as are `Flatten` and
-`Unflatten` (``reshaping.py``); `ArgMax` occurs in derivatives. The rules for their adjoints are in
-``rules.py``. A node says which of its axes it *binds* (they end inside of it) and which it
-*brings*, and everything else follows.
+`Sum`, `OneHot`, `Position` and `Broadcast` are written by users, as are `Max` and `Min`
+(``extremes.py``), `Flatten` and `Unflatten` (``reshaping.py``); `ArgMax` occurs in derivatives. The
+rules for their adjoints are in ``rules.py``. A node says which of its axes it *binds* (they end
+inside of it) and which it *brings*, and everything else follows.
 """
 
 from __future__ import annotations
@@ -14,25 +14,18 @@ from functools import lru_cache
 from sympy import Basic, Expr, Integer
 
 from derive.language.array_node import ArrayNode as ArrayNode
-from derive.language.array_node import check_carried, check_single, expression_of, named
+from derive.language.array_node import Reduction as Reduction
+from derive.language.array_node import check_single, expression_of, named
 from derive.language.axes_meant import declared, names_meant
 from derive.language.errors import NotationError
+from derive.language.extremes import Max as Max
+from derive.language.extremes import Min as Min
+from derive.language.extremes import Peak as Peak
+from derive.language.extremes import SubtractedPeak as SubtractedPeak
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
-
-
-class Reduction(ArrayNode):
-    """A node that removes the axes it is taken along."""
-
-    @property
-    def binds(self) -> tuple[Axis, ...]:
-        return self.axes
-
-    @classmethod
-    def _check(cls, operand, axes):
-        check_carried(cls.__name__, operand, axes)
 
 
 class Sum(Reduction):
@@ -43,46 +36,6 @@ class Sum(Reduction):
 
     def _eval_is_nonnegative(self):
         return self.operand.is_nonnegative
-
-
-class Max(Reduction):
-    """``Max(e, axis)``: the maximum along one axis; at a tie the first entry is chosen, as in
-    ``torch.max(dim)``.
-    """
-
-    @classmethod
-    def _instead(cls, operand, axes):
-        if not axes or names_meant(axes):
-            return super()._instead(operand, axes)
-        larger = f"Piecewise(({operand}, {operand} > {axes[0]}), ({axes[0]}, True))"
-        return f"along an axis write Max({operand}, axis); the larger of two is {larger}"
-
-    def _eval_is_real(self):
-        return self.operand.is_real  # which may be -oo
-
-    def _eval_is_positive(self):
-        return self.operand.is_positive
-
-    @classmethod
-    def _check(cls, operand, axes):
-        if len(axes) != 1:
-            inside, last = named("Max", operand, axes[:1]), ", ".join(map(str, axes[1:]))
-            raise NotationError("Max takes one axis", f"write Max({inside}, {last})")
-        super()._check(operand, axes)
-
-
-class Peak(Max):
-    """The largest entry along one axis, where any other number would do as well.
-
-    So what is subtracted for safety and cancels; code takes 0 where it is infinite.
-    """
-
-
-class SubtractedPeak(Peak):
-    """A peak that is never added: code takes 0 where it is minus infinity alone.
-
-    Of a row that holds infinity the difference is then NaN everywhere, as torch has it.
-    """
 
 
 class ArgMax(Reduction):

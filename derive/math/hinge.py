@@ -1,8 +1,6 @@
 """The hinge loss."""
 
-from sympy import Piecewise
-
-from derive import Axes, Forward, Given, Input, Reduced
+from derive import Axes, Forward, Given, Input, Max, Reduced
 
 N = Axes("N")
 
@@ -18,5 +16,5 @@ class Hinge(Forward):
     target = Given(N)
 
     missing = 1 - target * x
-    losses = Piecewise((0, missing <= 0), (missing, True))
+    losses = Max(missing, 0)
     loss = Reduced(losses, mean=N)

@@ -1,7 +1,6 @@
 """Vectors of length 1."""
 
-from sympy import Max as Larger
-from sympy import sqrt
+from sympy import Piecewise, sqrt
 
 from derive import Axes, Axis, Forward, Input, Scalar, Sum
 
@@ -20,5 +19,5 @@ class L2Normalize(Forward):
     eps = Scalar(1e-12)
 
     norm = sqrt(Sum(x**2, C))
-    length = Larger(norm, eps)
+    length = Piecewise((norm, norm >= eps), (eps, True))
     y = x / length

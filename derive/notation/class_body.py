@@ -14,6 +14,7 @@ from derive.language.choices import comparing, nesting
 from derive.language.declarations import Declaration, Label, Scalar, Size, is_array
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
+from derive.language.extremes import of_notation
 from derive.language.float_range import check_numbers
 from derive.language.kept_labels import kept_tensor, with_ignored
 from derive.language.names import checked_name
@@ -79,9 +80,8 @@ class ClassBody(dict):
         if reading is not None and frame.f_code is reading.code:
             reading.reach(frame.f_lineno, self.tensors)
             reading.read.add(name)
-            unknown = None if name in self else reading.unknown(name, frame.f_lineno)
-            if unknown is not None:
-                raise unknown
+            if name not in self and (ours := reading.outside(name, frame.f_lineno)):
+                return ours
         return super().__getitem__(name)
 
     def __setitem__(self, name, value):
@@ -146,7 +146,7 @@ class ClassBody(dict):
         if kind not in ("", name) and issubclass(value, Declaration):  # no import of it
             raise NotationError(f"{name} = {kind} declares nothing", f"write {name} = {kind}(N, C)")
         if isinstance(value, (Axis, *PYTHON_NAMES)):
-            return value  # a name in Python, not a tensor
+            return of_notation(value)  # a name in Python, not a tensor
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return value
         if not isinstance(value, Expr):

@@ -13,10 +13,8 @@ from sympy import (
     Expr,
     Float,
     Function,
-    Ge,
     I,
     Integral,
-    Le,
     Mul,
     Piecewise,
     Pow,
@@ -29,15 +27,15 @@ from sympy import (
     oo,
     zoo,
 )
-from sympy import Max as PointwiseMax
-from sympy import Min as PointwiseMin
 from sympy import Sum as SymbolicSum
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from derive.language.choices import Branches, Compared, partial
+from derive.language.choices import Branches, partial
 from derive.language.errors import NotationError, caller_place, shortened_text
+from derive.language.extremes import SYMPYS, extreme_of
+from derive.language.functions import check_known, in_known_functions
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.source.typed_numbers import as_typed
@@ -70,6 +68,7 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
             f"{kind} is SymPy's here, and not part of the notation",
             f"import {kind} from gradform" if kind == "Sum" else "write it with Sum and functions",
         )
+    check_known(e)
     _check_derivatives(e)
     for choice in e.atoms(Piecewise):
         if choice.args[-1].cond is not S.true:
@@ -221,28 +220,22 @@ def without_marks(e):
 
 
 def in_notation(e: Expr) -> Expr:
-    """Decimals become exact, and the larger or smaller of two becomes the choice that it is."""
+    """Decimals become exact, and SymPy's larger or smaller of two the choice that it is."""
     e = e.replace(lambda n: isinstance(n, Float), as_typed)
-    e = e.xreplace({S.NegativeInfinity: MINUS_INFINITY})
-    return e.replace(lambda n: isinstance(n, (PointwiseMax, PointwiseMin)), _choice)
+    e = in_known_functions(e.xreplace({S.NegativeInfinity: MINUS_INFINITY}))
+    return e.replace(lambda n: isinstance(n, (*SYMPYS,)), _choice)
 
 
 def _choice(extreme) -> Expr:
-    """``Min(a, b)`` as a choice; at equality the gradient goes to the tensor, as in
-    ``torch.clamp``.
+    """What a function called from a class body made by SymPy's `Max` or `Min`, which has no order:
+    of a tensor and numbers, none is needed.
     """
-    sizes = [arg for arg in extreme.args if isinstance(arg, Axis)]
-    if sizes:
-        kind = type(extreme).__name__
-        of = next((arg for arg in extreme.args if arg not in sizes), sizes[0])
-        code = f"Max({of}, {sizes[0]})" if kind == "Max" else f"-Max({-of}, {sizes[0]})"
+    ours = SYMPYS[type(extreme)]
+    lie = [arg for arg in extreme.args if not is_constant(arg)]
+    if len(lie) > 1 or any(isinstance(arg, Axis) for arg in extreme.args):
         raise NotationError(
-            f"{extreme}: {kind} is SymPy's here, and {sizes[0]} is an axis",
-            f"along an axis write {code}, with Max from gradform, imported after SymPy",
+            f"{extreme}: this {ours.__name__} is SymPy's, which does not know which of equals is "
+            "the first, nor an axis from a size",
+            f"import {ours.__name__} from gradform, where it is called",
         )
-    compare = Ge if isinstance(extreme, PointwiseMax) else Le
-    chosen, *rest = sorted(extreme.args, key=lambda arg: (is_constant(arg), arg.sort_key()))
-    for other in rest:
-        sides = [Compared(side) if side.has(Piecewise) else side for side in (chosen, other)]
-        chosen = Piecewise((chosen, compare(*sides)), (other, True))
-    return chosen
+    return extreme_of(extreme.args, ours.LARGEST)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil, floor, inf, isfinite, log, pi
 from math import exp as exponential
-from math import inf, log, pi
 
 from sympy import Add, Expr, Mul, Piecewise, Pow, exp
 
@@ -87,8 +87,20 @@ IMAGES = {  # of functions, wherever they are taken
     "sign": AROUND,
     "erfc": Bounds(0.0, 2.0),
     "atan": Bounds(-pi / 2, pi / 2),
+    "atan2": Bounds(-pi, pi),
     "cosh": Bounds(1.0),
+    "i0": Bounds(1.0),
     "Abs": NONNEGATIVE,
+}
+
+
+MAPPED: dict[str, Callable[..., Bounds]] = {  # of functions, by the ranges of their operands
+    "exp": lambda u: u.through(_exponential),
+    "log": lambda u: u.through(_logarithm),
+    "floor": lambda u: u.through(lambda x: floor(x) if isfinite(x) else x),
+    "ceiling": lambda u: u.through(lambda x: ceil(x) if isfinite(x) else x),
+    "Mod": lambda a, b: Bounds(min(b.low, 0.0), max(b.high, 0.0)),
+    "polygamma": lambda order, u: NONNEGATIVE if order.low % 2 else ANYWHERE,
 }
 
 
@@ -144,9 +156,8 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
             first = first + other if e.is_Add else first * other
         return found.intersection(first)
     name = type(e).__name__
-    if name in ("exp", "log"):
-        inside = bounds(e.args[0], ranges)
-        return inside.through(_exponential if name == "exp" else _logarithm)
+    if name in MAPPED:
+        return found.intersection(MAPPED[name](*(bounds(arg, ranges) for arg in e.args)))
     return found.intersection(IMAGES.get(name, ANYWHERE))
 
 

@@ -5,6 +5,7 @@ in earlier values.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 from sympy import (
     Abs,
@@ -140,11 +141,13 @@ def extreme(a: Expr, b: Expr, largest: bool = True) -> Expr:
 
 
 def is_extreme(choice: Piecewise, largest: bool = True) -> bool:
-    """Whether a choice is the larger, or the smaller, of two values."""
+    """Whether a choice is the larger, or the smaller, of two values, whichever of equals it is."""
     values = [value for value, _ in choice.args]
     if len(values) != 2 or any(value.has(Piecewise, nan, zoo) for value in values):
         return False
-    return choice == extreme(*values, largest=largest)
+    compared = (Ge, Gt) if largest else (Le, Lt)
+    ways = product(compared, (values, values[::-1]))
+    return any(choice == Piecewise((a, holds(a, b)), (b, True)) for holds, (a, b) in ways)
 
 
 def extremes_joined(e: Expr) -> Expr:

@@ -91,10 +91,10 @@ def largest(t: Typed) -> str:
 
 
 def smallest(t: Typed) -> str:
-    code = f"-{t.operand}"
+    code = t.x
     for axis in t.axes:
-        code = f"Max({code}, {axis})"
-    return f"-{code}"
+        code = f"Min({code}, {axis})"
+    return code
 
 
 def cumulated(t: Typed) -> str:
@@ -118,7 +118,7 @@ _OPERATIONS: dict[tuple[Callable[[Typed], str], str], str] = {
     (norm, "p dim keepdim"): "norm vector_norm",
     (lambda t: f"exp(Sum(log({t.x}), {t.along}))", "dim keepdim"): "prod nanprod",
     (largest, "dim keepdim"): "max amax nanmax reduce_max Max",
-    (smallest, "dim keepdim"): "min amin nanmin reduce_min",
+    (smallest, "dim keepdim"): "min amin nanmin reduce_min Min",
     (
         lambda t: f"Piecewise((1, Eq({t.x}, Max({t.x}, {t.axis}))), (0, True))",
         "dim keepdim",
@@ -149,4 +149,4 @@ NOTES = {
     "cumulative_sum": 'with a new axis, as N2 = Axis("N2") for N',
 }
 IN_ONE = ("softmax", "log_softmax", "softmin", "gather", "index_select", "cumsum")  # no default
-OF_TWO = {"max": ">", "min": "<", "Max": ">"}  # of two tensors as well
+OF_TWO = {"max": "Max", "min": "Min"}  # of two tensors as well

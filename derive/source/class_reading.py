@@ -11,6 +11,7 @@ from types import FrameType
 from sympy import Expr
 
 from derive.language.errors import NotationError, Place
+from derive.language.extremes import SYMPYS
 from derive.language.float_range import IN_LOGARITHMS
 from derive.language.symbols import Axis, Tensor
 from derive.source.class_source import (
@@ -118,7 +119,17 @@ class ClassReading:
                     Place(self.file, node.lineno),
                 )
 
-    def unknown(self, name: str, line: int) -> NotationError | None:
+    def outside(self, name: str, line: int) -> type | None:
+        """What the notation has under a name that the class body does not define, although it is
+        SymPy's. Raises `NotationError` where nothing has the name.
+        """
+        unknown = self._unknown(name, line)
+        if unknown is not None:
+            raise unknown
+        found = self.scope.outside(name)
+        return found if isinstance(found, type) and found in SYMPYS.values() else None
+
+    def _unknown(self, name: str, line: int) -> NotationError | None:
         """What to say of a name that nothing has; None where something has it."""
         if self.scope.outside(name) is not MISSING or name in self.code.co_freevars:
             return None

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FrameType
 
+from derive.language.extremes import of_notation
+
 MISSING = object()
 # What a class body compiles to where something is decided by Python, and not by the mathematics.
 DECISIONS = ("COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "FOR_ITER", "TO_BOOL")
@@ -50,7 +52,7 @@ class Scope:
         """What ``name`` means where the class body does not define it."""
         for names in (self.outer, self.module):
             if name in names:
-                return names[name]
+                return of_notation(names[name])
         return getattr(builtins, name, MISSING)
 
 

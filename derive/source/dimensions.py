@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from itertools import combinations
 
+from derive.language.nodes import Sum
 from derive.language.symbols import Axes, Axis, Tensor
 from derive.source.along_axes import IN_ONE, NOTES, OF_TWO, Typed, Unclear, operations
 from derive.source.class_source import MISSING
@@ -40,13 +41,11 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
         return ""
     make, names = operations[name]
     x, rest = arguments[0], arguments[1:]
-    of_two, package = "", "" if function is MISSING else package_of(function)
+    package = "" if function is MISSING else package_of(function)
     if name in OF_TWO and rest and not _axis_of(rest[0], reader):
         a, b = ast.unparse(x), ast.unparse(rest[0])
-        code = f"Piecewise(({a}, {a} {OF_TWO[name]} {b}), ({b}, True))"
         if package == "builtins" or reader.is_tensor(rest[0]):
-            return f"write {code}"
-        of_two = f"; the larger of two is {code}" if name == "Max" else ""
+            return f"write {OF_TWO[name]}({a}, {b})"
     given = dict(zip(_in_order(names, rest), rest, strict=False))
     given |= {k.arg: k.value for k in call.keywords if k.arg}
     given |= {"p": given["ord"]} if "ord" in given else {}
@@ -65,7 +64,7 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
         return f"name the axis that is meant, as in Sum(x, axis): {why}"
     note = f", {NOTES[name]}" if name in NOTES else ""
     lies = _along(views, ast.unparse(x))
-    return f"write {code}{note}: {lies}, and axes are named, not numbered{of_two}"
+    return f"write {code}{note}: {lies}, and axes are named, not numbered"
 
 
 def _in_order(names: tuple[str, ...], rest: list[ast.AST]) -> tuple[str, ...]:
@@ -270,9 +269,12 @@ def _number(node: ast.AST, reader: Reader) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def numbered(call: ast.Call, reader: Reader) -> bool:
-    """Whether a node of the notation's is taken along dimensions, as torch's are."""
-    along = [e for a in call.args[1:] for e in getattr(a, "elts", [a])]
+def numbered(call: ast.Call, function: object, reader: Reader) -> bool:
+    """Whether a node of the notation's is taken along dimensions, as torch's are; a number alone
+    is an operand of a `Max`.
+    """
+    alone = [a for a in call.args[1:] if function is Sum]
+    along = [e for a in call.args[1:] for e in getattr(a, "elts", alone)]
     return any(k.arg in NAMES_OF_AXES for k in call.keywords) or any(
         _number(each, reader) is not None for each in along
     )

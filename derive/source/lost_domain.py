@@ -22,7 +22,7 @@ from derive.formulas.text import formula
 from derive.language.array_node import ArrayNode
 from derive.language.errors import NotationError
 from derive.language.float_range import exact_number
-from derive.language.nodes import Broadcast, Max, Rename, Sum
+from derive.language.nodes import Broadcast, Max, Min, Rename, Sum
 from derive.language.symbols import Axis, Tensor
 from derive.source.class_source import MISSING, children, nodes_in
 from derive.source.line_reader import Reader
@@ -52,7 +52,8 @@ NEEDS: dict[str, tuple[str, Callable[[Expr], Expr]]] = {
     "atanh": (POSITIVE, lambda e: 1 - e**2),
     "acosh": (NOT_NEGATIVE, lambda e: e - 1),
 }
-INSIDE = (Sum, Max, Broadcast, Rename)  # NaN in an operand is NaN
+EXTREMES = {Max: max, Min: min}
+INSIDE = (Sum, *EXTREMES, Broadcast, Rename)  # NaN in an operand is NaN
 Need = tuple[str, Expr]
 
 
@@ -191,6 +192,9 @@ class TypedLine:
         name, function = self._function(node), self.reader.value(node.func)
         if function is Piecewise:
             return self._chosen(node, point)
+        if function in EXTREMES and not isinstance(self._value(node.args[-1]), Axis):
+            several = [self._typed(argument, point) for argument in node.args]
+            return math.nan if any(map(math.isnan, several)) else EXTREMES[function](several)
         if function in INSIDE and not math.isfinite(self._typed(node.args[0], point)):
             return math.nan
         if name == "Pow" and len(node.args) == 2:

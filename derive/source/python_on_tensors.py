@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, FunctionType
 
 from derive.language.errors import NotationError, Place
-from derive.language.nodes import Max, Sum
+from derive.language.nodes import Max, Min, Sum
 from derive.language.symbols import Axis, Tensor
 from derive.source.called_functions import FUNCTIONS, arguments_of, lines_of, spread
 from derive.source.class_source import MISSING, children, decides_in_python
@@ -137,7 +137,7 @@ def _called(node: ast.Call, reader: Reader) -> None:
     elif function is MISSING or plain is not node:
         return _called_unknown(node, reader)
     check_conditions(function, node, reader)
-    if function in (Sum, Max) and node.args and numbered(node, reader):
+    if function in (Sum, Max, Min) and node.args and numbered(node, function, reader):
         _check_parts(node, reader)
         raise NotationError(
             f"{written(node)}: axes are named, not numbered",

@@ -20,7 +20,7 @@ from derive.language.errors import MATH
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("Broadcast", "Flatten", "Gather", "Kept", "Max", "OneHot", "Position", "Rename"),
+    *("Broadcast", "Flatten", "Gather", "Kept", "Max", "Min", "OneHot", "Position", "Rename"),
     *("SegmentMax", "SegmentMean", "SegmentSum", "Sum", "Unflatten"),
 )
 DECLARATIONS = ("Axes", "Axis", "Forward", "Given", "Input", "Label", "Reduced", "Scalar", "Size")
@@ -49,8 +49,6 @@ class Spelling:
 
 
 CUMULATIVE = "Sum(Piecewise((Rename(x, N, M), Position(M) <= Position(N)), (0, True)), M)"
-LARGER = "Piecewise((x, x > w), (w, True))"
-SMALLER = "Piecewise((x, x < w), (w, True))"
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
 BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
@@ -75,17 +73,19 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling("sqrt(Sum((x - Sum(x, N) / N)**2, N) / N)"): "std stdev pstdev std_dev",
     Spelling("sqrt(Sum(x**2, C))"): "norm vector_norm l2norm l2_norm",
     Spelling("exp(Sum(log(x), C))", why="a product, where x > 0"): "prod product cumproduct",
-    Spelling("Max(x, C)", LARGER, why="along an axis, or of two tensors"): (
+    Spelling("Max(x, C)", "Max(x, w)", why="along an axis, or of two tensors"): (
         "max amax reduce_max nanmax rowmax maximum fmax larger"
     ),
-    Spelling("-Max(-x, C)", SMALLER, why="along an axis, or of two tensors"): (
+    Spelling("Min(x, C)", "Min(x, w)", why="along an axis, or of two tensors"): (
         "min amin reduce_min nanmin rowmin minimum fmin smaller"
     ),
     Spelling("Piecewise((1, Eq(x, Max(x, C))), (0, True))", why="which entries are the largest"): (
         "argmax argmin"
     ),
-    Spelling(CHOICE): "where clamp_min select heaviside threshold ifelse if_else",
-    Spelling("Piecewise((0, x < 0), (1, x > 1), (x, True))"): "clamp clip hardtanh",
+    Spelling(CHOICE): "where select heaviside threshold ifelse if_else",
+    Spelling("Max(x, 0)"): "clamp_min",
+    Spelling("Piecewise((0, x < 0), (1, x > 1), (x, True))"): "clamp clip",
+    Spelling("Min(Max(x, -1), 1)"): "hardtanh",
     Spelling("log(1 + x)"): "log1p",
     Spelling("exp(x) - 1"): "expm1",
     Spelling("x**2"): "square power",

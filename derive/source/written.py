@@ -14,7 +14,17 @@ from types import FunctionType
 from sympy import Basic
 
 from derive.language.kept_labels import Kept, kept_tensor
-from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
+from derive.language.nodes import (
+    Broadcast,
+    Flatten,
+    Max,
+    Min,
+    OneHot,
+    Position,
+    Rename,
+    Sum,
+    Unflatten,
+)
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.source.class_source import MISSING, children
@@ -42,7 +52,7 @@ def is_all_known(node: ast.AST, reader: Reader) -> bool:
         function = reader.value(node.func)
         ours = isinstance(function, type) and function in rules
         sympys = package_of(function) == "sympy" and makes_formulas(function, reader.body.file)
-        parts = node.args[:1] if ours else node.args
+        parts = node.args[:1] if ours and function not in SEVERAL else node.args
         return (ours or sympys) and all(is_all_known(part, reader) for part in parts)
     if isinstance(node, PLAIN) and not isinstance(getattr(node, "op", None), ast.MatMult):
         parts = [part for part in children(node) if isinstance(part, ast.expr)]
@@ -88,6 +98,8 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
         axes = [_axis(a, reader) for a in call.args[1:]]
+        if function in SEVERAL and not any(axes):
+            return _all(call.args, reader)
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
         new = [_axis(a, reader) for a in getattr(into, "elts", [into] if into else [])]
         return rule(call, reader, axes, new) if None not in (*axes, *new) else Written()
@@ -151,6 +163,7 @@ def _kept(call, reader, axes, new) -> Written:
 rules: dict[Callable, Callable[..., Written]] = {
     Sum: _reduced,
     Max: _reduced,
+    Min: _reduced,
     OneHot: _brought,
     Broadcast: _brought,
     Position: _index,
@@ -159,3 +172,4 @@ rules: dict[Callable, Callable[..., Written]] = {
     Unflatten: _reshaped,
     Kept: _kept,
 }
+SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis

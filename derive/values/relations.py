@@ -18,7 +18,7 @@ from functools import cached_property
 
 from sympy import Basic, Expr, Piecewise, exp, log
 
-from derive.language.choices import written_in
+from derive.language.choices import branches_of, written_in
 from derive.language.nodes import along
 from derive.language.symbols import Axis, Tensor, divisors_in, tensors_in
 from derive.notation.definition import Definition
@@ -209,12 +209,12 @@ class Relations:
         return frozenset(in_full(e, self.parts) for e in self.divisors)
 
     @cached_property
-    def chosen_divisors(self) -> frozenset[tuple[Expr, Basic]]:
-        """What the forward divides by as the branch of a choice, with the condition of that."""
+    def chosen_divisors(self) -> frozenset[tuple[Expr, frozenset[Basic]]]:
+        """What the forward divides by as the branch of a choice, with the conditions of that."""
         named = {v.tensor: v.expression for v in self.values}
         chosen = [named[divisor] for divisor in self.divisors if divisor in named]
-        branches = (branch for e in chosen if isinstance(e, Piecewise) for branch in e.args)
-        return frozenset((value, condition) for value, condition in branches)
+        branches = (b for e in chosen if isinstance(e, Piecewise) for b in branches_of(e))
+        return frozenset(branches)
 
     @cached_property
     def growing(self) -> frozenset[Expr]:

@@ -52,6 +52,13 @@ def held(x: Tree, low: Tree | None, high: Tree | None) -> Tree:
     return trees.choice(*pairs, otherwise=x)
 
 
+def inverse_normal(p: Tree) -> Tree:
+    """The quantiles of the normal distribution."""
+    return trees.product(
+        SQRT_TWO, trees.call("erfinv", trees.difference(trees.product(TWO, p), ONE))
+    )
+
+
 def hard_sigmoid(x: Tree) -> Tree:
     edge = trees.number(EDGE)
     pairs = (ZERO, trees.compared("<=", x, trees.minus(edge))), (ONE, trees.compared(">=", x, edge))
@@ -90,6 +97,11 @@ POINTWISE: dict[str, Callable[[Tree], Tree]] = {
     "exp2": lambda x: trees.power(TWO, x),
     "expm1": lambda x: trees.difference(exp(x), ONE),
     "erfc": lambda x: trees.difference(ONE, trees.call("erf", x)),
+    "lgamma": lambda x: trees.call("loggamma", x),
+    "ceil": lambda x: trees.call("ceiling", x),
+    "i0": lambda x: trees.call("besseli", ZERO, x),
+    "special_i1": lambda x: trees.call("besseli", ONE, x),
+    "special_ndtri": inverse_normal,
     "sigmoid": sigmoid,
     "logit": lambda x: log(trees.quotient(x, trees.difference(ONE, x))),
     "log_sigmoid": log_sigmoid,
@@ -101,7 +113,7 @@ POINTWISE: dict[str, Callable[[Tree], Tree]] = {
     "hardswish": hard_swish,
 }
 OF_SYMPY = ("exp", "log", "tanh", "erf", "sin", "cos", "tan", "sinh", "cosh", "sign")
-OF_SYMPY += ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+OF_SYMPY += ("asin", "acos", "atan", "asinh", "acosh", "atanh", "erfinv", "floor", "digamma")
 POINTWISE |= {name: lambda x, name=name: trees.call(name, x) for name in OF_SYMPY}
 rules |= {name: lambda r, x, f=f: r.pointwise(f, x) for name, f in POINTWISE.items()}
 NAMED = {"exp": "exps", "sigmoid": "gate", "relu": "hidden", "sqrt": "root", "tanh": "hidden"}
@@ -163,6 +175,21 @@ def _lerp(r, x, end, weight):
 def _logaddexp(r, x, other):
     both = r.sum_like(trees.sum_of, r.pointwise(exp, x), r.pointwise(exp, other))
     return r.pointwise(log, both)
+
+
+@rule("atan2", called="angle")
+def _atan2(r, x, other):
+    return r.pointwise(lambda a, b: trees.call("atan2", a, b), x, other)
+
+
+@rule("remainder", called="rest")
+def _remainder(r, x, other):
+    return r.pointwise(lambda a, b: trees.call("Mod", a, b), x, other)
+
+
+@rule("polygamma", "special_polygamma")
+def _polygamma(r, n, x):
+    return r.pointwise(lambda x: trees.call("polygamma", trees.number(n), x), x)
 
 
 # Activations with numbers of their own

@@ -48,6 +48,8 @@ FUNCTIONS = {
     "atanh": "atanh",
     "erf": "erf",
     "erfc": "erfc",
+    "loggamma": "log_gamma",
+    "atan2": "atan2",
     "abs": "absolute",
     "sign": "sign",
     "floor": "floor",
@@ -71,12 +73,12 @@ mutable namespace new noexcept not operator or private protected public register
 sizeof static struct switch template this throw true try typedef typename union unsigned using
 virtual void volatile while xor NULL nullptr std main errno memset memcpy Real threads row first
 last scratch choose square cube square_root absolute sign larger smaller unless exp log log1p expm1
-tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh erf erfc floor ceil pow infinity DONE
-NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP ONCE BLOCK ROWS TILE LINE
-PAGE each sum largest Several reduced Scratch Own cleared Owned Kept Total Columns Most in_blocks
-Alone threads_for in_threads rows tiles entries in_range smaller_size add_block forward backward
-REAL step Vector Memory bytes_of_memory SUMS WIDE BYTES LANES CONTRACTED CONTRACTS tile columns
-turned product clear add_rows pick_rows descend
+tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh atan2 erf erfc floor ceil pow infinity
+DONE NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP ONCE BLOCK ROWS TILE
+LINE PAGE each sum largest Several reduced Scratch Own cleared Owned Kept Total Columns Most
+in_blocks Alone threads_for in_threads rows tiles entries in_range smaller_size add_block forward
+backward REAL step Vector Memory bytes_of_memory SUMS WIDE BYTES LANES CONTRACTED CONTRACTS tile
+columns turned product clear add_rows pick_rows descend log_gamma
 """
 TAKEN = frozenset(WORDS.split())
 # How names begin and end that are made of others.

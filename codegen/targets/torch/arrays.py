@@ -4,12 +4,29 @@ picked from, spread, made.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from string import ascii_lowercase
 
 from codegen.program import arrays, values
 from codegen.program.parts import is_wide
 from codegen.targets.torch.vocabulary import ATOM, PRODUCT, REDUCTIONS, SIGN, SUM, UNSHIFTED
+
+
+def opposite(value: values.Value) -> values.Value | None:
+    """What ``value`` is the negative of, where it is written as one."""
+    if not isinstance(value, values.Plus) or not all(negative for _, negative in value.terms):
+        return None
+    terms = tuple((term, False) for term, _ in value.terms)
+    return terms[0][0] if len(terms) == 1 else replace(value, terms=terms)
+
+
+def as_least(value: values.Value) -> arrays.Reduce | None:
+    """The smallest entries of which ``value`` is the negative: the largest of their negatives."""
+    if not isinstance(value, arrays.Reduce) or value.kind != "max":
+        return None
+    inside = opposite(value.operand)
+    return None if inside is None else replace(value, kind="min", operand=inside)
 
 
 class Arrays:
@@ -58,6 +75,8 @@ class Arrays:
             len(value.along) == len(value.operand.dims) and not keep and value.kind == "sum"
         )
         arguments = "" if everything else f"{along}{keep}"
+        if (least := as_least(value)) is not None:
+            return f"-{self.tight(least)}", SIGN
         reduction = f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})"
         return reduction + UNSHIFTED.get(value.kind, ""), ATOM
 
@@ -108,7 +127,9 @@ class Arrays:
         return f'torch.einsum("{spec}", {self.text(value.left)}, {self.text(value.right)})', ATOM
 
     def _ArgMaxOf(self, value: arrays.ArgMaxOf):
-        return f"{self.tight(value.operand)}.argmax({value.along})", ATOM
+        least = opposite(value.operand)
+        first = "argmax" if least is None else "argmin"
+        return f"{self.tight(least or value.operand)}.{first}({value.along})", ATOM
 
     def _Pick(self, value: arrays.Pick):
         if isinstance(value.index, values.Number):

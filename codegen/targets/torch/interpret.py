@@ -30,7 +30,15 @@ RELATIONS = {
     "==": torch.eq,
     "!=": torch.ne,
 }
-FUNCTIONS = {"Abs": torch.abs, "ceiling": torch.ceil}
+FUNCTIONS = {
+    "Abs": torch.abs,
+    "ceiling": torch.ceil,
+    "Mod": torch.remainder,
+    "loggamma": torch.lgamma,
+    "polygamma": lambda order, x: torch.polygamma(int(order), x),
+    "i0": torch.special.i0,
+    "i1": torch.special.i1,
+}
 
 
 def interpreted(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from codegen.program import arrays, parts, steps, values
-from codegen.targets.torch.arrays import Arrays
+from codegen.targets.torch.arrays import Arrays, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.vocabulary import (
@@ -24,6 +24,7 @@ from codegen.targets.torch.vocabulary import (
     PRODUCT,
     PULLBACKS,
     ROOTS,
+    SEVERAL,
     SIGN,
     SUM,
 )
@@ -146,14 +147,17 @@ class Printer(Checks, Arrays):
         return value.name, ATOM
 
     def _Plus(self, value: values.Plus):
-        text = ""
-        for term, negative in value.terms:
+        text, terms = "", [turned(*term) for term in value.terms]
+        for term, negative in terms:
             sign = (" - " if negative else " + ") if text else ("-" if negative else "")
             together = negative or not text or isinstance(term, values.Plus)
             text += sign + self.text(term, PRODUCT if together else SUM)
-        if len(value.terms) > 1 or not value.terms[0][1]:
+        if len(terms) > 1:
             return text, SUM
-        _, inner = getattr(self, f"_{type(value.terms[0][0]).__name__}")(value.terms[0][0])
+        ((term, negative),) = terms
+        _, inner = getattr(self, f"_{type(term).__name__}")(term)
+        if not negative:
+            return text, inner
         return text, min(SIGN, max(inner, PRODUCT))  # -p / 2 binds as a product does
 
     def _Times(self, value: values.Times):
@@ -185,6 +189,8 @@ class Printer(Checks, Arrays):
         return f"{self.tight(value.base)} ** {self.text(value.exponent, SIGN)}", POWER
 
     def _Apply(self, value: values.Apply):
+        if value.others:
+            return self._of_several(value), ATOM
         name = FUNCTIONS.get(value.function)
         if name is None:
             raise QuestionError(
@@ -197,8 +203,18 @@ class Printer(Checks, Arrays):
                 ATOM,
             )
         if self.is_number(value.operand):
-            name = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
+            plain = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
+            if not plain.startswith("math.") or hasattr(math, plain.removeprefix("math.")):
+                return f"{plain}({self.text(value.operand)})", ATOM
+            return f"{name}({self.as_tensor(value.operand)})", ATOM
         return f"{name}({self.text(value.operand)}{MORE.get(value.function, '')})", ATOM
+
+    def _of_several(self, value: values.Apply) -> str:
+        """Of those that are numbers a tensor is made, unless torch takes none there."""
+        first = self.as_tensor if self.is_number(value.operand) else self.text
+        alike = self.as_tensor if value.function == "atan2" else self.text
+        others = ((alike if self.is_number(v) else self.text)(v) for v in value.others)
+        return SEVERAL[value.function].format(first(value.operand), *others)
 
     def _Pullback(self, value: values.Pullback):
         formula = PULLBACKS.get(value.function, "")
@@ -264,6 +280,12 @@ class Printer(Checks, Arrays):
         measure, scale = self.text(value.measure), self.text(value.scale)
         grown = f"{self.tight(value.value)} * torch.exp({self.tight(value.measure)}.clamp(max=0))"
         return f"torch.ops.aten.leaky_relu_backward({grown}, {measure}, {scale}, False)", ATOM
+
+
+def turned(term: values.Value, negative: bool) -> tuple[values.Value, bool]:
+    """A term of a sum, and whether it is subtracted."""
+    least = as_least(term)
+    return (term, negative) if least is None else (least, not negative)
 
 
 def by_formula(number: values.Constant) -> str | None:

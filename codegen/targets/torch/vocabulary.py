@@ -31,10 +31,20 @@ FUNCTIONS = {
     "atanh": "torch.atanh",
     "erf": "torch.erf",
     "erfc": "torch.erfc",
+    "erfinv": "torch.erfinv",
+    "loggamma": "torch.lgamma",
+    "digamma": "torch.digamma",
+    "i0": "torch.special.i0",
+    "i1": "torch.special.i1",
     "Abs": "torch.abs",
     "sign": "torch.sign",
     "floor": "torch.floor",
     "ceiling": "torch.ceil",
+}
+SEVERAL = {  # of several operands, in the order of a `Program`
+    "polygamma": "torch.polygamma({1}, {0})",
+    "atan2": "torch.atan2({0}, {1})",
+    "Mod": "torch.remainder({0}, {1})",
 }
 # From 40 on, log(1 + exp(u)) is u to the last digit of float64; torch's 20 is too soon.
 MORE = {"softplus": ", threshold=40"}
@@ -48,7 +58,7 @@ PULLBACKS = {
     "sigmoid": "torch.ops.aten.sigmoid_backward({g}, {y})",
     "sqrt": "{g} / (2 * {y})",
 }
-REDUCTIONS = {"sum": "sum", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
+REDUCTIONS = {"sum": "sum", "min": "amin", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
 # A row that is -oo everywhere is not shifted, and what is no number stays none. One with +oo in it
 # is not shifted either where the peak is added again, as in the logarithm of a sum, which is +oo;
 # where it is not, the row has no shares: +oo - +oo is no number.

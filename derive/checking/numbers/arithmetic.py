@@ -16,6 +16,7 @@ import mpmath
 import sympy
 from sympy import Expr, Float, Integer
 
+from derive.language.functions import Mod, ceiling, floor, i0, i1
 from derive.reading.literal import Beside, Logarithm, Power, Quotient
 
 DIGITS = 50  # so many that what agrees in them by chance is never met
@@ -40,11 +41,18 @@ NAMES = (
     *("exp", "log", "erf", "erfc", "erfinv", "gamma", "loggamma", "digamma", "LambertW"),
     *("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "atan2"),
     *("sinh", "cosh", "tanh", "coth", "sech", "csch", "asinh", "acosh", "atanh"),
-    *("floor", "ceiling"),
 )
-ELSEWHERE = {"log": "ln", "ceiling": "ceil", "LambertW": "lambertw"}  # mpmath's own names
+ELSEWHERE = {"log": "ln", "LambertW": "lambertw"}  # mpmath's own names
 FUNCTIONS: dict[type, Callable] = {
     getattr(sympy, name): getattr(CONTEXT, ELSEWHERE.get(name, name)) for name in NAMES
+}
+FUNCTIONS |= {
+    sympy.polygamma: lambda order, x: CONTEXT.psi(int(order), x),
+    floor: CONTEXT.floor,
+    ceiling: CONTEXT.ceil,
+    Mod: lambda a, b: a - b * CONTEXT.floor(a / b),
+    i0: lambda x: CONTEXT.besseli(0, x),
+    i1: lambda x: CONTEXT.besseli(1, x),
 }
 # These may be asked at numbers of any size.
 BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asinh)

@@ -13,11 +13,16 @@ from sympy import (
     Integer,
     Pow,
     Rational,
+    atan2,
     cos,
     cosh,
     erf,
+    erfc,
+    erfinv,
     exp,
     log,
+    loggamma,
+    polygamma,
     sign,
     sin,
     sinh,
@@ -25,6 +30,7 @@ from sympy import (
     tanh,
 )
 
+from derive.language.functions import Mod, ceiling, floor, i0, i1
 from derive.language.symbols import is_constant
 from derive.reading import literal
 from derive.reading.broadcasting import added, multiplied, negated, pointwise
@@ -76,6 +82,14 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
     "cosh": cosh,
     "sinh": sinh,
     "erf": erf,
+    "erfc": erfc,
+    "erfinv": erfinv,
+    "lgamma": loggamma,
+    "digamma": lambda e: polygamma(0, e),
+    "i0": i0,
+    "i1": i1,
+    "floor": floor,
+    "ceil": ceiling,
     "sigmoid": _sigmoid,
     "relu": _relu,
     "relu6": lambda e: clamped(e, Integer(0), Integer(6)),
@@ -89,7 +103,8 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
     "positive": lambda e: e,
 }
 FUNCTIONS |= {"absolute": Abs, "sgn": sign, "negative": FUNCTIONS["neg"]}
-SYMPYS = {"Abs": "abs", "sign": "sign", "erf": "erf"}  # the notation's own names
+# The notation's own names.
+SYMPYS = {"Abs": "abs", "loggamma": "lgamma", "ceiling": "ceil", "Mod": "remainder"}
 
 # The same as it is written, for those that have no value somewhere.
 AS_WRITTEN: dict[str, Callable[[Expr], Expr]] = {
@@ -253,6 +268,21 @@ def _div(space: Space, input: Value, other: Value):
 @entry(functions, "pow")
 def _pow(space: Space, input: Value, exponent: Value):
     return power(space, input, exponent)
+
+
+@entry(functions, "atan2", "arctan2", forms="method torch F")
+def _atan2(space: Space, input: Value, other: Value):
+    return pointwise(space, atan2, [input, other], sum_of([input.extent, other.extent]), FLOAT)
+
+
+@entry(functions, "remainder", forms="method torch F")
+def _remainder(space: Space, input: Value, other: Value):
+    return pointwise(space, Mod, [input, other], sum_of([input.extent, other.extent]))
+
+
+@entry(functions, "polygamma", forms="torch F")
+def _polygamma(space: Space, n: Value, input: Value):
+    return pointwise(space, polygamma, [n, input], input.extent.inside(), FLOAT)
 
 
 @entry(functions, "addcmul")

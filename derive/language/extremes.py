@@ -1,0 +1,120 @@
+"""The largest and the smallest, along an axis or of several values, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial, reduce
+
+import sympy
+from sympy import Expr, Ge, Le, Piecewise
+
+from derive.language.array_node import Reduction, expression_of, named
+from derive.language.axes_meant import names_meant
+from derive.language.choices import Compared
+from derive.language.errors import NotationError
+from derive.language.symbols import Along, Axis, axes_of, is_constant
+
+
+class Max(Reduction):
+    """``Max(e, axis)``: the maximum along one axis; at a tie the first entry is chosen, as in
+    ``torch.max(dim)``. ``Max(a, b)``, of anything but an axis: the largest of two or more.
+    """
+
+    LARGEST = True
+
+    def __new__(
+        cls, operand: Expr | float, *others: Axis | Expr | float, **numbered: object
+    ) -> Expr:
+        along = any(isinstance(other, (Along, Axis)) for other in others)
+        if along or numbered or not others or names_meant(others):
+            return super().__new__(cls, operand, *others, **numbered)
+        operands = [expression_of(e, cls.__name__) for e in (operand, *others)]
+        return extreme_of(operands, cls.LARGEST)
+
+    @classmethod
+    def _instead(cls, operand, axes):
+        sizes = [axis for axis in axes if isinstance(axis, Axis)]
+        if not sizes or names_meant(axes):
+            return super()._instead(operand, axes)
+        others = ", ".join(map(str, (e for e in (operand, *axes) if e != sizes[0])))
+        return f"an axis that stands last is gone along; {cls._with_size(sizes[0], others)}"
+
+    @classmethod
+    def _check(cls, operand, axes):
+        kind = cls.__name__
+        if len(axes) != 1:
+            inside, last = named(kind, operand, axes[:1]), ", ".join(map(str, axes[1:]))
+            raise NotationError(f"{kind} takes one axis", f"write {kind}({inside}, {last})")
+        if isinstance(operand, Axis) or not axes_of(operand):
+            raise NotationError(
+                f"{kind}({operand}, {axes[0]}): {operand} has no axis to go along",
+                cls._with_size(axes[0], operand),
+            )
+        super()._check(operand, axes)
+
+    @classmethod
+    def _with_size(cls, size: Axis, others) -> str:
+        """What to write for the larger of a size and others."""
+        kind, sign = cls.__name__, ">" if cls.LARGEST else "<"
+        if isinstance(others, Axis):
+            return (
+                f"of two sizes write Piecewise(({size}, {size} {sign} {others}), ({others}, True))"
+            )
+        return f"a size stands first: {kind}({size}, {others})"
+
+    def _eval_is_real(self):
+        return self.operand.is_real  # which may be -oo
+
+    def _eval_is_positive(self):
+        return self.operand.is_positive
+
+
+class Min(Max):
+    """``Min(e, axis)``, which is ``-Max(-e, axis)``, so that no node is a `Min`; ``Min(a, b)``: the
+    smallest of two or more.
+    """
+
+    LARGEST = False
+
+    @classmethod
+    def over(cls, operand: Expr, axes: Iterable[Axis]) -> Expr:
+        return -Max.over(-operand, axes)
+
+
+class Peak(Max):
+    """The largest entry along one axis, where any other number would do as well.
+
+    So what is subtracted for safety and cancels; code takes 0 where it is infinite.
+    """
+
+
+class SubtractedPeak(Peak):
+    """A peak that is never added: code takes 0 where it is minus infinity alone.
+
+    Of a row that holds infinity the difference is then NaN everywhere, as torch has it.
+    """
+
+
+SYMPYS = {sympy.Max: Max, sympy.Min: Min}
+
+
+def of_notation(value: object) -> object:
+    """What ``value`` is in a class body: for SymPy's `Max` and `Min` those of the notation."""
+    return SYMPYS.get(value, value) if isinstance(value, type) else value
+
+
+def extreme_of(operands: Sequence[Expr], largest: bool) -> Expr:
+    """The largest, or the smallest, of ``operands``.
+
+    Of equals a number or a scalar is chosen before a tensor, so that no gradient passes, as in
+    ``torch.relu``; of tensors the first, as along an axis. The last branch is chosen of NaN, and
+    has a tensor if there is one.
+    """
+    return reduce(partial(_of_two, Ge if largest else Le), operands)
+
+
+def _of_two(compare: type, first: Expr, second: Expr) -> Expr:
+    if is_constant(second) and not is_constant(first):
+        first, second = second, first
+    sides = (Compared(side) if side.has(Piecewise) else side for side in (first, second))
+    return Piecewise((first, compare(*sides)), (second, True))
