@@ -34,6 +34,7 @@ PUBLIC = {
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",
     "Kept": "language.kept_labels",
+    "Outputs": "notation.outputs",
     "Reduced": "notation.reduced",
     "Proved": "proving.proved",
     "NotationError": "language.errors",

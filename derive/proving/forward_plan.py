@@ -1,4 +1,4 @@
-"""What the emitted forward computes: the output and the values that the backward reads, in a stable
+"""What the emitted forward computes: the outputs and the values that the backward reads, in a stable
 form.
 
 In: a `ClosedForm`. Out: the statements to compute, in order, each proved equal to what the user
@@ -33,7 +33,7 @@ from derive.values.relations import Relations
 
 
 def forward_plan(form: ClosedForm) -> tuple[Line, ...]:
-    """The statements that the forward function computes, the output among them.
+    """The statements that the forward function computes, the outputs among them.
 
     Each is proved; where one is not, it and the parts that it is made of stay as they are written.
     Raises `UnprovedError` where that is no help.
@@ -67,7 +67,8 @@ def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
     """The lines of the forward; the values of the names ``written`` as they are written."""
     relations = form.relations
     facts = Facts(relations)
-    needed = {t.name for t in form.saved if t.role == "statement"} | {form.definition.output.name}
+    needed = {t.name for t in form.saved if t.role == "statement"}
+    needed |= {t.name for t in form.definition.outputs}
     values = [
         _as_written(value, form.definition)
         if value.tensor.name in written

@@ -22,7 +22,9 @@ SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 NODES = (
     *("Broadcast", "Flatten", "Kept", "Max", "OneHot", "Position", "Rename", "Sum", "Unflatten"),
 )
-DECLARATIONS = ("Axes", "Axis", "Forward", "Given", "Input", "Label", "Reduced", "Scalar", "Size")
+DECLARATIONS = (
+    *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Outputs", "Reduced", "Scalar", "Size"),
+)
 HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
 
 
