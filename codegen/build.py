@@ -4,6 +4,7 @@ checks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -189,7 +190,8 @@ class Builder(Signatures):
         return self.function(
             Outline(
                 f"{self.definition.snake}_backward",
-                f"The gradients of the inputs, from {listed('', names)} and what the forward saved.",
+                f"The gradients of the inputs, from {listed('', names)} and what the forward"
+                " saved.",
                 parameters,
                 lines,
                 results,

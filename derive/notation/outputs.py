@@ -68,9 +68,7 @@ def split(
     read = {t.name for s in statements for t in tensors_in(s.expression)}
     stated = {s.name: s for s in statements}
     inner = {
-        t.name: free(f"{t.name}_inner")
-        for t in returned
-        if t.name in stated and t.name in read
+        t.name: free(f"{t.name}_inner") for t in returned if t.name in stated and t.name in read
     }
     found, outputs = list(_renamed(statements, inner)), []
     tensors = {s.name: s.tensor for s in found}

@@ -70,9 +70,10 @@ def check_second(
     """Whether ``formula`` is a second derivative of ``forward``, as `check` has it for the first.
 
     ``dx`` is the gradient by x of the gradients times their vectors, ``v_<output>``, ``jvp`` or
-    ``dg`` the tangent of the output, where there is one; a bare expression that reads nothing of the upstream gradient
-    is that. The text may read inputs, statements, what the backward saves, the upstream gradient
-    ``g``, a vector ``v_x`` for each input, and the first gradients ``g_x``.
+    ``dg`` the tangent of the output, and of several outputs each has its ``v_<output>``; a bare
+    expression that reads nothing of the upstream gradients is the first of these. The text may read
+    inputs, statements, what the backward saves, the upstream gradient ``g`` (of several outputs
+    ``g_<output>``), a vector ``v_x`` for each input, and the first gradients ``g_x``.
 
     Long: the arguments are those of `check`.
     """

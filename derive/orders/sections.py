@@ -132,10 +132,9 @@ def _construction(order: SecondOrder) -> Iterator[Block]:
     yield Prose(
         (
             *("The gradients" if several else "The gradient", " of this with respect to "),
-            *(*joined(upstreams), tangents, *joined(outputs), " (JVP). The gradients with respect "),
-            "to the inputs are the double backward, "
-            "the Hessian times the vectors: every saved value gets a cotangent, and the pullback "
-            "takes those to the inputs.",
+            *(*joined(upstreams), tangents, *joined(outputs), " (JVP). The gradients with "),
+            "respect to the inputs are the double backward, the Hessian times the vectors: every "
+            "saved value gets a cotangent, and the pullback takes those to the inputs.",
         )
     )
 

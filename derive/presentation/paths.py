@@ -100,9 +100,7 @@ def _draft(
             break
     others = [t for t in (*definition.inputs, *held) if t.name != of.name]
     inputs, returned = (*others, given), tuple(t.name for t in outputs)
-    part = replace(
-        definition, inputs=inputs, statements=tuple(statements), returned=returned
-    )
+    part = replace(definition, inputs=inputs, statements=tuple(statements), returned=returned)
     return draft(derive_chain(part))
 
 

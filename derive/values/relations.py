@@ -130,11 +130,15 @@ class Relations:
 
     @cached_property
     def _with_outputs(self) -> tuple[Value, ...]:
-        """The parts, also as they read with the names of outputs that others go by inside."""
-        stated = (self.definition.by_name[name] for name in self.definition.returned)
-        outer = {s.expression.name: s.tensor for s in stated if isinstance(s.expression, Tensor)}
-        own = (Value(p.tensor, resolved(p.expression, outer)) for p in self.parts)
+        """The parts, also as they read with the names of the outputs."""
+        own = (Value(p.tensor, resolved(p.expression, self._returned)) for p in self.parts)
         return tuple(dict.fromkeys([*self.parts, *own]))
+
+    @cached_property
+    def _returned(self) -> dict[str, Expr]:
+        """The outputs that others read under another name, by that name."""
+        stated = (self.definition.by_name[name] for name in self.definition.returned)
+        return {s.expression.name: s.tensor for s in stated if isinstance(s.expression, Tensor)}
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
@@ -157,9 +161,12 @@ class Relations:
         return {}
 
     def unfolded(self, tensor: Tensor) -> Expr:
-        """The definition of a value, along the axes along which it is met."""
+        """The definition of a value, along the axes along which it is met; an output that others
+        read under another name is read as that output.
+        """
         value = self.by_name[tensor.name]
-        return along(value.expression, tensor)
+        known = {} if value.tensor in self._returned.values() else self._returned
+        return along(resolved(value.expression, known), tensor)
 
     @cached_property
     def solved(self) -> dict[str, dict[Expr, tuple[Expr, Value]]]:

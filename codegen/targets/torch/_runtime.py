@@ -891,12 +891,14 @@ class Pair(Arguments, Lines):
 
     def backward(self, function: Callable) -> Callable:
         super().backward(function)
-        self.gradients = fields(function)._fields
+        result = fields(function)
+        self.gradients = result._fields
         optional = parameters(function)[: self.count] if self.count > 1 else ()
         asked = Asked(self, types(function), self.inputs, optional)
 
         def called(arguments, known):
-            return self.rule.backward(*arguments, self.rule.every)
+            found = self.rule.backward(*arguments, self.rule.every)
+            return found if self.count == 1 else result(*found)
 
         return self._public(function, called, {*self.gradients}, asked)
 
@@ -1114,9 +1116,9 @@ class Rule:
     """The lines of a closed form, and the functions of autograd's that call them.
 
     ``forward(*inputs)`` returns the outputs, and what ``backward(*upstreams, *saved, *numbers,
-    needs)`` takes; ``behind(*vectors, *upstreams, *saved, *numbers, needs)`` what comes back through
-    the gradients, times vectors, to their own arguments; ``pullback`` what comes back to the inputs
-    from the outputs and what was saved. ``needs`` says by name what is asked for.
+    needs)`` takes; ``behind(*vectors, *upstreams, *saved, *numbers, needs)`` what comes back
+    through the gradients, times vectors, to their own arguments; ``pullback`` what comes back to
+    the inputs from the outputs and what was saved. ``needs`` says by name what is asked for.
     """
 
     def __init__(self, pair: Pair, lines: Lines, gradients: Sequence[str]):
@@ -1427,7 +1429,7 @@ def some(values: Sequence) -> bool:
 
 
 def viewed(forward: Callable, marks: Sequence[bool]) -> Callable:
-    """The forward with views of the outputs that are marked, which are other values by new names."""
+    """The forward with views of the outputs that are marked: other values by new names."""
 
     @functools.wraps(forward)
     def called(*arguments):

@@ -56,5 +56,7 @@ class BehindTheBackward(Notation):
         for output, function in zip(program.outputs, program.alone, strict=False):
             made = [r if r in function.results else "None" for r in program.backward.results]
             decorator = f'@{declared}.alone("{output}")'
-            found.append(self.declared_core(function, f"{name}_backward_of_{output}", decorator, made))
+            found.append(
+                self.declared_core(function, f"{name}_backward_of_{output}", decorator, made)
+            )
         return tuple(found)

@@ -167,11 +167,11 @@ def _gradients_compared(
     )
     leaves, statements = oracle.leaves, atoms._asdict()
     result = forward(**leaves)
-    values = leaves | statements | result._asdict()
-    values |= {p.name: t for p, t in zip(program.upstreams, arriving, strict=True)}
+    upstreams = {p.name: t for p, t in zip(program.upstreams, arriving, strict=True)}
+    values = leaves | statements | result._asdict() | upstreams
     before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
-    closed = backward(**_named(program.backward, values))
-    chained = chain_function(**_named(program.chain, values))
+    closed = backward(**_named(program.backward, result._asdict() | upstreams))
+    chained = chain_function(**_named(program.chain, leaves | statements | upstreams))
     yield from _outputs_compared(result[: len(program.outputs)], program, oracle)
     for name, value in before.items():  # nothing that was passed may be written to
         yield difference_of(name, values[name], value)

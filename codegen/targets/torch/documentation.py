@@ -93,7 +93,9 @@ def _arriving(program: Program) -> str:
     first, *others = (p.name for p in program.upstreams)
     tangent = program.second.behind.results[0]
     if others:
-        return f"g_{first[1:]} is {first} and so on, {tangent} and so on the tangents of the outputs"
+        return (
+            f"g_{first[1:]} is {first} and so on, {tangent} and so on the tangents of the outputs"
+        )
     return f"g is {first}, {tangent} the tangent of the output"
 
 

@@ -110,7 +110,11 @@ class Functions:
         for again in second.third if second is not None else ():
             if function is again.function:
                 return {name: of for of, name in again.gradients}
-        back = [self.program.backward, *self.program.alone, *([second.pullback] if second is not None else [])]
+        back = [
+            self.program.backward,
+            *self.program.alone,
+            *([second.pullback] if second is not None else []),
+        ]
         if any(function is each for each in back):
             return {f"d{p.name}": p.name for p in self.program.forward.parameters}
         return {}

@@ -151,9 +151,7 @@ class Statements:
         """
         leaves = {n: self.arguments[n].detach().clone().requires_grad_() for n in self.inputs}
         arguments, vectors = {**self.arguments, **leaves}, [*self.vectors.values()]
-        outputs = [
-            self._value(arguments) if function is None else joined(function(**arguments))
-        ]
+        outputs = [self._value(arguments) if function is None else joined(function(**arguments))]
         weights = [self.upstream]
         for _ in range(THIRD):
             outputs = gradients_of(outputs, weights, [*leaves.values()])

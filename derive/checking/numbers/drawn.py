@@ -63,7 +63,7 @@ def revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
 
 def _random_data(question: Question, settled, at) -> Iterator[tuple[Mapping[Axis, int], Point]]:
     """Small sizes with random data, several where choices are made; at last a few larger sizes."""
-    chain, definition = question.chain, question.chain.definition
+    definition = question.chain.definition
     seeds = SEEDS if chooses(question) else 1
     kind = range_of_data(question, settled)
     for sizes in smallest_sizes(definition) if at is None else shrunk(definition, at):
