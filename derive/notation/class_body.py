@@ -11,7 +11,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.language.choices import comparing, nesting
-from derive.language.declarations import Declaration, Label, Scalar, Size, is_array
+from derive.language.declarations import Declaration, Label, Scalar, Size
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.float_range import check_numbers
@@ -27,7 +27,7 @@ from derive.language.symbols import (
     ordered,
     with_sizes,
 )
-from derive.notation.composition import PendingBlock, names_in, placed_block
+from derive.notation.composition import PendingBlock, names_in, no_expression, placed_block
 from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
@@ -154,12 +154,7 @@ class ClassBody(dict):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return value
         if not isinstance(value, Expr):
-            raise NotationError(
-                f"{name} is a {type(value).__name__}, not an expression in tensors",
-                f"declare it, and pass the array to the function: {name} = Given(C)"
-                if is_array(value)
-                else "write one expression on the line: y = x - Sum(x, N) / N",
-            )
+            raise no_expression(name, value)
         if is_constant(value) and not value.has(*UNDEFINED):
             return value
         placed = placed_block(self, name, value, place)

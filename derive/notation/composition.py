@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from sympy import Expr, Integer, Mul
 
+from derive.language.declarations import is_array
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
 from derive.language.kept_labels import kept_tensor
@@ -97,6 +98,20 @@ def _pending(definition, arguments, axes) -> PendingBlock | tuple[Expr, ...]:
         name = names.get(output.name, output.name)
         found.append(PendingBlock(call, block, name, along, _calls))
     return tuple(found) if len(found) > 1 else found[0]
+
+
+def no_expression(name: str, value: object) -> NotationError:
+    """What to say of a line whose ``value`` is none: all outputs of a call at once, or an array."""
+    if isinstance(value, tuple) and any(isinstance(v, PendingBlock) for v in value):
+        return NotationError(
+            f"{name} is given {len(value)} outputs at once", "give each a name: y, mean = ..."
+        )
+    remedy = "write one expression on the line: y = x - Sum(x, N) / N"
+    if is_array(value):
+        remedy = f"declare it, and pass the array to the function: {name} = Given(C)"
+    return NotationError(
+        f"{name} is a {type(value).__name__}, not an expression in tensors", remedy
+    )
 
 
 def names_in(value: Expr) -> set[str]:

@@ -161,6 +161,12 @@ def _check_stated(body: ClassBody, name: str, place: Place) -> None:
         raise NotationError(
             f"{name} states nothing", "write a line below what is declared: y = 2 * x", place
         )
+    if isinstance(value, Tensor) and last != stated and not body.returned:
+        raise NotationError(
+            f"{last} stands last, where the output is stated, but {stated} is computed after it",
+            f"say what is returned: outputs = Outputs({stated}, {last})",
+            last_place,
+        )
     if last != stated and not body.returned:
         raise NotationError(
             f"{last} stands last, where the output is stated, but it is {_kind(value)}",
