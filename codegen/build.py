@@ -4,12 +4,13 @@ checks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
-from sympy import Abs, Expr
+from sympy import Expr
 
+from codegen.alone import listed, with_zeros
 from codegen.arguments import divisors, fillings, refused
 from codegen.lowering import Lowering
 from codegen.lowering.differentiated import with_lines_to_differentiate
@@ -23,7 +24,6 @@ from codegen.second import numbers_missing, second_of
 from codegen.signatures import Line, Outline, Signatures
 from derive.closing.risks import unsafe
 from derive.formulas.text import formula
-from derive.language.nodes import Peak
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
 from derive.orders import FIRST, SECOND
@@ -124,24 +124,9 @@ class Builder(Signatures):
             atoms=self._atoms(),
             chain=self._chain(),
             reduction=definition.reduction,
+            alone=self._alone(),
         )
         return with_lines_to_differentiate(program)
-
-    @cached_property
-    def _peaks(self) -> dict[str, tuple[Expr, ...]]:
-        """What a value that is the largest of a row is the largest of, and what that is made of."""
-        values = {v.tensor.name: v.expression for v in self.form.relations.values}
-        peaks = {name: e.operand for name, e in values.items() if isinstance(e, Peak)}
-        return {
-            name: (e, values[e.name]) if isinstance(e, Tensor) and e.name in values else (e,)
-            for name, e in peaks.items()
-        }
-
-    @cached_property
-    def _magnitudes(self) -> dict[str, Expr]:
-        """What a value that is an absolute value is that of."""
-        values = {v.tensor.name: v.expression for v in self.form.relations.values}
-        return {name: e.args[0] for name, e in values.items() if isinstance(e, Abs)}
 
     def _unsafe(self) -> tuple[str, ...]:
         lines = [(v.tensor, v.expression) for v in self.plan]
@@ -163,6 +148,7 @@ class Builder(Signatures):
             left._formulas_written(),
             left._forward(),
             with_zeros_kept(left._backward(), left.origins_of_saved()),
+            alone=left._alone(),
         )
 
     def _formulas_written(self) -> tuple[str, ...]:
@@ -171,14 +157,14 @@ class Builder(Signatures):
     # -- the four functions ---------------------------------------------------
 
     def _forward(self) -> Function:
-        needs = [p.name for p in self.needs() if p.name != self.definition.output.name]
-        results = (self.definition.output.name, *needs)
+        outputs = [t.name for t in self.definition.outputs]
+        results = (*outputs, *(p.name for p in self.needs() if p.name not in outputs))
         values = with_logarithms_joined(((v.tensor, v.expression) for v in self.plan), results)
         lines = [Line(tensor, (e,), self.layouts[tensor.name]) for tensor, e in values]
         return self.function(
             Outline(
                 f"{self.definition.snake}_forward",
-                f"The output {self.definition.output}, then what the backward needs.",
+                f"The {listed('output', outputs)}, then what the backward needs.",
                 self._inputs(),
                 lines,
                 results,
@@ -189,27 +175,42 @@ class Builder(Signatures):
         )
 
     def _backward(self) -> Function:
-        output = self.definition.output
-        upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
-        parameters = [
-            replace(upstream, varies=bool(self.definition.reduction)),
-            *self.needs(),
-        ]
         lines = self._gradient_lines()
+        return self._backward_from(self.upstreams(), lines, self._gradients())
+
+    def _gradients(self) -> tuple[str, ...]:
+        return tuple(f"d{t.name}" for t in self.definition.differentiable)
+
+    def _backward_from(
+        self, upstreams: Sequence[Parameter], lines: Sequence[Line], results: tuple[str, ...]
+    ) -> Function:
+        varies = bool(self.definition.reduction)
+        parameters = [*(replace(p, varies=varies) for p in upstreams), *self.needs()]
+        names = [p.name for p in upstreams]
         return self.function(
             Outline(
                 f"{self.definition.snake}_backward",
-                f"The gradients of the inputs, from d{output} and what the forward saved.",
+                f"The gradients of the inputs, from {listed('', names)} and what the forward"
+                " saved.",
                 parameters,
                 lines,
-                tuple(f"d{t.name}" for t in self.definition.differentiable),
+                results,
                 f"{self.definition.name}Gradients",
-                f"d{output.name}",
+                names[0],
                 self.definition.by_name,
                 self._at_hand(),
                 self.asked_of_saved(parameters),
             )
         )
+
+    def _alone(self) -> tuple[Function, ...]:
+        """The backward of each output where no other one has a gradient: those are 0 in it."""
+        upstreams, found = self.upstreams(), []
+        for p in upstreams * (len(upstreams) > 1):
+            others = {other.name for other in upstreams if other != p}
+            lines = with_zeros(self._gradient_lines(), others, self._gradients())
+            found.append(with_zeros_kept(self._backward_from([p], *lines), self.origins_of_saved()))
+        return tuple(found)
 
     def _atoms(self) -> Function:
         statements = self.definition.statements
@@ -228,9 +229,9 @@ class Builder(Signatures):
         )
 
     def _chain(self) -> Function:
-        output = self.definition.output
         chain = self.form.chain
-        parameters = [Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")]
+        parameters = self.upstreams()
+        like = parameters[0].name
         numbers = [p for p in self._inputs() if p.role in NUMBERS]
         parameters += [p for p in self._inputs() if p not in numbers]
         parameters += [
@@ -242,7 +243,7 @@ class Builder(Signatures):
             for a in chain.adjoints
         ]
         results = [f"d{s.name}" for s in self.definition.statements]
-        results += [f"d{t.name}" for t in self.definition.differentiable]
+        results += self._gradients()
         return self.function(
             Outline(
                 f"{self.definition.snake}_chain",
@@ -251,7 +252,7 @@ class Builder(Signatures):
                 lines,
                 tuple(results),
                 f"{self.definition.name}Chain",
-                f"d{output.name}",
+                like,
                 self.definition.by_name,
                 checks=self._asked_beside_inputs(parameters),
             )

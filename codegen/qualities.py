@@ -50,7 +50,7 @@ def _quality(generated: Generated, program: Program, proved: Proved, target: Tar
         unsafe=program.unsafe,
         saved=tuple(
             f"{p.name} {shape(p.layout)}"
-            for p in program.backward.tensors[1:]  # the first is the upstream gradient
+            for p in program.backward.tensors[len(program.upstreams) :]
         ),
         reductions=counts.reductions,
         operations=proved.closed_form.cost.operations,

@@ -51,6 +51,12 @@ def generate_of_ranks(
     most = MOST_AXES[way]
     if len(axes) > most:
         raise QuestionError(f"{len(axes)} axes cannot be split at once", f"name at most {most}")
+    if len(outputs := forward.definition.outputs) > 1:
+        name, names = forward.definition.name, " and ".join(t.name for t in outputs)
+        raise QuestionError(
+            f"{name} has several outputs, {names}: its axes are not split",
+            "write a forward with one output, and split that",
+        )
     proved = derive(forward, progress, limit)
     program, text = written(forward, proved, beside_of(proved, progress, limit, FIRST))
     found = sharded(program, axes, way, _word(forward))

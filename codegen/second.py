@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Abs, Expr
 
+from codegen.alone import listed
 from codegen.lowering.bounded import with_bounded_arguments
 from codegen.lowering.idioms import with_logarithms_joined, with_softplus
 from codegen.lowering.powers import with_powers_at_zero
@@ -74,30 +75,34 @@ class _Functions:
 
     def __init__(self, builder: Builder, order: SecondOrder):
         self.builder, self.order, definition = builder, order, builder.definition
-        self.snake, self.output = definition.snake, definition.output
+        self.snake, self.outputs = definition.snake, [t.name for t in definition.outputs]
         layouts, self.needs = builder.layouts, builder.needs()
         self.saved = builder.origins_of_saved()
-        self.upstream = Parameter(order.upstream.name, layouts[self.output.name], "adjoint")
+        default = ZERO if len(self.outputs) > 1 else None
+        self.upstreams = [
+            Parameter(g.name, layouts[of], "adjoint", default) for of, g in order.upstreams.items()
+        ]
         self.vectors, self.cotangents = (
             [Parameter(v.name, layouts[of], "adjoint", ZERO) for of, v in found.items()]
             for found in (order.vectors, order.cotangents)
         )
         self.gradients = tuple(f"d{t.name}" for t in definition.differentiable)
-        self.behind = _Lines(builder, order.second, [self.upstream, *self.vectors, *self.needs])
+        self.behind = _Lines(builder, order.second, [*self.upstreams, *self.vectors, *self.needs])
         self.pulled = _Lines(builder, order.pullback, [*self.cotangents, *self.needs])
-        self.tangent = order.second.results[order.upstream.name].name
+        self.tangents = tuple(t.name for t in order.tangents)
         self.title = f"{definition.name}Second"
         self.chosen = bool(definition.reduction)  # another reduction may need what this does not
 
     def second(self) -> Second:
+        arriving = {p.name for p in self.upstreams}
         given = tuple(
             (of, c.name)
             for of, c in self.order.second.results.items()
-            if of != self.order.upstream.name and not self.behind.is_zero(c.name)
+            if of not in arriving and not self.behind.is_zero(c.name)
         )
         return Second(
             self._pullback() if len(self.cotangents) > 1 or self.chosen else None,
-            self._behind((self.tangent, *(c for _, c in given))),
+            self._behind((*self.tangents, *(c for _, c in given))),
             self._jvp(),
             self._double(),
             given,
@@ -155,11 +160,11 @@ class _Functions:
             Outline(
                 f"{self.snake}_behind",
                 "What comes back behind the backward.",
-                [*self.vectors, self.upstream, *self.needs],
+                [*self.vectors, *self.upstreams, *self.needs],
                 self.behind.lines(results),
                 results,
                 self.title,
-                self.upstream.name,
+                self.upstreams[0].name,
             )
         )
 
@@ -178,11 +183,11 @@ class _Functions:
         function = self.builder.function(
             Outline(
                 f"{self.snake}_jvp",
-                f"The tangent of {self.output}, from those of the inputs and what the forward"
-                " saved.",
+                f"The {listed('tangent', self.tangents)}, from those of the inputs and what the"
+                " forward saved.",
                 linear,
-                self.behind.lines((self.tangent,)),
-                (self.tangent,),
+                self.behind.lines(self.tangents),
+                self.tangents,
                 "Tensor",
                 self.vectors[0].name,
                 checks=self.builder.asked_of_saved(linear),
@@ -191,16 +196,15 @@ class _Functions:
         return with_zeros_kept(function, self.saved)
 
     def _double(self) -> Function:
-        public = [_required(p) for p in (*self.vectors, self.upstream, *self.needs)]
+        public = [_required(p) for p in (*self.vectors, *self.upstreams, *self.needs)]
         return Function(
             f"{self.snake}_double_backward",
-            f"The gradients by g, which is d{self.output}, and by the inputs, of the gradients"
-            " times v.",
+            "The gradients by the upstream gradients and by the inputs, of the gradients times v.",
             tuple(public),
             self.builder.asked_of_saved(public),
             (),
             (),
-            (self.tangent, *self.gradients),
+            (*self.tangents, *self.gradients),
             self.title,
         )
 

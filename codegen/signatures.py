@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from sympy import Expr
+from sympy import Abs, Expr
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.arguments import needed, number_steps, refused, shape_steps, sizes_read, with_sizes
@@ -19,6 +20,7 @@ from codegen.program.steps import Step
 from codegen.program.values import LengthOf
 from codegen.refusals import Refusals
 from derive.closing.recomputation import under_their_names
+from derive.language.nodes import Peak
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.notation.definition import IGNORE_INDEX, Statement
 from derive.notation.layout import Layout, layouts, plain
@@ -80,21 +82,21 @@ class Signatures(Refusals):
         return tensors + sizes + scalars + indices
 
     def needs(self) -> list[Parameter]:
-        """What the backward takes besides the upstream gradient: saved tensors, and sizes that
-        none of them has; and the ``numbers`` that are read behind it alone.
+        """What the backward takes besides the upstream gradients: saved tensors, and sizes that
+        none of them has; and the ``numbers`` that are read behind it alone. One of several upstream
+        gradients may be None, and shows no size.
         """
         saved = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.form.saved]
         known = {p.name for p in saved}
         others = [t for t, _ in self.definition.scalars if t.name in self.numbers - known]
         saved += [Parameter(t.name, (), "scalar") for t in others]
         saved.sort(key=lambda p: p.role == "scalar")  # numbers come last, as in every signature
-        output = self.definition.output
-        upstream = Parameter(f"d{output.name}", self.layouts[output.name], "adjoint")
+        upstreams = self.upstreams()
         lowering = Lowering(
             {
                 **self.layouts,
                 **{line.tensor.name: line.layout for line in self._gradient_lines()},
-                upstream.name: upstream.layout,
+                **{p.name: p.layout for p in upstreams},
             },
             self.definition.axes,
             self.definition.by_name,
@@ -102,11 +104,16 @@ class Signatures(Refusals):
         )
         steps: list[Step] = []
         for line in self._gradient_lines():
-            steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, upstream.name)
+            like = upstreams[0].name
+            steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
         used = {self._original[axis] for axis in sizes_used(steps)}
-        shapes = self._shapes_needed(used, [upstream, *saved])
+        shown = [*upstreams, *saved]
+        if len(upstreams) > 1:
+            shown = saved
+            used |= {self._original[dim.axis.name] for p in upstreams for dim in p.layout}
+        shapes = self._shapes_needed(used, shown)
         missing = sorted(
-            used - set(self._lengths([upstream, *saved, *shapes]))
+            used - set(self._lengths([*shown, *shapes]))
             | {
                 self.definition.size(axis).name
                 for axis in self.definition.axes
@@ -120,6 +127,11 @@ class Signatures(Refusals):
             *saved[len(tensors) :],
             *(Parameter(self._names[axis], (), "size") for axis in missing),
         ]
+
+    def upstreams(self) -> list[Parameter]:
+        """The gradients that arrive, one for each output."""
+        layouts = {f"d{t.name}": self.layouts[t.name] for t in self.definition.outputs}
+        return [Parameter(name, layout, "adjoint") for name, layout in layouts.items()]
 
     def origins_of_saved(self) -> dict[str, frozenset[str]]:
         """Of every saved value the names of the inputs that it is made of."""
@@ -148,14 +160,14 @@ class Signatures(Refusals):
     def _at_hand(self) -> frozenset[str]:
         """What the backward knows by name."""
         saved = {t.name for t in self.form.saved} | {tensor.name for tensor, _ in self.statements()}
-        return frozenset(saved | {self.form.chain.upstream.name})
+        return frozenset(saved | self.form.chain.arriving)
 
     def _gradient_lines(self) -> list[Line]:
         fixed = {
             s.tensor.name: self.layouts[s.of.name] for s in self.form.statements if s.of is not None
         }
         fixed |= self.layouts
-        fixed[self.form.chain.upstream.name] = self.layouts[self.definition.output.name]
+        fixed |= {p.name: p.layout for p in self.upstreams()}
         gradients = {f"d{t.name}" for t in self.definition.differentiable}
         pairs = with_logarithms_joined(self.statements(), gradients)
         known = layouts(pairs, self.definition.axes, fixed)
@@ -186,6 +198,22 @@ class Signatures(Refusals):
         if not all(isinstance(via, SymbolicFunction) for via in vias):
             return (e,)
         return tuple(c.through_outer for c in adjoint.contributions)
+
+    @cached_property
+    def _peaks(self) -> dict[str, tuple[Expr, ...]]:
+        """What a value that is the largest of a row is the largest of, and what that is made of."""
+        values = {v.tensor.name: v.expression for v in self.form.relations.values}
+        peaks = {name: e.operand for name, e in values.items() if isinstance(e, Peak)}
+        return {
+            name: (e, values[e.name]) if isinstance(e, Tensor) and e.name in values else (e,)
+            for name, e in peaks.items()
+        }
+
+    @cached_property
+    def _magnitudes(self) -> dict[str, Expr]:
+        """What a value that is an absolute value is that of."""
+        values = {v.tensor.name: v.expression for v in self.form.relations.values}
+        return {name: e.args[0] for name, e in values.items() if isinstance(e, Abs)}
 
     def _asked_of_inputs(self) -> tuple[Step, ...]:
         """What all functions that take the inputs ask of them."""

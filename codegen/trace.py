@@ -29,6 +29,7 @@ from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.layout import layouts_of, shape
 from derive.presentation.document import Block, Code, Document, Equation, Equations, Prose, Section
+from derive.presentation.sections import arriving
 from derive.presentation.terminal import rendered
 from derive.proving.claim import ProvedGradient
 from derive.proving.proved import Proved
@@ -116,7 +117,7 @@ def _definition(definition: Definition) -> Iterator[Block]:
 
 def _after_chain(maker: Callable, chain: Chain) -> Iterator[Section]:
     lines = tuple(line for adjoint in chain.adjoints for line in _adjoint(adjoint))
-    arrives = Prose((chain.upstream, " arrives"))
+    arrives = Prose(arriving(chain))
     yield _door(maker, chain, [arrives, Equations(lines)])
 
 

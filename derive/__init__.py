@@ -39,6 +39,7 @@ PUBLIC = {
     "SegmentSum": "language.segments",
     "SegmentMean": "language.segments",
     "SegmentMax": "language.segments",
+    "Outputs": "notation.outputs",
     "Reduced": "notation.reduced",
     "Proved": "proving.proved",
     "NotationError": "language.errors",

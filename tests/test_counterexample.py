@@ -66,7 +66,7 @@ class Names:
 
     def __init__(self, chain):
         definition = chain.definition
-        tensors = [*data_of(definition, chain.upstream), *(s.tensor for s in definition.statements)]
+        tensors = [*data_of(definition), *(s.tensor for s in definition.statements)]
         vars(self).update({t.name: t for t in tensors})
         vars(self).update({a.name: a.tensor for a in chain.adjoints})
 
@@ -78,7 +78,7 @@ def some_sizes(chain):
 
 def a_point(chain, seed=0, kind=0):
     drawing = Drawing(seed, kind)
-    return generic_point(chain.definition, chain.upstream, some_sizes(chain), {}, drawing)
+    return generic_point(chain.definition, some_sizes(chain), {}, drawing)
 
 
 def fraction(e):
@@ -131,7 +131,7 @@ RIGHT = ["BatchNorm", "SoftmaxNLL", "MLP", "Attention", "PairDistances", "Swish"
 def test_right_formulas_differ_by_rounding_alone(chains, name):
     chain = chains[name]
     form = close(chain)
-    points = random_points(chain.definition, chain.upstream, seed=3)
+    points = random_points(chain.definition, seed=3)
     for of in chain.definition.differentiable:
         claimed = form.closed[f"d{of.name}"]
         of_parts = form.closed.keys() - chain.by_name.keys()
@@ -293,7 +293,7 @@ def test_a_claim_without_a_value_is_a_counterexample_only_if_there_is_no_other(c
     t = Names(chain)
     undefined_at_2 = (N**2 - 4) / (N - 2) / (N + 2)
     claimed = batch_norm_gradient(t) * undefined_at_2
-    points = random_points(chain.definition, chain.upstream)
+    points = random_points(chain.definition)
     assert {3, 11} <= {dict(point.sizes)["N"] for point in points}
     assert largest_difference(chain, t.x, claimed, points) < 1e-40  # N = 2 is left out
     found = counterexample(chain, t.x, claimed)
@@ -377,17 +377,17 @@ def test_bombs_are_refused_and_not_computed(chains, number):
     began = time.perf_counter()
     counterexample(chain, t.x, claimed)
     with suppress(OutOfReach):
-        largest_difference(chain, t.x, claimed, random_points(chain.definition, chain.upstream))
+        largest_difference(chain, t.x, claimed, random_points(chain.definition))
     assert time.perf_counter() - began < 4
 
 
 def test_points_suit_the_mathematics(chains):
     for name, chain in chains.items():
-        points = random_points(chain.definition, chain.upstream)
+        points = random_points(chain.definition)
         sizes = [tuple(n for _, n in point.sizes) for point in points]
         assert len(set(sizes)) > 2 or name in ("Swish",)
         assert all(min(of_point) >= 2 for of_point in sizes)
-        assert points == random_points(chain.definition, chain.upstream)
+        assert points == random_points(chain.definition)
         axes = {a.name: a for a in chain.definition.independent_axes}
         for point in points:
             assert allows(chain.definition, {axes[name]: n for name, n in point.sizes})

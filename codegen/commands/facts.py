@@ -54,11 +54,12 @@ def _of_definition(definition: Definition) -> Iterator[Fact]:
 
 
 def _function(definition: Definition) -> str:
-    """A hash of the output as an expression in the arguments, for each reduction: the same
-    whatever names the user gave to parts of it.
+    """A hash of the outputs as expressions in the arguments, for each reduction: the same
+    whatever names the user gave to parts of them.
     """
-    before, reductions = definition.statements[:-1], definition.reductions
-    last = reductions or (("", definition.statements[-1]),)
+    outputs, reductions = definition.outputs, definition.reductions
+    before = [s for s in definition.statements if s.tensor not in outputs]
+    last = reductions or [("", definition.by_name[t.name]) for t in outputs]
     try:
         found = [f"{word} {'; '.join(_inlined([*before, s]))}" for word, s in last]
     except QuestionError:  # an expression that cannot stand in another one

@@ -136,8 +136,9 @@ def _output(traced: Traced, reader: Reader, subject: Subject) -> Value:
     outputs = [out for out in traced.outputs if out is not None]
     if len(outputs) != 1:
         raise QuestionError(
-            f"{subject.name} returns {len(outputs)} tensors, but a forward has one output",
-            "write a function that returns one of them",
+            f"{subject.name} returns {len(outputs)} tensors, and one is imported",
+            "import a function that returns one of them; a forward that returns several is written "
+            "with Outputs",
             subject.place,
         )
     (output,) = outputs

@@ -119,7 +119,10 @@ def _code(forward: type[Forward], proved: Proved, beside: Beside) -> dict[str, o
         "torch": f"# {NOT_RUN}\n{text}",
         "backward": "\n".join(lines.values()),
         "refused": "",
-        "saved": [f"{p.name} {shape(p.layout)}" for p in program.backward.tensors[1:]],
+        "saved": [
+            f"{p.name} {shape(p.layout)}"
+            for p in program.backward.tensors[len(program.upstreams) :]
+        ],
         "costs": _costs(program),
     }
 

@@ -125,6 +125,7 @@ class Plain:
     forward: Function
     backward: Function
     second: Second | None = None
+    alone: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ class Program:
     ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
     second derivatives, line by line. ``reduction`` is how the output is reduced, where the caller
     chooses, and ``reductions`` are the programs of the other words (``codegen/reduced.py``).
+    ``alone`` are, of several outputs, the backward of each where no other one has a gradient.
     """
 
     name: str
@@ -169,3 +171,19 @@ class Program:
     without_second: str = ""
     reduction: str = ""
     reductions: tuple[tuple[str, Program], ...] = ()
+    alone: tuple[Function, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs: the forward returns them first."""
+        return self.forward.results[: len(self.upstreams)]
+
+    @property
+    def upstreams(self) -> tuple[Parameter, ...]:
+        """The gradients that arrive: the backward takes them first."""
+        return tuple(p for p in self.backward.parameters if p.role == "adjoint")
+
+    @property
+    def needs(self) -> tuple[Parameter, ...]:
+        """What the backward takes besides."""
+        return self.backward.parameters[len(self.upstreams) :]

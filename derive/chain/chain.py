@@ -60,16 +60,21 @@ class Adjoint:
 
 @dataclass(frozen=True)
 class Chain:
-    """``upstream`` is the gradient that arrives; ``adjoints`` run from the last statement to the
-    inputs.
+    """``upstreams`` are the gradients that arrive, one for each output; ``adjoints`` run from the
+    last statement to the inputs.
     """
 
     definition: Definition
-    upstream: Tensor
+    upstreams: tuple[Tensor, ...]
     adjoints: tuple[Adjoint, ...]
 
     def _repr_latex_(self) -> str:
         return latex_statements((a.tensor, a.expression) for a in self.adjoints)
+
+    @cached_property
+    def arriving(self) -> frozenset[str]:
+        """The names of the upstream gradients."""
+        return frozenset(t.name for t in self.upstreams)
 
     @cached_property
     def by_name(self) -> Mapping[str, Adjoint]:
@@ -99,7 +104,13 @@ def at_outer(tensor: Tensor) -> Tensor:
 
 
 def derive_chain(definition: Definition) -> Chain:
-    """Differentiate every statement once. Raises `NotationError` for a node that has no rule."""
+    """Differentiate every statement once. Raises `NotationError` for a node that has no rule, and
+    `AssertionError` where a statement reads an output: what comes back from there is not what
+    arrives.
+    """
+    read = {t.name for s in definition.statements for t in tensors_in(s.expression)}
+    if any(output.name in read for output in definition.outputs):
+        raise AssertionError(f"{definition.name}: a statement reads an output")
     received: dict[str, list[Contribution]] = {}
     for statement in reversed(definition.statements):
         for leaf, gradient, through_outer, reasons in _flow(statement, definition):
@@ -112,13 +123,12 @@ def derive_chain(definition: Definition) -> Chain:
                 received.setdefault(leaf.name, []).append(
                     Contribution(statement.name, gradient, reason, through_outer)
                 )
-    upstream = adjoint_of(definition.output)
-    targets = [s.tensor for s in reversed(definition.statements[:-1])] + list(
-        definition.differentiable
-    )
+    outputs = definition.outputs
+    targets = [s.tensor for s in reversed(definition.statements) if s.tensor not in outputs]
+    targets += definition.differentiable
     return Chain(
         definition,
-        upstream,
+        tuple(map(adjoint_of, outputs)),
         tuple(Adjoint(t, adjoint_of(t), tuple(received.get(t.name, ()))) for t in targets),
     )
 
@@ -126,14 +136,14 @@ def derive_chain(definition: Definition) -> Chain:
 def up_to(chain: Chain, count: int) -> Chain:
     """The chain of the first ``count`` statements alone: it lacks what the later ones add."""
     definition = chain.definition
-    definition = replace(definition, statements=definition.statements[:count])
+    definition = replace(definition, statements=definition.statements[:count], returned=())
     names = {s.name for s in definition.statements}
     adjoints = tuple(
         Adjoint(a.of, a.tensor, tuple(c for c in a.contributions if c.via in names))
         for a in chain.adjoints
         if a.of.role == "input" or a.of.name in names - {definition.output.name}
     )
-    return Chain(definition, adjoint_of(definition.output), adjoints)
+    return Chain(definition, (adjoint_of(definition.output),), adjoints)
 
 
 def _flow(

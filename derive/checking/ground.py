@@ -188,8 +188,10 @@ def ground_of(definition: Definition) -> Ground:
 
 
 def for_any_upstream(claimed: Expr, chain: Chain, given: Expr) -> Expr:
-    """A claim that holds for one upstream number, as the claim for all: gradients are linear."""
-    upstream = chain.upstream
+    """A claim that holds for one upstream number, as the claim for all: gradients are linear. There
+    is one output.
+    """
+    (upstream,) = chain.upstreams
     scaled = {
         t: t * given / upstream
         for t in tensors_in(claimed)

@@ -197,7 +197,7 @@ def _candidates(ground: Ground, settled: Collection[str]) -> Iterator[Candidate]
     inputs = [t for t in definition.inputs if t.role != "label"]
     statements = [s.tensor for s in definition.statements]
     unnamed = [s.tensor for s in ground.definition.statements if s.name in parts]
-    for tensor in (*inputs, *statements, *unnamed, ground.chain.upstream):
+    for tensor in (*inputs, *statements, *unnamed, *ground.chain.upstreams):
         if {tensor.name, f"d{tensor.name}"} & {*settled}:
             continue
         e = written_out(tensor, parts)

@@ -52,7 +52,7 @@ def given_upstream(reading: Reading) -> Expr | None:
     """
     if reading.upstream is not None:
         return reading.upstream
-    is_loss = not reading.definition.output.home
+    is_loss = all(not output.home for output in reading.definition.outputs)
     return Integer(1) if is_loss and not reading.single and not reading.mentions_upstream else None
 
 
@@ -64,7 +64,8 @@ def judged_claim(claim: Claim, ground: Ground, upstream: Expr | None, reading: R
     if upstream is not None:
         actual = for_any_upstream(actual, ground.chain, upstream)
         given = for_any_upstream(given, ground.chain, upstream)
-        answer = replace(answer, conditions=(f"{ground.chain.upstream} = {upstream}",))
+        (arriving,) = ground.chain.upstreams
+        answer = replace(answer, conditions=(f"{arriving} = {upstream}",))
     grounds = [(ground, answer), *_for_defaults(answer, ground, actual)]
     for settled, conditional in grounds:
         found = _right(conditional, settled, given, actual)
@@ -104,7 +105,7 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
     """What is right, and where the formula has no value although the gradient has one."""
     if answer.outcome != "right" or claim.written is None:
         return answer
-    given = {} if upstream is None else {ground.chain.upstream.name: upstream}
+    given = dict.fromkeys(ground.chain.arriving, upstream) if upstream is not None else {}
     found = narrowing(ground.chain, answer.of, claim.written, given)
     if found is None:
         return answer

@@ -46,16 +46,23 @@ class WrongClaim:
 
     def _hints(self) -> Iterator[str]:
         """What else a wrong claim may be: the gradient of something else, or for one upstream."""
-        ground, upstream = self.ground, self.ground.chain.upstream
+        ground, upstreams = self.ground, self.ground.chain.upstreams
         if not any(t.role == "adjoint" for t in tensors_in(self.claimed)):
-            yield f"the upstream gradient {upstream} is missing"
-            whole = for_any_upstream(self.claimed, ground.chain, Integer(1))
-            if not upstream.home and ground.difference(self.of, whole) < EQUAL:
-                yield f"it is right only for {upstream} = 1: multiply it by {upstream}"
+            if len(upstreams) > 1:
+                yield f"the upstream gradients {' and '.join(map(str, upstreams))} are missing"
+            else:
+                yield from self._without_upstream(*upstreams)
         for other in ground.definition.differentiable:
             like = other.name != self.of.name and other.home == self.of.home
             if like and ground.difference(other, self.claimed) < EQUAL:
                 yield f"it is d{other.name}, the gradient with respect to {other.name}"
+
+    def _without_upstream(self, upstream: Tensor) -> Iterator[str]:
+        ground = self.ground
+        yield f"the upstream gradient {upstream} is missing"
+        whole = for_any_upstream(self.claimed, ground.chain, Integer(1))
+        if not upstream.home and ground.difference(self.of, whole) < EQUAL:
+            yield f"it is right only for {upstream} = 1: multiply it by {upstream}"
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def _logarithms(
     divisor: Tensor, logarithm: Expr, value: Value, knowledge: Facts
 ) -> Iterator[Rewriting]:
     """``exp(u)*s**k = exp(u + k*log(s))`` for a reduction ``s``, with the exponent written out or
-    under its name; then the same where no exponential stands by.
+    under its name, or as the value that this is; then the same where no exponential stands by.
 
     A sum of a few terms is as cheap to compute again, and loses nothing: ``u + k*log(s)`` is
     rounded as ``u`` is.
@@ -165,15 +165,22 @@ def _logarithms(
     def written_out(exponent: Expr) -> Expr:
         return exponent.expand(deep=False)
 
+    def merged(exponent: Expr) -> Expr:
+        return exp(written_out(exponent))
+
     def named(exponent: Expr) -> Expr:
-        return relations.with_values(written_out(exponent))
+        return exp(relations.with_values(written_out(exponent)))
+
+    def recognised(exponent: Expr) -> Expr:
+        whole = exp(relations.with_values(relations.with_parts(written_out(exponent))))
+        return relations.inversions.get(whole, whole)
 
     def alone(e: Expr) -> Expr:
         return e.xreplace({divisor: exp(written_out(logarithm))})
 
     why = f"{value.tensor} holds the logarithm of {divisor}"
     reduced = relations.unfolded(divisor).has(Sum)
-    for finished in (written_out, named) if reduced else ():
+    for finished in (merged, named, recognised) if reduced else ():
         yield Rewriting(
             "logarithm",
             why,
@@ -204,4 +211,4 @@ def _exponentials_merged(
     if power == 0 or exponent == 0 or not axes_of(logarithm) <= axes_of(exponent):
         return None
     rest = Mul(*(f for f in factors if not isinstance(f, exp))) * divisor**-power
-    return rest * exp(finished(exponent + power * logarithm))
+    return rest * finished(exponent + power * logarithm)

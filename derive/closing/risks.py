@@ -166,9 +166,9 @@ def unsafe(
 
 def _lost(relations: Relations) -> Iterable[str]:
     """The differences of sums that could not be taken about the means."""
-    output = relations.definition.output.name
+    outputs = [t.name for t in relations.definition.outputs]
     for e in relations.cancelling:
-        read = [s.name for s in relations.definition.statements if s.expression.has(e)] or [output]
+        read = [s.name for s in relations.definition.statements if s.expression.has(e)] or outputs
         yield f"{formula(e)} may cancel: then {', '.join(read)} and its gradients lose their digits"
 
 

@@ -101,7 +101,7 @@ def _without_influence(
     """
     chain, definition, unmoved = whole.chain, whole.definition, {}
     for count, statement in enumerate(definition.statements, 1):
-        at_output = statement == definition.statements[-1]
+        at_output = definition.outputs == (statement.tensor,)
         if not at_output and _moves_with_what_it_reads(statement, chain):
             read = [t.name for t in tensors_in(statement.expression)]
             unmoved[statement.name] = set().union(*(unmoved.get(name, ()) for name in read))

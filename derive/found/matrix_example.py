@@ -74,7 +74,7 @@ def recognised_products(definition: Definition) -> Iterator[MatrixProduct | Axis
 def _alone(statement: Statement, definition: Definition) -> Definition:
     """The statement as a forward of its own: what it reads is given."""
     read = tuple(t for t in tensors_in(statement.expression) if t.role in ("input", "statement"))
-    return replace(definition, inputs=read, statements=(statement,), flattened=())
+    return replace(definition, inputs=read, statements=(statement,), flattened=(), returned=())
 
 
 def _recognised(example: Definition) -> Iterator[MatrixProduct | AxisSum]:

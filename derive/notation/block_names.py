@@ -8,7 +8,7 @@ body, so the names are changed then.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from derive.language.symbols import Axis, Tensor
 from derive.notation.composition import translated
@@ -16,22 +16,25 @@ from derive.notation.definition import Statement
 
 
 def without_prefixes(
-    statements: Sequence[Statement], taken: Collection[str], axes: Sequence[Axis]
+    statements: Sequence[Statement],
+    taken: Collection[str],
+    axes: Sequence[Axis],
+    renamed: Mapping[str, str],
 ) -> tuple[Statement, ...]:
-    """The statements under the shortest of their names; ``taken`` are all names that something
-    else has, and that neither these nor the gradients of these may have.
+    """The statements under the shortest of their names, or as they are ``renamed``; ``taken`` are
+    all names that something else has, and that neither these nor the gradients of these may have.
     """
-    names = _names(statements, taken)
+    names = {**_names(statements, taken), **renamed}
     tensors = {tensor.name: tensor for s in statements for tensor in s.expression.atoms(Tensor)}
     tensors = {name: tensor.at_home for name, tensor in tensors.items()}
     bound = {axis: (axis,) for axis in axes}
-    renamed = []
+    found = []
     for s in statements:
         named = Tensor(names[s.name], s.tensor.axes, role="statement", **s.tensor._assumptions_orig)
         value = translated(s.expression, tensors, bound)
         tensors[s.name] = named
-        renamed.append(Statement(named, value, s.place, s.block))
-    return tuple(renamed)
+        found.append(Statement(named, value, s.place, s.block))
+    return tuple(found)
 
 
 def _names(statements: Sequence[Statement], taken: Collection[str]) -> dict[str, str]:

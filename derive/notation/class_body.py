@@ -11,7 +11,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.language.choices import comparing, nesting
-from derive.language.declarations import Declaration, Label, Scalar, Size, is_array
+from derive.language.declarations import Declaration, Label, Scalar, Size
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.extremes import of_notation
@@ -26,15 +26,15 @@ from derive.language.symbols import (
     axes_of,
     is_constant,
     ordered,
-    tensors_in,
     with_sizes,
 )
-from derive.notation.composition import PendingBlock, placed_block
+from derive.notation.composition import PendingBlock, names_in, no_expression, placed_block
 from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
+from derive.notation.outputs import Outputs, state_outputs
 from derive.notation.reduced import Reduced
-from derive.notation.reduced_output import check_not_reduced, state_reduced
+from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
     UNDEFINED,
@@ -74,6 +74,8 @@ class ClassBody(dict):
         self.nested: dict[str, int] = {}  # how many choices stand in one another
         self.last = ("", Place("<unknown>", 0))
         self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
+        self.returned: list[str] = []  # the outputs, where there are several
+        self.renamed: dict[str, str] = {}  # statements that are outputs of calls
 
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
@@ -120,7 +122,7 @@ class ClassBody(dict):
         if not isinstance(value, Expr) or isinstance(value, Axis):
             return value
         written = self.reading.written(name, line)
-        gone = written.names - _names_in(value)
+        gone = written.names - names_in(value)
         place = caller_place() or Place("<unknown>", 0)
         if lost := self.reading.lost(name, line, value):
             self.widened.append(Widened(name, value, tuple(lost), place))
@@ -133,11 +135,13 @@ class ClassBody(dict):
         if name in self.places:
             self.claim(name, place)
         self._check_no_axis(name, value)
-        check_not_reduced(self, name)
+        check_not_ended(self, name)
         if isinstance(value, Declaration):
             return self.declare(name, value, place)
         if isinstance(value, Reduced):
             return state_reduced(self, name, value, place)
+        if isinstance(value, Outputs):
+            return state_outputs(self, name, value, place)
         if isinstance(value, (tuple, list)) and any(isinstance(v, Declaration) for v in value):
             raise NotationError(
                 f"{name} declares several tensors at once", "one line for each tensor"
@@ -150,12 +154,7 @@ class ClassBody(dict):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return value
         if not isinstance(value, Expr):
-            raise NotationError(
-                f"{name} is a {type(value).__name__}, not an expression in tensors",
-                f"declare it, and pass the array to the function: {name} = Given(C)"
-                if is_array(value)
-                else "write one expression on the line: y = x - Sum(x, N) / N",
-            )
+            raise no_expression(name, value)
         if is_constant(value) and not value.has(*UNDEFINED):
             return value
         placed = placed_block(self, name, value, place)
@@ -291,9 +290,3 @@ class ClassBody(dict):
     def ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
         given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
         return axis_order(self.inputs, twins, flattened, given)
-
-
-def _names_in(value: Expr) -> set[str]:
-    """The names of the tensors in ``value``, and in the calls in it that have no name yet."""
-    arguments = [a for call in value.atoms(PendingBlock) for a in call.call.arguments.values()]
-    return {t.name for t in tensors_in(value)}.union(*map(_names_in, arguments))

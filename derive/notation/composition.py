@@ -9,24 +9,27 @@ At the end of the class body they lose the prefix where no other name is in the 
 (``block_names.py``).
 
 A call stands for its output until the assignment is known that gives the block its name; inside a
-larger expression the block takes the forward's own name.
+larger expression the block takes the forward's own name. One of several outputs brings the
+statements that it needs, where others have not brought them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sympy import Expr, Integer, Mul
 
+from derive.language.declarations import is_array
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
 from derive.language.kept_labels import kept_tensor
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode
-from derive.language.symbols import Axis, Tensor, axes_of, is_constant
+from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.notation.call_arguments import bound, bound_axes
 from derive.notation.definition import REDUCTION
+from derive.notation.outputs import as_one_block
 from derive.notation.reduced import as_block
 from derive.notation.splicing import spliced, taken_along, the_one
 
@@ -40,14 +43,25 @@ class Call:
     axes: dict[Axis, tuple[Axis, ...]]
 
 
+@dataclass
+class Block:
+    """What a call has become: the name of its block, and its tensors so far, by the callee's names;
+    none before the first of its outputs has a name.
+    """
+
+    name: str = ""
+    axes: dict[Axis, tuple[Axis, ...]] = field(default_factory=dict)
+    tensors: dict[str, Expr] = field(default_factory=dict)
+
+
 class PendingBlock(Tensor):
-    """The output of a call whose block has no name yet."""
+    """One output of a call whose block has no name yet."""
 
-    __slots__ = ("call",)
+    __slots__ = ("block", "call", "output")
 
-    def __new__(cls, call: Call, axes, number: int):
+    def __new__(cls, call: Call, block: Block, output: str, axes, number: int):
         self = super().__new__(cls, f"{call.definition.name} {number}", axes, role="call")
-        self.call = call
+        self.call, self.block, self.output = call, block, output
         return self
 
     def along(self, axes):
@@ -60,11 +74,10 @@ class PendingBlock(Tensor):
 _calls = 0
 
 
-def block_call(forward, args, kwargs) -> PendingBlock:
+def block_call(forward, args, kwargs) -> PendingBlock | tuple[Expr, ...]:
     """``BatchNorm(x, gain, bias, eps=1e-5)``: binds arguments and axes, by position, and takes the
-    reduction by name.
+    reduction by name. One for each output, where there are several.
     """
-    global _calls
     reduction = kwargs.get(REDUCTION) if forward.definition.reductions else None
     definition = as_block(forward.definition, reduction)
     if forward.definition.reductions:
@@ -72,9 +85,39 @@ def block_call(forward, args, kwargs) -> PendingBlock:
     arguments = bound(definition, args, kwargs)
     sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
     axes = bound_axes(definition, arguments, sizes)
-    _calls += 1
-    output = spliced(definition.output.axes, {a: (a,) for a in definition.axes} | axes)
-    return PendingBlock(Call(definition, arguments, axes), output, _calls)
+    return _pending(definition, arguments, axes)
+
+
+def _pending(definition, arguments, axes) -> PendingBlock | tuple[Expr, ...]:
+    global _calls
+    outputs, (definition, names) = definition.outputs, as_one_block(definition)
+    call, block, found = Call(definition, arguments, axes), Block(), []
+    for output in outputs:
+        _calls += 1
+        along = spliced(output.axes, {a: (a,) for a in definition.axes} | axes)
+        name = names.get(output.name, output.name)
+        found.append(PendingBlock(call, block, name, along, _calls))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def no_expression(name: str, value: object) -> NotationError:
+    """What to say of a line whose ``value`` is none: all outputs of a call at once, or an array."""
+    if isinstance(value, tuple) and any(isinstance(v, PendingBlock) for v in value):
+        return NotationError(
+            f"{name} is given {len(value)} outputs at once", "give each a name: y, mean = ..."
+        )
+    remedy = "write one expression on the line: y = x - Sum(x, N) / N"
+    if is_array(value):
+        remedy = f"declare it, and pass the array to the function: {name} = Given(C)"
+    return NotationError(
+        f"{name} is a {type(value).__name__}, not an expression in tensors", remedy
+    )
+
+
+def names_in(value: Expr) -> set[str]:
+    """The names of the tensors in ``value``, and in the calls in it that have no name yet."""
+    arguments = [a for call in value.atoms(PendingBlock) for a in call.call.arguments.values()]
+    return {t.name for t in tensors_in(value)}.union(*map(names_in, arguments))
 
 
 def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
@@ -82,11 +125,11 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
     ``body``.
     """
     if isinstance(value, PendingBlock):
-        return _instantiated(body, name, value.call, place)
+        return _instantiated(body, name, value, place)
     for pending in value.atoms(PendingBlock):
         snake = pending.call.definition.snake
         block = unused(snake, lambda block: block in body.places or block == name)
-        placed = _instantiated(body, block, pending.call, place)
+        placed = _instantiated(body, block, pending, place)
         here = axes_of(placed)
         if here != set(pending.axes):
             raise NotationError(
@@ -99,13 +142,35 @@ def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
     return value
 
 
-def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
-    """Append the callee's statements to ``body`` under the name of the block; the output has
-    that name itself.
+def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
+    """Append to ``body`` the statements of the callee that the output needs and that are not there
+    yet; the output has the ``name`` itself, and the first one gives it to the block.
     """
-    definition, axes = call.definition, _axes_here(body, block, call)
-    tensors: dict[str, Expr] = {}
-    passed: dict[str, Expr] = {}
+    block, call, output = pending.block, pending.call, pending.output
+    if not block.name:
+        block.name, block.axes = name, _axes_here(body, name, call)
+        block.tensors = _arguments(body, name, call, block.axes, place)
+    elif output in block.tensors:  # which another one needs
+        found = block.tensors[output]
+        if isinstance(found, Tensor) and found.role == "statement":
+            body.renamed.setdefault(found.name, name)
+        return found
+    tensors, needed = block.tensors, call.definition.needed_for(output)
+    for statement in call.definition.statements:
+        if statement.name in tensors or statement.name not in needed:
+            continue
+        value = translated(statement.expression, tensors, block.axes)
+        if is_constant(value):
+            tensors[statement.name] = value  # of the numbers that it was called with
+            continue
+        own = name if statement.name == output else f"{block.name}_{statement.name}"
+        tensors[statement.name] = body.state(own, value, place, block.name)
+    return tensors[output]
+
+
+def _arguments(body, block: str, call: Call, axes, place: Place) -> dict[str, Expr]:
+    """The arguments of a call as tensors or numbers, by the callee's names."""
+    definition, tensors, passed = call.definition, {}, {}
     for name in call.arguments:
         passed[name], tensors[name] = _passed(body, block, call, name, axes, place)
     for demand in definition.demands:
@@ -115,15 +180,7 @@ def _instantiated(body, block: str, call: Call, place: Place) -> Tensor:
     for ignoring in definition.ignoring:  # where the caller's label may be
         kept = kept_tensor(tensors[ignoring.label.name])
         tensors[ignoring.kept.name] = kept if kept.name in body.tensors else Integer(1)
-    for statement in definition.statements:
-        last = statement.tensor == definition.output
-        name = block if last else f"{block}_{statement.name}"
-        value = translated(statement.expression, tensors, axes)
-        if is_constant(value):
-            tensors[statement.name] = value  # of the numbers that it was called with
-            continue
-        tensors[statement.name] = body.state(name, value, place, block)
-    return tensors[definition.output.name]
+    return tensors
 
 
 def _axes_here(body, block: str, call: Call) -> dict[Axis, tuple[Axis, ...]]:

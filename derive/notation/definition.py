@@ -67,6 +67,8 @@ class Definition:
     names of the inputs that are broadcast to their axes, ``demands`` what the scalars have to be.
     Where the caller chooses how the output is reduced, ``reductions`` has its statement for each of
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
+    ``returned`` are the names of the outputs where there are several; no statement reads one of
+    them (``outputs.py``), so that each has one gradient, which arrives.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Definition:
     kept: frozenset[str] | None = None
     reductions: tuple[tuple[str, Statement], ...] = ()
     reduction: str = ""
+    returned: tuple[str, ...] = ()
 
     @property
     def snake(self) -> str:
@@ -93,17 +96,25 @@ class Definition:
         return snake_case(self.name)
 
     @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """What is returned, in order: the last statement, if nothing else is said."""
+        last = self.statements[-1].name
+        return tuple(self.by_name[name].tensor for name in self.returned or (last,))
+
+    @property
     def output(self) -> Tensor:
-        return self.statements[-1].tensor
+        """The output, where there is one by construction."""
+        (only,) = self.outputs
+        return only
 
     @cached_property
     def at_hand(self) -> frozenset[str]:
         """The names of the values that a backward finds there without their being saved for it: the
-        inputs and the output, or those that ``kept`` says.
+        inputs and the outputs, or those that ``kept`` says.
         """
         if self.kept is not None:
             return self.kept
-        return frozenset({*(t.name for t in self.inputs), self.output.name})
+        return frozenset({*(t.name for t in self.inputs), *(t.name for t in self.outputs)})
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:
@@ -136,6 +147,14 @@ class Definition:
         for statement in self.statements:
             if found & {t.name for t in tensors_in(statement.expression)}:
                 found.add(statement.name)
+        return found
+
+    def needed_for(self, name: str) -> set[str]:
+        """The tensor called ``name``, and all that it is computed from."""
+        found = {name}
+        for statement in reversed(self.statements):
+            if statement.name in found:
+                found |= {t.name for t in tensors_in(statement.expression)}
         return found
 
     def size(self, axis: Axis) -> Axis:

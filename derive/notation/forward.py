@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Sequence
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
@@ -29,13 +30,14 @@ from derive.notation.block_names import without_prefixes
 from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
-from derive.notation.definition import Definition
+from derive.notation.definition import Definition, Statement
 from derive.notation.influence import (
     warn_of_missing_total,
     warn_of_no_influence,
     warn_of_wider_domains,
 )
 from derive.notation.made_axes import flattened_in, twins_in
+from derive.notation.outputs import split
 from derive.notation.reduced import reduced
 
 LONGEST_NAME = 100  # letters: file systems hold 255 bytes, and endings are added
@@ -107,17 +109,20 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
     *before, last = body.statements
     outputs = {
-        word: without_prefixes([*before, s], taken, order)
+        word: without_prefixes([*before, s], taken, order, body.renamed)
         for word, s in (body.reductions or {"": last}).items()
     }
     default = next(iter(outputs))
+    statements, returned = outputs[default], ()
+    if body.returned:
+        statements, returned = split(statements, _returned(body, statements), taken)
     return Definition(
         name,
         doc,
         place,
         tuple(body.inputs),
         tuple(body.scalars),
-        outputs[default],
+        statements,
         tuple(order),
         tuple(twins.items()),
         tuple(flattened.items()),
@@ -128,11 +133,21 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         tuple(body.demands),
         reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
         reduction=default,
+        returned=returned,
     )
 
 
+def _returned(body: ClassBody, statements: Sequence[Statement]) -> list[Tensor]:
+    """The outputs, where there are several, under the names that they have in ``statements``."""
+    pairs = zip(body.statements, statements, strict=True)
+    named = {old.name: new.tensor for old, new in pairs}
+    return [named.get(name, body.tensors.get(name)) for name in body.returned]
+
+
 def _check_stated(body: ClassBody, name: str, place: Place) -> None:
-    """Something is stated, of a differentiable input; the last of it is the output."""
+    """Something is stated, of a differentiable input; the last of it is the output, or says what
+    is.
+    """
     if body.deleted:
         raise NotationError(
             f"del {body.deleted[0]}: what is defined stays in the mathematics",
@@ -146,7 +161,13 @@ def _check_stated(body: ClassBody, name: str, place: Place) -> None:
         raise NotationError(
             f"{name} states nothing", "write a line below what is declared: y = 2 * x", place
         )
-    if last != stated:
+    if isinstance(value, Tensor) and last != stated and not body.returned:
+        raise NotationError(
+            f"{last} stands last, where the output is stated, but {stated} is computed after it",
+            f"say what is returned: outputs = Outputs({stated}, {last})",
+            last_place,
+        )
+    if last != stated and not body.returned:
         raise NotationError(
             f"{last} stands last, where the output is stated, but it is {_kind(value)}",
             _as_output(last, value),

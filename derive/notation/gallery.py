@@ -17,7 +17,7 @@ from derive.notation.python_file import checked_python
 
 ARGUMENTS, SIZE, SCALAR, LABEL = ("Input", "Label", "Given"), "Size", "Scalar", "Label"
 IGNORED, IGNORE_INDEX = "ignored", "ignore_index"
-REDUCED, REDUCTION = "Reduced", "reduction"
+REDUCED, REDUCTION, OUTPUTS = "Reduced", "reduction", "Outputs"
 IN_GALLERY = "gradform list names them all; a file of your own is named by its path"
 
 
@@ -117,13 +117,16 @@ def _listed_in(path: Path) -> Iterator[Listed]:
 def _listed(node: ast.ClassDef) -> Listed:
     """Tensors first, then sizes, then numbers, as the public function takes them."""
     lines = [line for line in node.body if isinstance(line, ast.Assign)]
-    calls = [(line.targets[0].id, line.value) for line in lines]
+    named = [line for line in lines if isinstance(line.targets[0], ast.Name)]
+    calls = [(line.targets[0].id, line.value) for line in named]
     takes = [name for name, call in calls if _called(call) in ARGUMENTS]
     takes += [name for kind in (SIZE, SCALAR) for name, call in calls if _called(call) == kind]
     ignoring = any(_called(c) == LABEL and _has(c, IGNORED) for _, c in calls)
     takes += [IGNORE_INDEX] * ignoring
     returns, last = calls[-1] if calls else ("", None)
     takes += [REDUCTION] * (_called(last) == REDUCED)
+    if _called(last) == OUTPUTS:
+        returns = ", ".join(map(_name, last.args))
     return Listed(node.name, snake_case(node.name), tuple(takes), returns, _about(node))
 
 

@@ -1,4 +1,4 @@
-"""What a class body declares or states without any influence on its output.
+"""What a class body declares or states without any influence on its outputs.
 
 That is no mistake, but hardly meant: it is said as a warning. What counts is what surely has none:
 a name that no statement on the way to the output reads (an input that gives an axis its size is
@@ -17,6 +17,7 @@ from derive.formulas.text import formula
 from derive.language.errors import NotationWarning, Place, said
 from derive.language.symbols import axes_of, ordered, tensors_in
 from derive.notation.class_body import ClassBody
+from derive.notation.definition import Statement
 
 
 def warn_of_no_influence(body: ClassBody) -> None:
@@ -27,7 +28,7 @@ def warn_of_no_influence(body: ClassBody) -> None:
             told.add(name)
             problem = f"{name} stands in {vanished.name}, which does not depend on it"
             _warn(problem, "SymPy took it out, as from x*0 or x - x: fix the line", vanished.place)
-    output, reached = body.statements[-1].name, _reached(body)
+    output, reached = " or ".join(_outputs(body)), _reached(body)
     kinds = {t.name: f"{t.name} = {ROLES[t.role]}(...)" for t in body.inputs if t.role in ROLES}
     kinds |= {scalar.name: f"{scalar.name} = Scalar(...)" for scalar, _ in body.scalars}
     kinds |= {s.name: f"the statement {s.name}" for s in body.statements if not s.block}
@@ -50,9 +51,14 @@ def warn_of_missing_total(body: ClassBody) -> None:
     """A `NotationWarning` for an output that is divided by the size of an axis along which it still
     lies, as is a mean of which the sum was left out.
     """
-    statement = body.statements[-1]
+    outputs = _outputs(body)
+    for statement in (s for s in body.statements if s.name in outputs and not s.block):
+        _warn_of_missing_total(statement)
+
+
+def _warn_of_missing_total(statement: Statement) -> None:
     output = statement.tensor
-    for product in statement.expression.atoms(Mul) if not statement.block else ():
+    for product in statement.expression.atoms(Mul):
         sizes = {1 / p for p in product.args if p.is_Pow and 1 / p in output.axes}
         along = frozenset().union(*(axes_of(f) for f in product.args if tensors_in(f)))
         for axis in ordered(sizes & along):
@@ -83,8 +89,8 @@ ROLES = {"input": "Input", "given": "Given", "label": "Label"}
 
 
 def _reached(body: ClassBody) -> set[str]:
-    """The names of all that the output is computed from, the output among them."""
-    reached = {body.statements[-1].name}
+    """The names of all that the outputs are computed from, these among them."""
+    reached = {*_outputs(body)}
     for other in body.reductions.values():  # what any of them reads
         reached |= {t.name for t in tensors_in(other.expression)}
     for statement in reversed(body.statements):
@@ -92,6 +98,10 @@ def _reached(body: ClassBody) -> set[str]:
             reached |= {t.name for t in tensors_in(statement.expression)}
     labels = {i.label.name for i in body.ignoring if i.kept.name in reached}
     return reached | labels
+
+
+def _outputs(body: ClassBody) -> list[str]:
+    return body.returned or [body.statements[-1].name]
 
 
 def _warn(problem: str, remedy: str, place: Place) -> None:

@@ -18,7 +18,7 @@ from sympy import Expr, sympify
 
 from derive.language.errors import NotationError, QuestionError
 from derive.language.nodes import Sum
-from derive.language.symbols import Tensor, axes_of, tensors_in
+from derive.language.symbols import Tensor, axes_of
 from derive.notation.definition import NONE, REDUCTION, SUM, Definition
 
 WRITTEN = "loss = Reduced(losses, mean=N)"
@@ -122,10 +122,6 @@ def as_block(definition: Definition, word: str | None) -> Definition:
     chosen = reduced(definition, word)
     if chosen.reduction != NONE:
         return chosen
-    entries = chosen.statements[-1].expression.name
-    found, needed = [], {entries}
-    for statement in reversed(chosen.statements):
-        if statement.name in needed:
-            found.append(statement)
-            needed |= {t.name for t in tensors_in(statement.expression)}
-    return replace(chosen, statements=tuple(found[::-1]), reductions=(), reduction="")
+    needed = chosen.needed_for(chosen.statements[-1].expression.name)
+    statements = tuple(s for s in chosen.statements if s.name in needed)
+    return replace(chosen, statements=statements, reductions=(), reduction="")

@@ -9,8 +9,14 @@ from derive.notation.definition import REDUCTION, Statement
 from derive.notation.reduced import Reduced
 
 
-def check_not_reduced(body, name: str) -> None:
-    """Nothing comes after the reduction. Raises `NotationError`."""
+def check_not_ended(body, name: str) -> None:
+    """Nothing comes after what is returned. Raises `NotationError`."""
+    if body.returned:
+        last = [*body.places][-1]
+        raise NotationError(
+            f"{name} comes after {last} = Outputs(...), which says what is returned",
+            f"move the line above that of {last}",
+        )
     if body.reductions:
         reduced = body.statements[-1].name
         raise NotationError(

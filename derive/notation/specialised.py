@@ -20,7 +20,7 @@ from derive.notation.statements import known_signs
 
 def without_options(definition: Definition) -> Definition | None:
     """The definition with every option at its default; None where there is none, or where the
-    output is then a number, or the same along an axis.
+    an output is then a number, or the same along an axis.
     """
     left_out: dict[str, Expr] = {t.name: exact_number(n) for t, n in definition.optional}
     left_out |= {ignoring.kept.name: Integer(1) for ignoring in definition.ignoring}
@@ -41,9 +41,10 @@ def without_options(definition: Definition) -> Definition | None:
         axes = [axis for axis in s.tensor.axes if axis in there]
         tensors[s.name] = Tensor(s.name, axes, role="statement", **known_signs(value))
         statements.append(Statement(tensors[s.name], value, s.place, s.block))
-    output = tensors[definition.output.name]
-    if not isinstance(output, Tensor) or output.axes != definition.output.axes:
-        return None
+    for output in definition.outputs:
+        left = tensors[output.name]
+        if not isinstance(left, Tensor) or left.axes != output.axes:
+            return None
     scalars = tuple((t, n) for t, n in definition.scalars if t.name not in left_out)
     numbers = {t for t, _ in scalars}
     demands = tuple(d for d in definition.demands if d.expression.atoms(Tensor) <= numbers)

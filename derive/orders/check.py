@@ -3,7 +3,7 @@
 The latter are the gradients of one more forward, the total of the gradients of the first
 (`in_the_inputs` of ``forwards.py``), and checked like those of any forward. What is said here is
 what the names of a text mean in it: the upstream gradient that arrives is ``g`` or goes by its name
-in the first order, the tangent is the gradient by it.
+in the first order, the tangent is the gradient by it. Of several outputs each has its own.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ def check_second(
     """Whether ``formula`` is a second derivative of ``forward``, as `check` has it for the first.
 
     ``dx`` is the gradient by x of the gradients times their vectors, ``v_<output>``, ``jvp`` or
-    ``dg`` the tangent of the output; a bare expression that reads nothing of the upstream gradient
-    is that. The text may read inputs, statements, what the backward saves, the upstream gradient
-    ``g``, a vector ``v_x`` for each input, and the first gradients ``g_x``.
+    ``dg`` the tangent of the output, and of several outputs each has its ``v_<output>``; a bare
+    expression that reads nothing of the upstream gradients is the first of these. The text may read
+    inputs, statements, what the backward saves, the upstream gradient ``g`` (of several outputs
+    ``g_<output>``), a vector ``v_x`` for each input, and the first gradients ``g_x``.
 
     Long: the arguments are those of `check`.
     """
@@ -96,21 +97,24 @@ class SecondNames:
 
     first: Definition
     whole: Definition
-    upstream: Tensor
+    upstreams: Mapping[str, Tensor]
     vectors: Mapping[str, Tensor]
 
     @cached_property
     def said(self) -> Said:
-        output = self.first.output
-        tangent = Tensor(f"v_{output.name}", output.home)
-        return Said(self.first, f"d{self.whole.output.name}", self.upstream, tangent)
+        tangents = {
+            self.upstreams[t.name].name: Tensor(f"v_{t.name}", t.home) for t in self.first.outputs
+        }
+        return Said(self.first, f"d{self.whole.output.name}", tangents)
 
     @cached_property
     def aliases(self) -> dict[str, str]:
         """Names that a text may use, as far as nothing else has them."""
-        output, tangent = self.first.output.name, f"d{self.upstream.name}"
-        known = {f"d{output}": self.upstream.name}
-        known |= dict.fromkeys((self.said.tangent.name, JVP, f"dd{output}"), tangent)
+        known: dict[str, str] = {}
+        for output, upstream in self.upstreams.items():
+            own = (self.said.tangents[upstream.name].name, f"dd{output}")
+            own += (JVP,) * (len(self.upstreams) == 1)
+            known |= {f"d{output}": upstream.name} | dict.fromkeys(own, f"d{upstream.name}")
         if len(self.vectors) == 1:
             (vector,) = self.vectors.values()
             known[VECTOR] = vector.name
@@ -124,8 +128,8 @@ class SecondNames:
         """The names that a text does not give to a value of its own, and those of results; what
         arrives at the total is 1.
         """
-        own, tangent = _names_in(text, ast.Store), f"d{self.upstream.name}"
-        known = {a: b for a, b in self.aliases.items() if b == tangent or a not in own}
+        own, tangents = _names_in(text, ast.Store), {f"d{g.name}" for g in self.upstreams.values()}
+        known = {a: b for a, b in self.aliases.items() if b in tangents or a not in own}
         return {self.said.arriving: "1", **known}
 
     def mapped(self, let: Mapping[str, str]) -> dict[str, str]:
@@ -136,16 +140,17 @@ class SecondNames:
         """What an expression is about that does not say it: the tangent, which reads nothing of the
         upstream gradient, or the gradient by the first input.
         """
-        arriving = {self.upstream.name}
+        first, *_ = (g.name for g in self.upstreams.values())
+        arriving = {g.name for g in self.upstreams.values()}
         for s in self.whole.statements:
             if arriving & {t.name for t in tensors_in(s.expression)}:
                 arriving.add(s.name)
         read = {meant.get(name, name) for name in _names_in(text, ast.Load)}
-        return None if read & arriving else self.upstream.name
+        return None if read & arriving else first
 
     def remedied(self, remedy: str) -> str:
         """In a refusal the gradients are those of the inputs, and nothing is said of the total."""
-        example = next((f"d{name}" for name in self.vectors), self.said.tangent.name)
+        example = next(f"d{name}" for name in self.vectors)
         remedy = remedy.replace(f", {self.whole.output.name} ()", "")
         return remedy.replace(f"called {self.said.arriving},", f"called {example},")
 

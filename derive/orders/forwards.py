@@ -1,16 +1,16 @@
 """The two forwards whose gradients a second derivative is made of.
 
-The backward computes the gradients of the inputs from the upstream gradient and from what the
+The backward computes the gradients of the inputs from the upstream gradients and from what the
 forward saved. A derivative of it is taken in two steps, each a gradient like any other:
 
 - *behind the backward*: ``total = sum over inputs i of Sum(v_i * dinput_i)``, as a function of the
-  upstream gradient and of what is saved. Its gradient by the upstream gradient is the tangent of
-  the output, by what is saved a cotangent ``c_``;
+  upstream gradients and of what is saved. Its gradient by an upstream gradient is the tangent of
+  that output, by what is saved a cotangent ``c_``;
 - *behind the forward*: ``total = Sum(c_y*y) + sum over what is saved of Sum(c_s*s)``, as a function
   of the inputs, so that what is saved is a function of the inputs, and no constant.
 
 One after the other they are the product of the Hessian with ``v``; the first backward is the second
-of them where all cotangents but the output's are 0.
+of them where all cotangents but those of the outputs are 0.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ from derive.values.naming import in_full
 
 
 def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tensor]]:
-    """The forward whose gradients are those of the inputs where the output and what is saved have
+    """The forward whose gradients are those of the inputs where the outputs and what is saved have
     one each; and the cotangents, by the name of what they are of. The backward of it finds the
     same values as the first.
     """
     definition = form.definition
     free = Names(definition.position, (f"d{name}" for name in form.relations.position))
     values = [t for t in form.saved if t.role == "statement"]
-    tensors = [definition.output, *(t for t in values if t != definition.output)]
+    outputs = definition.outputs
+    tensors = [*outputs, *(t for t in values if t not in outputs)]
     cotangents = {t.name: Tensor(free(f"c_{t.name}"), t.home, role="given") for t in tensors}
     peaks: dict[Expr, Tensor] = {}
 
@@ -61,28 +62,28 @@ def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tenso
         inputs=(*definition.inputs, *cotangents.values(), *peaks.values()),
         statements=tuple(statements),
         kept=frozenset(known),
+        returned=(),
     )
     return pulled, cotangents
 
 
 def behind_the_backward(
     form: ClosedForm,
-) -> tuple[Definition, Tensor, Mapping[str, Tensor]]:
-    """The forward whose gradients are those of the upstream gradient and of what is saved, where
-    the gradients of the inputs have one each; the upstream gradient in it, and by the name of each
-    input what stands before its gradient.
+) -> tuple[Definition, Mapping[str, Tensor], Mapping[str, Tensor]]:
+    """The forward whose gradients are those of the upstream gradients and of what is saved, where
+    the gradients of the inputs have one each; the upstream gradients in it by the names of the
+    outputs, and by the name of each input what stands before its gradient.
     """
     definition = form.definition
     values = [t for t in form.saved if t.role == "statement"]
     read = [t for t in form.saved if t not in values and t.role != "scalar"]
     free = Names((t.name for t in form.saved), (f"d{t.name}" for t in form.saved))
-    upstream = Tensor(free("g"), definition.output.axes)
-    free.taken.add(f"d{upstream.name}")
+    upstreams = _upstreams(definition, free)
     vectors = {
         x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable
     }
     saved = [Tensor(t.name, t.home, role="input", **t._assumptions_orig) for t in values]
-    known = {t.name: t for t in saved} | {f"d{definition.output.name}": upstream}
+    known = {t.name: t for t in saved} | {f"d{name}": g for name, g in upstreams.items()}
     statements = []
     for s in _smooth_statements(form):
         value = renamed(s.expression, known.get)
@@ -93,9 +94,17 @@ def behind_the_backward(
         statements.append(Statement(tensor, value, definition.place))
     total = Add(*(product(v, known[f"d{name}"]) for name, v in vectors.items()))
     statements.append(total_of(total, definition, free))
-    inputs = (upstream, *read, *saved, *vectors.values())
+    inputs = (*upstreams.values(), *read, *saved, *vectors.values())
     behind = from_at_hand(definition, f"{definition.name}Second", inputs, statements)
-    return behind, upstream, vectors
+    return behind, upstreams, vectors
+
+
+def _upstreams(definition: Definition, free: Names) -> dict[str, Tensor]:
+    """The upstream gradients as tensors of a forward, by the names of the outputs."""
+    names = {t: f"g_{t.name}" for t in definition.outputs}
+    if len(names) == 1:
+        names = dict.fromkeys(names, "g")
+    return {t.name: Tensor(free(name), t.home) for t, name in names.items()}
 
 
 def from_at_hand(
@@ -114,6 +123,7 @@ def from_at_hand(
         broadcast=(),
         demands=(),
         kept=frozenset(t.name for t in inputs),
+        returned=(),
     )
 
 
@@ -171,11 +181,14 @@ def total_of(e: Expr, definition: Definition, free: Names) -> Statement:
     return Statement(Tensor(free("total"), (), role="statement"), e, definition.place)
 
 
-def in_the_inputs(form: ClosedForm) -> tuple[Definition, Tensor, Mapping[str, Tensor]]:
-    """The forward of the total as a function of the inputs and of the upstream gradient, which is
-    one of them: the statements of the forward, then the lines of the backward, then the total.
+def in_the_inputs(
+    form: ClosedForm,
+) -> tuple[Definition, Mapping[str, Tensor], Mapping[str, Tensor]]:
+    """The forward of the total as a function of the inputs and of the upstream gradients, which are
+    among them: the statements of the forward, then the lines of the backward, then the total.
     Its gradients are the second derivatives in one piece, as a person claims them; the upstream
-    gradient in it, and by the name of each input what stands before its gradient.
+    gradients in it by the names of the outputs, and by the name of each input what stands before
+    its gradient.
     """
     pulled, cotangents = behind_the_forward(form)
     definition = form.definition
@@ -184,11 +197,11 @@ def in_the_inputs(form: ClosedForm) -> tuple[Definition, Tensor, Mapping[str, Te
     tensors = [*inputs, *(s.tensor for s in forward), *(t for t, _ in definition.scalars)]
     known = {t.name: t for t in tensors}
     free = Names(known, form.relations.position, (f"d{name}" for name in known))
-    upstream = Tensor(free("g"), definition.output.home)
+    upstreams = _upstreams(definition, free)
     vectors = {
         x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable
     }
-    known[f"d{definition.output.name}"] = upstream
+    known |= {f"d{name}": g for name, g in upstreams.items()}
     lines: list[Statement] = []
     for s in _smooth_statements(form):
         value = renamed(s.expression, known.get)
@@ -200,7 +213,8 @@ def in_the_inputs(form: ClosedForm) -> tuple[Definition, Tensor, Mapping[str, Te
     whole = replace(
         definition,
         name=f"{definition.name}SecondOrder",
-        inputs=(*inputs, upstream, *vectors.values()),
+        inputs=(*inputs, *upstreams.values(), *vectors.values()),
         statements=(*forward, *lines, total_of(total, definition, free)),
+        returned=(),
     )
-    return whole, upstream, vectors
+    return whole, upstreams, vectors

@@ -40,18 +40,24 @@ class Behind:
 class SecondOrder:
     """What second derivatives of ``first`` are made of.
 
-    ``pullback`` computes the gradients of the inputs from ``cotangents``, one each of the output
-    and of what is saved, by name. ``second`` computes from ``upstream``, the gradient of the
-    output, and ``vectors``, one for the gradient of each input, what comes back behind the
-    backward: the tangent of the output, ``v_<output>``, and cotangents of what is saved.
+    ``pullback`` computes the gradients of the inputs from ``cotangents``, one each of the outputs
+    and of what is saved, by name. ``second`` computes from ``upstreams``, the gradients of the
+    outputs by their names, and ``vectors``, one for the gradient of each input, what comes back
+    behind the backward: the tangents of the outputs, ``v_<output>``, and cotangents of what is
+    saved.
     """
 
     first: Proved
     pullback: Behind
     cotangents: Mapping[str, Tensor]
     second: Behind
-    upstream: Tensor
+    upstreams: Mapping[str, Tensor]
     vectors: Mapping[str, Tensor]
+
+    @property
+    def tangents(self) -> tuple[Tensor, ...]:
+        """The tangents of the outputs."""
+        return tuple(self.second.results[g.name] for g in self.upstreams.values())
 
     @property
     def every_size(self) -> bool:
@@ -77,13 +83,12 @@ def second_order(
     definition, cotangents = behind_the_forward(form)
     pullback = behind(derive_definition(definition, progress, limit), {})
     _check_at_hand(pullback.form, definition)
-    definition, upstream, vectors = behind_the_backward(form)
-    output = form.definition.output
-    names = {upstream.name: f"v_{output.name}"}
+    definition, upstreams, vectors = behind_the_backward(form)
+    names = {g.name: f"v_{name}" for name, g in upstreams.items()}
     names |= {t.name: cotangents[t.name].name for t in form.saved if t.name in cotangents}
     names |= {t.name: f"c_{t.name}" for t in form.saved if t.role == "input"}
     second = behind(derive_definition(definition, progress, limit), names)
-    return SecondOrder(proved, pullback, cotangents, second, upstream, vectors)
+    return SecondOrder(proved, pullback, cotangents, second, upstreams, vectors)
 
 
 def _check_at_hand(pullback: ClosedForm, definition: Definition) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer
 
-from derive.formulas.words import Words
+from derive.formulas.words import Words, joined
 from derive.language.symbols import Tensor, tensors_in
 from derive.orders.second import Behind, SecondOrder
 from derive.orders.third import ThirdOrder
@@ -116,21 +116,25 @@ def _titled(program: str, document: Document) -> list[Section]:
 
 
 def _construction(order: SecondOrder) -> Iterator[Block]:
-    total, output = order.second.proved.definition.statements[-1], order.first.definition.output
+    total, outputs = order.second.proved.definition.statements[-1], order.first.definition.outputs
+    upstreams = [*order.upstreams.values()]
+    several = len(outputs) > 1
+    arriving = ", the upstream gradients of " if several else ", the upstream gradient of "
+    tangents = " are the tangents of " if several else " is the tangent of "
     yield Prose(
         (
-            *("The backward is itself a function: of ", order.upstream, ", the upstream gradient "),
-            *("of ", output, ", and of the inputs. Multiply each of its gradients, g_ and the "),
+            *("The backward is itself a function: of ", *joined(upstreams), arriving),
+            *(*joined(outputs), ", and of the inputs. Multiply each of its gradients, g_ and the "),
             "name of an input, by a vector, and add up:",
         )
     )
     yield Equations((Equation(total.tensor, total.expression),))
     yield Prose(
         (
-            *("The gradient of this with respect to ", order.upstream, " is the tangent of "),
-            *(output, " (JVP). The gradients with respect to the inputs are the double backward, "),
-            "the Hessian times the vectors: every saved value gets a cotangent, and the pullback "
-            "takes those to the inputs.",
+            *("The gradients" if several else "The gradient", " of this with respect to "),
+            *(*joined(upstreams), tangents, *joined(outputs), " (JVP). The gradients with "),
+            "respect to the inputs are the double backward, the Hessian times the vectors: every "
+            "saved value gets a cotangent, and the pullback takes those to the inputs.",
         )
     )
 
@@ -140,10 +144,12 @@ def _lines(order: SecondOrder, of: str | None) -> Iterator[Block]:
     definition = order.first.definition
     saved = {t.name for t in order.first.closed_form.saved}
     remarks: dict[str, Words] = {}
+    pairs = zip(order.upstreams.values(), definition.outputs, strict=True)
+    upstreams = {g.name: output for g, output in pairs}
     for name, tensor in order.second.results.items():
         remark: Words = ("the cotangent of ", Tensor(name))
-        if name == order.upstream.name:
-            remark = ("the tangent of ", definition.output)
+        if name in upstreams:
+            remark = ("the tangent of ", upstreams[name])
         elif name in order.pullback.results:
             remark += (", added to ", order.pullback.results[name])
         remarks[tensor.name] = remark
@@ -152,18 +158,13 @@ def _lines(order: SecondOrder, of: str | None) -> Iterator[Block]:
     yield Prose("The pullback:")
     wanted = None if of is None else {order.pullback.results[of].name}
     yield Equations(tuple(_computed(order.pullback, saved, {}, wanted)))
-    output = order.cotangents[definition.output.name]
-    if output.name not in remarks:
-        yield Prose((output, " is 0 here, since ", definition.output, " is not saved."))
-    yield Prose(
-        (
-            "With ",
-            output,
-            " = ",
-            order.upstream,
-            " and no other cotangent, this is the first backward.",
-        )
-    )
+    cotangents = {t: order.cotangents[t.name] for t in definition.outputs}
+    for output, cotangent in cotangents.items():
+        if cotangent.name not in remarks:
+            yield Prose((cotangent, " is 0 here, since ", output, " is not saved."))
+    pairs = zip(cotangents.values(), order.upstreams.values(), strict=True)
+    given = joined(((c, " = ", g) for c, g in pairs))
+    yield Prose(("With ", *given, " and no other cotangent, this is the first backward."))
 
 
 def _computed(

@@ -7,6 +7,7 @@ that arrives at the total, which is 1, and the tangent goes by its own name.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sympy import Integer
@@ -34,13 +35,12 @@ SUFFIX = ", second order"
 @dataclass(frozen=True)
 class Said:
     """In which words a verdict is given: ``arriving`` is the name of what arrives at the total and
-    is 1, ``upstream`` the tensor the gradient by which is the ``tangent``.
+    is 1, ``tangents`` are the gradients by the upstream ones, by the names of these.
     """
 
     first: Definition
     arriving: str
-    upstream: Tensor
-    tangent: Tensor
+    tangents: Mapping[str, Tensor]
 
     def of(self, verdict: Verdict) -> SecondVerdict:
         return SecondVerdict(
@@ -60,7 +60,7 @@ class Said:
         return replace(answer, conditions=conditions, called=called, refutation=why)
 
     def _called(self, of: Tensor) -> str:
-        return self.tangent.name if of.name == self.upstream.name else ""
+        return self.tangents[of.name].name if of.name in self.tangents else ""
 
     def _refutation(self, why: Refutation, called: str) -> Refutation:
         found = why.counterexample
@@ -72,7 +72,8 @@ class Said:
 
     @property
     def renaming(self) -> Renaming:
-        return Renaming({self.arriving: Integer(1), f"d{self.upstream.name}": self.tangent})
+        tangents = {f"d{name}": tangent for name, tangent in self.tangents.items()}
+        return Renaming({self.arriving: Integer(1), **tangents})
 
     def mentions_total(self, words: str) -> bool:
         return re.search(rf"\b{self.arriving}\b", words) is not None

@@ -1,4 +1,4 @@
-"""The paths by which a tensor reaches the output: directly, and through each statistic.
+"""The paths by which a tensor reaches the outputs: directly, and through each statistic.
 
 A statistic is a statement that was summed along an axis of the tensor and is broadcast back along
 it, such as a mean or a variance. Holding all statistics fixed leaves the direct path; what a single
@@ -47,7 +47,7 @@ def branching(definition: Definition) -> Iterator[Tensor]:
 def paths_to(definition: Definition, of: Tensor, whole: ClosedForm | None = None) -> list[Path]:
     """The contributions to the gradient of a tensor; empty where there is only one path.
 
-    They are written in the upstream gradient, values of the forward, and the gradients that keep a
+    They are written in the upstream gradients, values of the forward, and the gradients that keep a
     name and are the same on every path. ``whole`` is the `draft` of the definition's chain, where
     that is at hand.
     """
@@ -55,12 +55,12 @@ def paths_to(definition: Definition, of: Tensor, whole: ClosedForm | None = None
     if not statistics:
         return []
     whole = whole or draft(derive_chain(definition))
-    part = _draft(definition, definition.output, statistics, of)
+    part = _draft(definition, definition.outputs, statistics, of)
     held = {t.name for t in statistics}
     own = {f"d{name}" for name in definition.by_name if definition.depending_on(name) & held}
     found = [Path(of, None, _inlined(part, of, own))]
     for statistic in statistics:
-        part = _draft(definition, statistic, [t for t in statistics if t != statistic], of)
+        part = _draft(definition, (statistic,), [t for t in statistics if t != statistic], of)
         own = {adjoint.name for adjoint in part.chain.adjoints}
         given = {adjoint_of(statistic): whole.closed[f"d{statistic.name}"]}
         found.append(Path(of, statistic, _inlined(part, of, own).xreplace(given)))
@@ -73,7 +73,9 @@ def _statistics(definition: Definition, of: Tensor) -> Iterator[Tensor]:
     found = set()
     for axis in of.home:
         along_axis = {of.name}
-        for statement in definition.statements[:-1]:
+        for statement in definition.statements:
+            if statement.tensor in definition.outputs:
+                continue
             if not along_axis & {t.name for t in tensors_in(statement.expression)}:
                 continue
             if axis in statement.tensor.home:
@@ -83,8 +85,10 @@ def _statistics(definition: Definition, of: Tensor) -> Iterator[Tensor]:
     return (s.tensor for s in definition.statements if s.name in found)
 
 
-def _draft(definition: Definition, output: Tensor, held: list[Tensor], of: Tensor) -> ClosedForm:
-    """The gradients of ``output``, with ``of`` and the tensors ``held`` taken as given."""
+def _draft(
+    definition: Definition, outputs: tuple[Tensor, ...], held: list[Tensor], of: Tensor
+) -> ClosedForm:
+    """The gradients of the ``outputs``, with ``of`` and the tensors ``held`` taken as given."""
     given = Tensor(of.name, of.home, role="input")
     names = {t.name for t in (*held, of)}
     statements = []
@@ -92,10 +96,11 @@ def _draft(definition: Definition, output: Tensor, held: list[Tensor], of: Tenso
         if statement.name not in names:
             e = _met_as(given, statement.expression)
             statements.append(replace(statement, expression=e))
-        if statement.tensor == output:
+        if outputs == (statement.tensor,):
             break
     others = [t for t in (*definition.inputs, *held) if t.name != of.name]
-    part = replace(definition, inputs=(*others, given), statements=tuple(statements))
+    inputs, returned = (*others, given), tuple(t.name for t in outputs)
+    part = replace(definition, inputs=inputs, statements=tuple(statements), returned=returned)
     return draft(derive_chain(part))
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from sympy import Basic, Eq, Expr
 
-from derive.chain.chain import Adjoint
+from derive.chain.chain import Adjoint, Chain
 from derive.closing.closed_form import ClosedForm, ClosedStatement
 from derive.formulas.words import Words, joined
 from derive.language.symbols import Axes, Tensor, tensors_in
@@ -123,7 +123,9 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
             users.setdefault(name, []).append(statement.name)
 
     def used_by(name: str) -> str:
-        return f"used by {', '.join(users[name])}" if name in users else "the output"
+        if name in users:
+            return f"used by {', '.join(users[name])}"
+        return "the output" if len(definition.outputs) == 1 else "an output"
 
     given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.arguments]
     optional = {t.name: f", or {default} everywhere" for t, default in definition.optional}
@@ -194,7 +196,8 @@ def _by_block(
 def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> Iterator[Block]:
     form = proved.closed_form
     layouts = layouts_of(form.definition)
-    yield Prose((form.chain.upstream, " arrives; one gradient for every tensor, in reverse."))
+    arrive = arriving(form.chain)
+    yield Prose((*arrive, "; one gradient for every tensor, in reverse."))
     lines = {
         adjoint.of.name: list(_adjoint_lines(adjoint, shape(layouts[adjoint.of.name])))
         for adjoint in form.chain.adjoints
@@ -204,6 +207,12 @@ def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> 
     for tensor in branching(form.definition):
         if of is None or f"d{tensor}" in wanted:
             yield from _paths(form, form.chain.by_name[f"d{tensor}"])
+
+
+def arriving(chain: Chain) -> Words:
+    """The upstream gradients, as what arrives."""
+    verb = " arrives" if len(chain.upstreams) == 1 else " arrive"
+    return (*joined(chain.upstreams, " and "), verb)
 
 
 def _adjoint_lines(adjoint: Adjoint, shape: str) -> Iterator[Equation]:
@@ -220,7 +229,8 @@ def _adjoint_lines(adjoint: Adjoint, shape: str) -> Iterator[Equation]:
 def _paths(form: ClosedForm, adjoint: Adjoint) -> Iterator[Block]:
     paths = paths_to(form.definition, adjoint.of, form.draft)
     count = f" on {len(paths)} paths; what arrives on each, in closed form:"
-    yield Prose((adjoint.of, " reaches ", form.definition.output, count))
+    reached = joined(form.definition.outputs, " and ")
+    yield Prose((adjoint.of, " reaches ", *reached, count))
     lines = []
     for path in paths:
         remark = "directly" if path.via is None else ("through ", path.via)

@@ -1,5 +1,4 @@
-"""What the emitted forward computes: the output and the values that the backward reads, in a stable
-form.
+"""What the emitted forward computes, in a stable form: the outputs, and what the backward reads.
 
 In: a `ClosedForm`. Out: the statements to compute, in order, each proved equal to what the user
 wrote, or as it is written (``line_proof.py``). Unneeded statements are left out; a part that the
@@ -16,24 +15,26 @@ backward reads, or that is written twice, keeps its name. Three rewritings keep 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sympy import Add, Expr, Mul
 
 from derive.closing.closed_form import ClosedForm
 from derive.closing.facts import Facts
 from derive.closing.logarithms import picked_logarithms, split_logarithms
+from derive.language.choices import written_in
 from derive.language.errors import UnprovedError
-from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum
+from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition
+from derive.notation.layout import layouts_of
 from derive.proving.line_proof import UNPROVED, Line, proved_lines
 from derive.values.naming import Value, in_full
 from derive.values.relations import Relations
 
 
 def forward_plan(form: ClosedForm) -> tuple[Line, ...]:
-    """The statements that the forward function computes, the output among them.
+    """The statements that the forward function computes, the outputs among them.
 
     Each is proved; where one is not, it and the parts that it is made of stay as they are written.
     Raises `UnprovedError` where that is no help.
@@ -67,7 +68,8 @@ def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
     """The lines of the forward; the values of the names ``written`` as they are written."""
     relations = form.relations
     facts = Facts(relations)
-    needed = {t.name for t in form.saved if t.role == "statement"} | {form.definition.output.name}
+    needed = {t.name for t in form.saved if t.role == "statement"}
+    needed |= {t.name for t in form.definition.outputs}
     values = [
         _as_written(value, form.definition)
         if value.tensor.name in written
@@ -81,11 +83,35 @@ def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
     values = _inlined(values, lambda v, uses: v.tensor.name in parts and uses == 1, needed)
     values = _inlined(values, lambda v, uses: uses == 1 and _only_picked(v.tensor, values), needed)
     values = [_with_its_readers(value, values) for value in values]
+    values = values if written else _returned_at_once(values, needed, form.definition)
     return [
         line
         for value in values
         for line in ([value] if value.tensor.name in written else _centred(value, facts))
     ]
+
+
+def _returned_at_once(values: list[Value], needed: set[str], definition: Definition) -> list[Value]:
+    """``values`` with what is an output by another name under that name from the start, where it
+    lies in the same dimensions.
+    """
+    layouts, outer = layouts_of(definition), {}
+    for value in values:
+        inner = value.expression
+        if value.tensor.name in definition.returned and isinstance(inner, Tensor):
+            free = inner.role == "statement" and inner.name not in {*needed, *outer}
+            if free and layouts[inner.name] == layouts[value.tensor.name]:
+                outer[inner.name] = value.tensor
+    found = []
+    for value in values:
+        if value.tensor not in outer.values():
+            e = written_in(value.expression, _met(value.expression, outer))
+            found.append(Value(outer.get(value.tensor.name, value.tensor), e))
+    return found
+
+
+def _met(e: Expr, outer: Mapping[str, Tensor]) -> dict[Tensor, Expr]:
+    return {t: along(outer[t.name], t) for t in tensors_in(e) if t.name in outer}
 
 
 def _as_written(value: Value, definition: Definition) -> Value:

@@ -6,7 +6,7 @@ What is proved of a gradient ``dx``. By the chain rule it is the sum, over the s
 ``x``, of the derivative of ``Sum(dk * k)`` by ``x``. That every step of the chain is that
 derivative is proved on the statement alone (``chain_proof.py``). That the closed form of ``dx`` has
 the value of that sum, in which the closed form of each ``dk`` stands, is proved as an equality
-between values of the forward; each ``dk`` the same, up to the upstream gradient. So a long network
+between values of the forward; each ``dk`` the same, up to the upstream gradients. So a long network
 costs as much as its statements do, one after the other. The statements are those of the forward
 with its parts (``forward_in_parts.py``), each proved to say what the user's says.
 
@@ -201,7 +201,7 @@ class Proofs:
         free = self.kept - {statement.of.name}
         written = [adjoint.expression]
         written += [step.after for step in self.form.steps_to(adjoint.tensor)]
-        known = {*self.form.by_name, *self.form.closed, self.form.chain.upstream.name}
+        known = {*self.form.by_name, *self.form.closed, *self.form.chain.arriving}
         written = [e for e in written if {t.name for t in adjoints_in(e)} <= known]
         written.append(statement.expression)
         lines = [self._in_parts(self._inlined(e, free)) for e in written]

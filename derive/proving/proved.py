@@ -74,9 +74,13 @@ def failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
     shown = ", ".join(f"{axis.name} = {n}" for axis, n in sizes.items())
     return (
         f"{form.definition.name}: {statement.tensor} is unproved. Entry by entry at "
-        f"{shown}, the derivative of {form.definition.output} with respect to {statement.of} was "
+        f"{shown}, the derivative of {_outputs(form)} with respect to {statement.of} was "
         f"not shown to be {statement.expression}; nothing was emitted"
     )
+
+
+def _outputs(form: ClosedForm) -> str:
+    return " and ".join(t.name for t in form.definition.outputs)
 
 
 def out_of_time(form: ClosedForm, proved: Collection[str], doing: Doing) -> str:

@@ -34,7 +34,7 @@ def inlined(
     """``e`` in the upstream gradient, the gradients of the cuts, and values of the forward alone;
     what is computed ``again`` is that value.
     """
-    given = {f"d{name}" for name in cuts} | {form.chain.upstream.name}
+    given = {f"d{name}" for name in cuts} | form.chain.arriving
     while True:
         e = e.xreplace({t: along(again[t.at_home], t) for t in tensors_in(e) if t.at_home in again})
         inner = [t for t in adjoints_in(e) if t.name not in given]

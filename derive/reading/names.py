@@ -60,7 +60,7 @@ class Names:
         self.tensors = {t.name: t for t in (*definition.inputs, *scalars, *statements)}
         self.adjoints = {f"d{t.name}": t for t in (*definition.differentiable, *statements)}
         self.axes = {axis.name: axis for axis in definition.axes}
-        self.upstream = adjoint_of(definition.output).name
+        self.upstreams = tuple(adjoint_of(t).name for t in definition.outputs)
         self.layouts = layouts_of(definition)
         self.in_blocks = dict(self._in_blocks())
         self.let: dict[str, str | Value] = {**self.in_blocks}
@@ -166,7 +166,7 @@ class Names:
             shapes.append(name if tensor.role == "scalar" else f"{name} ({inside})")
         return [
             f"the names are {', '.join(shapes)}",
-            f"their gradients are called d{self.definition.output.name}, and so on, "
+            f"their gradients are called d{self.definition.outputs[0].name}, and so on, "
             f"the sizes {', '.join(self.axes)}",
             "for names of your own: --let mine=yours",
         ]

@@ -33,14 +33,14 @@ CACHES = {"cache", "caches", "saved", "residuals", "res", "ctx"}
 class Pasted:
     """``lines`` to be run in this order. ``takes`` are the names of what the forward takes, where
     the text has its signature; ``returned`` the names of the gradients that are returned;
-    ``arriving`` is what the text calls the upstream gradient, where it is an argument.
+    ``arriving`` are the names of the upstream gradients, where they are arguments.
     Raises `Refusal` where nothing is left to read.
     """
 
     lines: tuple[ast.stmt, ...]
     takes: tuple[str, ...] = ()
     returned: tuple[str, ...] = ()
-    arriving: str = ""
+    arriving: tuple[str, ...] = ()
 
     def __post_init__(self):
         if not self.lines:
@@ -87,7 +87,7 @@ def _of_class(classes: Sequence[ast.ClassDef], with_forward: bool) -> Pasted:
             saved = scope.saved
     back = Scope("backward", context, held=saved)
     lines += back.lines(own["backward"].body)
-    return _returning(lines, back, takes, arriving[0] if arriving else "")
+    return _returning(lines, back, takes, tuple(arriving))
 
 
 def _set_up(setup: ast.FunctionDef, scope: Scope, takes: Sequence[str]) -> list[ast.stmt]:
@@ -108,7 +108,7 @@ def _of_functions(functions: Sequence[ast.FunctionDef], with_forward: bool) -> P
     if not back and len(functions) == 1:  # both directions in one
         scope = Scope()
         lines = scope.lines(functions[0].body)
-        return _returning(lines, scope, _arguments(functions[0]), "")
+        return _returning(lines, scope, _arguments(functions[0]), ())
     if len(back) != 1:
         what = "several functions are backwards" if back else "none of these is a backward"
         remedy = "paste the one that you mean, with its forward: f_forward, f_backward"
@@ -126,7 +126,7 @@ def _of_functions(functions: Sequence[ast.FunctionDef], with_forward: bool) -> P
         lines = before.lines(ahead[0].body)
         scope.take(before.result, {*others} & CACHES)
     lines += scope.lines(back[0].body)
-    return _returning(lines, scope, (), arriving, takes)
+    return _returning(lines, scope, (), (arriving,) * bool(arriving), takes)
 
 
 def _arguments(function: ast.FunctionDef) -> tuple[str, ...]:
@@ -138,13 +138,13 @@ def _returning(
     lines: list[ast.stmt],
     scope: Scope,
     takes: Sequence[str],
-    arriving: str,
+    arriving: Sequence[str],
     signature: Sequence[str] = (),
 ) -> Pasted:
     """The lines with what is returned as the last of them: ``return a, None, b`` are ``dx = a`` and
     ``dbias = b`` for a forward that takes x, weight and bias.
     """
-    takes = tuple(takes)
+    takes, arriving = tuple(takes), tuple(arriving)
     if scope.result is None:
         return Pasted(tuple(lines), takes or tuple(signature), (), arriving)
     result = scope.result

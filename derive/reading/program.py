@@ -53,7 +53,7 @@ class Program(Writes):
     def lookup(self, name: str):
         """What the text assigned to a name; None where it did not."""
         own = self.names.ours(name)
-        self.reads_upstream |= own == self.names.upstream
+        self.reads_upstream |= own in self.names.upstreams
         cell = self.cells.get(own)
         self.loops.check_read(own, cell.loops if cell else ())
         if cell is None:
@@ -164,8 +164,8 @@ class Program(Writes):
             remedy = "the gradient of x is called dx"
             raise Refusal("the left side of = must be a name", remedy, target)
         own = self.names.ours(target.id)
-        if own == self.names.upstream:
-            self._assign_upstream(cell, target)
+        if own in self.names.upstreams:
+            self._assign_upstream(own, cell, target)
         if own in self.names.adjoints and not isinstance(cell.value, Value) and not cell.broken:
             raise Refusal(f"{own} is a tensor, and this is none", "assign an expression", node)
         if self.loops.axes:
@@ -177,12 +177,13 @@ class Program(Writes):
         self.cells[own] = cell
         self.bound[own] = node
 
-    def _assign_upstream(self, cell: Cell, target: ast.Name) -> None:
-        value = cell.value
-        if not isinstance(value, Value) or not is_number_or_size(value.expression):
+    def _assign_upstream(self, own: str, cell: Cell, target: ast.Name) -> None:
+        value, several = cell.value, len(self.names.upstreams) > 1
+        is_number = isinstance(value, Value) and is_number_or_size(value.expression)
+        if several or not is_number:
             raise Refusal(
-                f"{self.names.upstream} is the upstream gradient: it is given, not computed",
-                "leave the line out, or assign a number",
+                f"{own} is the upstream gradient: it is given, not computed",
+                "leave the line out" if several else "leave the line out, or assign a number",
                 target,
             )
         self.upstream = value.expression

@@ -128,7 +128,8 @@ def _read_pasted(
     """
     notation, problem = uses_notation(tree), None
     for pasted in dict.fromkeys((pasted_in(tree), pasted_in(tree, with_forward=False))):
-        arriving = {pasted.arriving: adjoint_of(definition.output).name} if pasted.arriving else {}
+        upstreams = (adjoint_of(output).name for output in definition.outputs)
+        arriving = dict(zip(pasted.arriving, upstreams, strict=False))
         names = Names(definition, {**arriving, **let}, sizes)
         if only is not None:
             pasted = replace(pasted, lines=tuple(lines_for(pasted, only)), returned=(only,))
@@ -150,7 +151,8 @@ def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor
     space = Space(names.definition, notation)
     first = Program(text, space, names, of)
     first.run(lines)
-    claimed = {n: c for n, c in first.cells.items() if n in names.adjoints and n != names.upstream}
+    computed = names.adjoints.keys() - {*names.upstreams}
+    claimed = {n: c for n, c in first.cells.items() if n in computed}
     if not claimed:
         raise _no_claim(names, lines)
     second = first
@@ -191,7 +193,7 @@ def _again(
 
 
 def _upstream(program: Program) -> Expr | None:
-    mapped = program.names.let.get(program.names.upstream)
+    mapped = program.names.let.get(program.names.upstreams[0])
     return mapped.expression if isinstance(mapped, Value) else program.upstream
 
 

@@ -23,7 +23,9 @@ NODES = (
     *("Broadcast", "Flatten", "Gather", "Kept", "Max", "Min", "OneHot", "Position", "Rename"),
     *("SegmentMax", "SegmentMean", "SegmentSum", "Sum", "Unflatten"),
 )
-DECLARATIONS = ("Axes", "Axis", "Forward", "Given", "Input", "Label", "Reduced", "Scalar", "Size")
+DECLARATIONS = (
+    *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Outputs", "Reduced", "Scalar", "Size"),
+)
 HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
 
 

@@ -68,7 +68,8 @@ class Parts:
         one over a root or a reduction, or chosen by what is given, that it is only another name.
         """
         self.spelled[statement.name] = e
-        if statement.name in {*self.definition.at_hand, self.definition.output.name}:
+        outputs = self.definition.outputs
+        if statement.name in self.definition.at_hand or statement.tensor in outputs:
             return
         number, rest = number_apart(e)
         if number != 1:

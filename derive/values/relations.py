@@ -125,7 +125,20 @@ class Relations:
         """``e`` with every part of the forward under its name, also where a number stands before
         it, and if that is asked for among other terms and factors.
         """
-        return with_names(e, self.parts, among_others) if self.parts else e
+        parts = self._with_outputs
+        return with_names(e, parts, among_others) if parts else e
+
+    @cached_property
+    def _with_outputs(self) -> tuple[Value, ...]:
+        """The parts, also as they read with the names of the outputs."""
+        own = (Value(p.tensor, resolved(p.expression, self._returned)) for p in self.parts)
+        return tuple(dict.fromkeys([*self.parts, *own]))
+
+    @cached_property
+    def _returned(self) -> dict[str, Expr]:
+        """The outputs that others read under another name, by that name."""
+        stated = (self.definition.by_name[name] for name in self.definition.returned)
+        return {s.expression.name: s.tensor for s in stated if isinstance(s.expression, Tensor)}
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
@@ -148,9 +161,12 @@ class Relations:
         return {}
 
     def unfolded(self, tensor: Tensor) -> Expr:
-        """The definition of a value, along the axes along which it is met."""
+        """The definition of a value, along the axes along which it is met; an output that others
+        read under another name is read as that output.
+        """
         value = self.by_name[tensor.name]
-        return along(value.expression, tensor)
+        known = {} if value.tensor in self._returned.values() else self._returned
+        return along(resolved(value.expression, known), tensor)
 
     @cached_property
     def solved(self) -> dict[str, dict[Expr, tuple[Expr, Value]]]:
@@ -218,11 +234,11 @@ class Relations:
 
     @cached_property
     def growing(self) -> frozenset[Expr]:
-        """What the output grows with, however it is written: exponentials, and values made of
+        """What the outputs grow with, however it is written: exponentials, and values made of
         them.
         """
-        found: set[Expr] = {self.definition.output}
-        pending: list[Expr] = [self.definition.output]
+        found: set[Expr] = {*self.definition.outputs}
+        pending: list[Expr] = [*self.definition.outputs]
         while pending:
             e = pending.pop()
             if isinstance(e, Tensor):
@@ -251,6 +267,7 @@ def relations_of(definition: Definition, merged: bool = False) -> Relations:
             values.append(value)
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
     last = frozenset(value.tensor.name for value in values[first:])
-    behind = last if definition.output.name not in definition.at_hand else frozenset()
+    at_hand = definition.at_hand.issuperset(t.name for t in definition.outputs)
+    behind = frozenset() if at_hand else last
     made = parts.aliases, parts.moments.made
     return Relations(definition, tuple(values), named, scales.finished(), *made, behind)

@@ -20,6 +20,7 @@ class Autograd(Pairs):
         named = {
             "views": " ".join(self._views()),
             "late": " ".join(step.name for step in self.left_to_torch()),
+            "outputs": " ".join(program.outputs) if len(program.outputs) > 1 else "",
             "differentiated": lines_to_differentiate(program).name.removeprefix(f"{program.name}_"),
         }
         named["differentiated"] = named["differentiated"].replace("forward", "")  # as is usual
@@ -36,9 +37,26 @@ class Autograd(Pairs):
         steps = [step for pair in self.pairs for step in pair.program.forward.steps]
         views = [s.name for s in steps if isinstance(s, Assign) and isinstance(s.value, Load)]
         seen = {result for pair in self.pairs for result in pair.program.forward.results[1:]}
+        if len(self.program.outputs) > 1:
+            seen |= {self.program.outputs[0]}
+            views = [name for name in views if name not in self.program.outputs]
         entries = set().union(*(pair.entries for pair in self.pairs))
-        output = [self.program.forward.results[0]] * bool(seen.intersection(entries))
+        output = [self.program.outputs[0]] * bool(seen.intersection(entries))
+        views += self._returned_twice()
         return [*(name for name in dict.fromkeys(views) if name in seen), *output]
+
+    def _returned_twice(self) -> list[str]:
+        """Of several outputs those that are an argument, or another result, by a new name."""
+        forward, found = self.program.forward, []
+        if len(self.program.outputs) == 1:
+            return []
+        seen = {*forward.results, *(p.name for p in forward.parameters)}
+        for step in forward.steps:
+            loads = isinstance(step, Assign) and isinstance(step.value, Load)
+            if loads and step.name in self.program.outputs and step.value.name in seen:
+                found.append(step.name)
+            seen |= {step.value.name} if loads and step.name in self.program.outputs else set()
+        return found
 
     def takes_plain(self) -> str:
         """When the shorter pair is taken."""
@@ -69,5 +87,6 @@ class Autograd(Pairs):
                 page.declared_core(f, f"_plain_{kind}", f"@_plain.{kind}", f.results)
                 for kind, f in pairs
             ),
+            *page.cores_alone("_plain", "_plain"),
             *page.second_cores("_plain", "_plain"),
         )

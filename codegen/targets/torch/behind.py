@@ -18,8 +18,8 @@ class BehindTheBackward(Notation):
         if second is None:
             return ()
         cotangents = dict(second.cotangents)
-        tensors = [p for p in self.program.backward.parameters[1:] if p.role not in NUMBERS]
-        behind = [second.behind.results[0], *(cotangents.get(p.name, "None") for p in tensors)]
+        tensors, tangents = self._saved(), second.behind.results[: len(self.program.upstreams)]
+        behind = [*tangents, *(cotangents.get(name, "None") for name in tensors)]
         kinds = [("behind", second.behind, behind)]
         if second.pullback is not None:
             kinds.append(("pullback", second.pullback, second.pullback.results))
@@ -42,6 +42,21 @@ class BehindTheBackward(Notation):
         second = self.program.second
         if kind == "pullback":
             return {result: i for i, result in enumerate(second.pullback.results)}
-        tensors = [p.name for p in self.program.backward.parameters[1:] if p.role not in NUMBERS]
-        cotangents = ((c, tensors.index(of) + 1) for of, c in second.cotangents)
-        return {second.behind.results[0]: 0, **dict(cotangents)}
+        count, tensors = len(self.program.upstreams), self._saved()
+        cotangents = ((c, tensors.index(of) + count) for of, c in second.cotangents)
+        return {name: i for i, name in enumerate(second.behind.results[:count])} | dict(cotangents)
+
+    def _saved(self) -> list[str]:
+        return [p.name for p in self.program.needs if p.role not in NUMBERS]
+
+    def cores_alone(self, name: str, declared: str) -> tuple[Core, ...]:
+        """The backward of each of several outputs alone; None for what does not need it."""
+        program = self.program
+        found = []
+        for output, function in zip(program.outputs, program.alone, strict=False):
+            made = [r if r in function.results else "None" for r in program.backward.results]
+            decorator = f'@{declared}.alone("{output}")'
+            found.append(
+                self.declared_core(function, f"{name}_backward_of_{output}", decorator, made)
+            )
+        return tuple(found)

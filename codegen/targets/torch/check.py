@@ -7,7 +7,7 @@ different lengths. An `Axes` is tried as one dimension and as two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from types import ModuleType
@@ -99,27 +99,34 @@ def _differences(
         name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    shape = _shape(definition.output.home, dims)
+    shapes = [_shape(output.home, dims) for output in definition.outputs]
     upstreams = (
-        draw(shape, generator=generator, dtype=torch.float64),
-        torch.ones((), dtype=torch.float64).expand(shape),  # as sum() passes it
+        [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes],
+        [torch.ones((), dtype=torch.float64).expand(shape) for shape in shapes],  # as of sum()
     )
     required = {name: v for name, v in leaves.items() if name not in _optional(program)}
     oracle = Oracle(definition, leaves, required, upstreams, dims)
-    output = definition.output.name
     function = getattr(module, program.name)
-    yield oracle.difference(output, function(**leaves).detach())
+    yield from _outputs_compared(function(**leaves), program, oracle)
     if program.plain is not None:
         yield from _plain_compared(function, definition, program, draw, dims)
     if len(required) < len(leaves):
-        yield oracle.difference(f"bare {output}", function(**required).detach())
+        yield from _outputs_compared(function(**required), program, oracle, "bare ")
     with torch.no_grad():
         atoms = getattr(module, program.atoms.name)(**leaves)
         for name in (s.name for s in definition.statements):
-            inner = name != output  # what a choice leaves out need not be a number
+            inner = name not in program.outputs  # what a choice leaves out need not be a number
             yield oracle.difference(name, getattr(atoms, name), where_finite=inner)
-        for i, upstream in enumerate(upstreams):
-            yield from _gradients_compared(module, program, oracle, atoms, i, upstream)
+        for i, arriving in enumerate(upstreams):
+            yield from _gradients_compared(module, program, oracle, atoms, i, arriving)
+
+
+def _outputs_compared(
+    outputs: Tensor | tuple[Tensor, ...], program: Program, oracle: Oracle, what: str = ""
+) -> Iterator[Difference]:
+    outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+    for name, output in zip(program.outputs, outputs, strict=True):
+        yield oracle.difference(f"{what}{name}", output.detach())
 
 
 def _plain_compared(
@@ -135,19 +142,24 @@ def _plain_compared(
     for p in program.forward.parameters:
         if p.role == "input" and p.name in leaves:
             leaves[p.name].requires_grad_()
-    shape = _shape(definition.output.home, dims)
-    upstream = draw(shape, generator=generator, dtype=torch.float64)
-    oracle = Oracle(definition, leaves, leaves, (upstream,), dims)
-    output = function(**leaves)
-    yield oracle.difference(definition.output.name, output.detach())
+    shapes = [_shape(output.home, dims) for output in definition.outputs]
+    upstreams = [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    oracle = Oracle(definition, leaves, leaves, (upstreams,), dims)
+    outputs = function(**leaves)
+    yield from _outputs_compared(outputs, program, oracle)
     inputs = {name: v for name, v in leaves.items() if isinstance(v, Tensor) and v.requires_grad}
-    gradients = torch.autograd.grad(output, [*inputs.values()], upstream)
+    gradients = torch.autograd.grad(outputs, [*inputs.values()], upstreams)
     for name, gradient in zip(inputs, gradients, strict=True):
         yield oracle.difference(f"0 d{name}", gradient)
 
 
 def _gradients_compared(
-    module: ModuleType, program: Program, oracle: Oracle, atoms, number: int, upstream: Tensor
+    module: ModuleType,
+    program: Program,
+    oracle: Oracle,
+    atoms,
+    number: int,
+    arriving: Sequence[Tensor],
 ) -> Iterator[Difference]:
     """The closed form and the chain beside autograd, the chain at every statement too."""
     forward, backward, chain_function = (
@@ -155,11 +167,12 @@ def _gradients_compared(
     )
     leaves, statements = oracle.leaves, atoms._asdict()
     result = forward(**leaves)
-    values = leaves | statements | result._asdict() | {"": upstream}
+    upstreams = {p.name: t for p, t in zip(program.upstreams, arriving, strict=True)}
+    values = leaves | statements | result._asdict() | upstreams
     before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
-    closed = backward(upstream, **_named(program.backward, result._asdict()))
-    chained = chain_function(upstream, **_named(program.chain, leaves | statements))
-    yield oracle.difference(program.forward.results[0], result[0])
+    closed = backward(**_named(program.backward, result._asdict() | upstreams))
+    chained = chain_function(**_named(program.chain, leaves | statements | upstreams))
+    yield from _outputs_compared(result[: len(program.outputs)], program, oracle)
     for name, value in before.items():  # nothing that was passed may be written to
         yield difference_of(name, values[name], value)
     for name in (*leaves, *statements):
@@ -179,7 +192,7 @@ def _optional(program: Program) -> set[str]:
 
 
 def _named(function: Function, values: dict) -> dict:
-    return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
+    return {p.name: values[p.name] for p in function.parameters if p.name in values}
 
 
 def dims_tried(definition: Definition) -> Iterator[Dims]:

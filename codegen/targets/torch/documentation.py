@@ -70,12 +70,10 @@ def _second(program: Program) -> list[str]:
     if second is None:
         return []
     behind, pulled = second.formulas
-    upstream = program.backward.parameters[0].name
     v = second.jvp.parameters[0].name
     words = (
-        f"Second derivatives, of the sum of each gradient times a vector ({v} and so on): g is "
-        f"{upstream}, {second.behind.results[0]} the tangent of the output, and c_ marks the "
-        "cotangent of a saved value:"
+        f"Second derivatives, of the sum of each gradient times a vector ({v} and so on): "
+        f"{_arriving(program)}, and c_ marks the cotangent of a saved value:"
     )
     lines = [*wrap(words, WIDTH), "", *formula_lines(behind)]
     if second.pullback is not None:
@@ -88,6 +86,17 @@ def _second(program: Program) -> list[str]:
         lines += ["", words, "", *formula_lines(again.formulas)]
         lines += ["", *wrap(f"Proved: {again.proved}.", WIDTH)]
     return lines
+
+
+def _arriving(program: Program) -> str:
+    """What stands for the upstream gradients, and how the tangents are called."""
+    first, *others = (p.name for p in program.upstreams)
+    tangent = program.second.behind.results[0]
+    if others:
+        return (
+            f"g_{first[1:]} is {first} and so on, {tangent} and so on the tangents of the outputs"
+        )
+    return f"g is {first}, {tangent} the tangent of the output"
 
 
 def formula_lines(formulas: Iterable[str]) -> list[str]:

@@ -25,6 +25,7 @@ from torch import Tensor
 from codegen.program import Program
 from codegen.targets import WrongUse
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
+from codegen.targets.torch.several import apart, joined, one_by_one
 from derive.notation.definition import Definition
 from derive.orders import FIRST, SECOND, THIRD
 
@@ -65,7 +66,8 @@ class _Uses:
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program, point: Point):
         self.module, self.program, self.point = module, program, point
-        self.function = getattr(module, program.name)
+        self.several = getattr(module, program.name)
+        self.function = lambda **arguments: joined(self.several(**arguments))
         self.known = statements_at(definition, program, point)
         self.inputs, self.arguments = self.known.inputs, self.known.arguments
         self.infinite: list[tuple[str, int]] = []
@@ -134,6 +136,13 @@ class _Uses:
                 lambda names=names: self._once(names),
                 lambda first, _, names=names: [first[n] for n in names],
             )
+        if len(self.program.outputs) > 1 and self.inputs:
+            yield (
+                "the gradient of each output alone",
+                FIRST,
+                lambda: one_by_one(self.several, self._leaves, self.inputs, self.known.upstream),
+                lambda first, _: [first[n] for n in self.inputs],
+            )
         if not self.twice or not self.inputs:
             return
         for names in self._subsets():
@@ -190,22 +199,30 @@ class _Uses:
         whole = getattr(self.module, self.program.forward.name)(**self.arguments)._asdict()
         known = {**self.arguments, **whole}
         known |= {f"{v.name}": self.known.vectors[n] for n, v in self._vectors().items()}
+        outputs, count = [whole[n] for n in self.program.outputs], len(self.program.outputs)
+        places = second.double.parameters[len(self._vectors()) :]
+        arriving = zip(places, apart(self.known.upstream, outputs), strict=False)
+        known |= {p.name: part for p, part in arriving}
 
         def called(function) -> Callable:
-            own = [known.get(p.name, self.known.upstream) for p in function.parameters]
+            own = [known[p.name] for p in function.parameters]
             return getattr(self.module, function.name)(*own)
+
+        def double() -> list[Tensor]:
+            found = called(second.double)
+            return [joined(found[:count] if count > 1 else found[0]), *found[count:]]
 
         with torch.no_grad():
             yield (
                 second.jvp.name,
                 SECOND,
-                lambda: [called(second.jvp)],
+                lambda: [joined(called(second.jvp))],
                 lambda _, found: _summed(found, self.inputs, ()),
             )
             yield (
                 second.double.name,
                 SECOND,
-                lambda: list(called(second.double)),
+                double,
                 lambda _, found: _summed(found, self.inputs, self.inputs),
             )
 

@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from codegen.program import Program
 from codegen.targets.torch.check import arguments_of, dims_tried
 from codegen.targets.torch.loading import loaded
+from codegen.targets.torch.several import joined
 from derive.language.nodes import Sum
 from derive.notation.definition import Definition
 
@@ -136,9 +137,9 @@ class _Measure:
         rounded = _in(torch.float32, arguments)
         truth = self._found(rounded, self._ours, torch.float64)
         found = self._found(rounded, self._ours, torch.float32)
-        output = self.program.forward.results[0]
-        if not (truth[output].abs() <= LARGEST).all():
-            truth = {output: truth[output]}  # of what is infinite no gradient is asked
+        outputs = {name: truth[name] for name in self.program.outputs}
+        if not all((value.abs() <= LARGEST).all() for value in outputs.values()):
+            truth = outputs  # of what is infinite no gradient is asked
         gaps = {name: _gap(found[name], value) for name, value in truth.items()}
         wrong = {name: gap for name, gap in gaps.items() if not gap <= FAR}
         if any(gap < torch.inf for gap in wrong.values()) or (wrong and last):
@@ -153,11 +154,13 @@ class _Measure:
         return tuple(Fault(name, gap < torch.inf) for name, gap in wrong.items())
 
     def _found(self, arguments: Arguments, run: Callable, kind: torch.dtype) -> Found:
-        """The output, and the gradients of the inputs."""
+        """The outputs, and the gradients of the inputs."""
         leaves = _in(kind, arguments)
         inputs = {name: leaves[name].requires_grad_() for name in self.inputs}
         y = run(**leaves)
-        found = {self.program.forward.results[0]: y.detach()}
+        outputs = (y,) if isinstance(y, Tensor) else y
+        found = {n: o.detach() for n, o in zip(self.program.outputs, outputs, strict=True)}
+        y = joined(y)
         if y.requires_grad:
             upstream = torch.linspace(0.5, 1, y.numel(), dtype=y.dtype).reshape(y.shape)
             gradients = torch.autograd.grad(y, [*inputs.values()], upstream, allow_unused=True)
@@ -170,7 +173,8 @@ class _Measure:
 
     def _statements(self, **leaves: object) -> Tensor:
         atoms = getattr(self.module, self.program.atoms.name)(**leaves)
-        return getattr(atoms, self.program.forward.results[0])
+        found = [getattr(atoms, name) for name in self.program.outputs]
+        return found[0] if len(found) == 1 else tuple(found)
 
 
 class Rounded(TorchDispatchMode):

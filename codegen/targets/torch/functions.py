@@ -36,7 +36,7 @@ class Functions:
         behind += (second.pullback,) if second is not None and second.pullback else ()
         behind += tuple(again.function for again in second.third) if second is not None else ()
         four = (program.forward, program.backward, program.atoms, program.chain)
-        self.functions = (*four, *behind)
+        self.functions = (*four, *behind, *program.alone)
         for function in self.functions:
             for parameter in function.parameters:
                 checked_name(parameter.name, "an argument")
@@ -102,13 +102,19 @@ class Functions:
         """
         second = self.program.second
         if second is not None and function is second.behind:
-            needs = self.program.backward.parameters[1:]
-            upstream = function.parameters[-len(needs) - 1].name
-            return {function.results[0]: upstream, **{c: name for name, c in second.cotangents}}
+            needs, count = len(self.program.needs), len(self.program.upstreams)
+            parameters = function.parameters[: len(function.parameters) - needs][-count:]
+            upstreams = (p.name for p in parameters)
+            tangents = dict(zip(function.results, upstreams, strict=False))
+            return tangents | {c: name for name, c in second.cotangents}
         for again in second.third if second is not None else ():
             if function is again.function:
                 return {name: of for of, name in again.gradients}
-        back = [self.program.backward, *([second.pullback] if second is not None else [])]
+        back = [
+            self.program.backward,
+            *self.program.alone,
+            *([second.pullback] if second is not None else []),
+        ]
         if any(function is each for each in back):
             return {f"d{p.name}": p.name for p in self.program.forward.parameters}
         return {}

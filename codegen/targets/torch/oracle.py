@@ -5,7 +5,7 @@ What autograd itself rounds off (``last_place.py``) is found out where it could 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -66,7 +66,7 @@ class Oracle:
         definition: Definition,
         leaves: Mapping[str, object],
         required: Mapping[str, object],
-        upstreams: tuple[Tensor, ...],
+        upstreams: tuple[Sequence[Tensor], ...],
         dims: Dims,
     ):
         self.definition, self.dims = definition, dims
@@ -87,16 +87,17 @@ class Oracle:
         return {n: torch.where(m, found[n], of_inputs[n]) for n, m in missing.items()}
 
     def found(self, run: Callable = interpreted) -> dict[str, Tensor]:
-        values, name = self.values(self.leaves, run), self.definition.output.name
-        output = self.stored(name, values[name])
+        values = self.values(self.leaves, run)
+        names = [t.name for t in self.definition.outputs]
+        outputs = [self.stored(name, values[name]) for name in names]
         found = {n: self.stored(n, value.detach()) for n, value in values.items()}
         if len(self.required) < len(self.leaves):
-            bare = self.values(self.required)[name]
-            found[f"bare {name}"] = self.stored(name, bare.detach())
+            bare = self.values(self.required)
+            found |= {f"bare {n}": self.stored(n, bare[n].detach()) for n in names}
         passed = (t.name for t in self.definition.differentiable if t.name in self.leaves)
         met = {name: self.leaves[name] for name in passed} | values
-        for i, upstream in enumerate(self.upstreams):
-            for n, gradient in _gradients(output, met, upstream).items():
+        for i, upstreams in enumerate(self.upstreams):
+            for n, gradient in _gradients(outputs, met, upstreams).items():
                 found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient
         return found
 
@@ -136,15 +137,19 @@ class Oracle:
         return replace(found, rounding=self.rounding[what] / _scale(expected))
 
 
-def _gradients(output: Tensor, met: Mapping[str, Tensor], upstream: Tensor) -> dict[str, Tensor]:
-    """Autograd's gradients of what was met on the way to the output; of what does not reach it,
+def _gradients(
+    outputs: Sequence[Tensor], met: Mapping[str, Tensor], upstreams: Sequence[Tensor]
+) -> dict[str, Tensor]:
+    """Autograd's gradients of what was met on the way to the outputs; of what does not reach them,
     zero.
     """
     met = {name: value for name, value in met.items() if value.requires_grad}
     found: tuple[Tensor | None, ...] = (None,) * len(met)
-    if output.requires_grad:
+    given = [(o, u) for o, u in zip(outputs, upstreams, strict=True) if o.requires_grad]
+    if given:
+        outputs, upstreams = zip(*given, strict=True)
         found = torch.autograd.grad(
-            output, list(met.values()), upstream, allow_unused=True, retain_graph=True
+            outputs, list(met.values()), upstreams, allow_unused=True, retain_graph=True
         )
     return {
         name: torch.zeros_like(value) if gradient is None else gradient

@@ -15,7 +15,9 @@ class Page(Autograd):
     def public(self) -> str:
         """The ``def`` of the differentiable function."""
         program = self.program
-        return wrapped(f"def {program.name}", public(program.forward.parameters), " -> Tensor:")
+        several = ", ".join(["Tensor"] * len(program.outputs))
+        kind = f"tuple[{several}]" if len(program.outputs) > 1 else "Tensor"
+        return wrapped(f"def {program.name}", public(program.forward.parameters), f" -> {kind}:")
 
     def printed(self) -> tuple[PrintedFunction, ...]:
         """The four functions that stand before the second order."""
@@ -50,7 +52,8 @@ class Page(Autograd):
         """The second order, if there is one."""
         if self.program.second is None:
             return ()
-        return ({"results": self._results_of_second(), "cores": self.second_cores("", "_pair")},)
+        cores = self.second_cores("", "_pair")
+        return ({"results": self._results_of_second(), "cores": cores},)
 
     def plains(self) -> tuple[dict[str, object], ...]:
         """The shorter pair, if there is one."""
@@ -60,16 +63,15 @@ class Page(Autograd):
 
     def _results_of_second(self) -> tuple[tuple[str, str, str], ...]:
         """The fields of what the backward of the backward returns."""
-        second, backward = self.program.second, self.program.backward
-        tangent, *gradients = second.double.results
+        second, upstreams = self.program.second, self.program.upstreams
+        tangents = second.double.results[: len(upstreams)]
         cotangents = dict(second.cotangents)
-        output = self.program.forward.results[0]
-        all_there = second.pullback is not None or output in cotangents
+        all_there = second.pullback is not None or self.program.outputs[0] in cotangents
         layouts = {f"d{p.name}": p.layout for p in self.program.forward.tensors}
-        layouts[tangent] = backward.parameters[0].layout
+        layouts |= {name: p.layout for name, p in zip(tangents, upstreams, strict=True)}
         found = []
-        for name in (tangent, *gradients):
-            there = all_there or name == tangent or name[1:] in cotangents
+        for name in second.double.results:
+            there = all_there or name in tangents or name[1:] in cotangents
             shape = self.dimensions(second.behind, name, layouts[name])
             found.append((name, "Tensor" if there else "None", f"  # {shape}"))
         return tuple(found)

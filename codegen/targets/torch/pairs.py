@@ -19,6 +19,7 @@ def plain_program(program: Program) -> Program:
         forward=plain.forward,
         backward=plain.backward,
         second=plain.second,
+        alone=plain.alone,
         plain=None,
         reductions=tuple((word, plain_program(each)) for word, each in program.reductions),
     )

@@ -18,6 +18,7 @@ from codegen.quality import Rounding
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.loading import loaded
+from codegen.targets.torch.several import joined, of_statements
 from derive.notation.definition import Definition
 
 ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in float64, which are around 1
@@ -30,14 +31,14 @@ def rounding(text: str, definition: Definition, program: Program) -> Rounding:
         single = _in(torch.float32, _drawn(definition, program, draw), program)
         double = _in(torch.float64, single, program)
         statements = interpreted(definition, double)
-        output = statements[program.forward.results[0]]
+        output = of_statements([statements[name] for name in program.outputs])
         upstream = draw(
             tuple(output.shape), generator=torch.Generator().manual_seed(1), dtype=torch.float32
         )
         expected = _gradients(output, double, upstream.double())
         if all(bool(g.isfinite().all()) for g in expected.values()):
             break
-    ours = getattr(module, program.name)(**single)
+    ours = joined(getattr(module, program.name)(**single))
     errors = [_largest(_gradients(ours, single, upstream), expected)]
     written = _written(module, program, single)
     errors.append(_largest(_gradients(written, single, upstream), expected))
@@ -62,7 +63,7 @@ def _in(kind: torch.dtype, arguments: Mapping[str, object], program: Program):
 
 def _written(module: ModuleType, program: Program, arguments: Mapping[str, object]) -> Tensor:
     atoms = getattr(module, program.atoms.name)(**arguments)
-    return getattr(atoms, program.forward.results[0])
+    return of_statements([getattr(atoms, name) for name in program.outputs])
 
 
 def _gradients(output: Tensor, arguments: Mapping[str, object], upstream: Tensor):

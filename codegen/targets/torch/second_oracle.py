@@ -18,6 +18,7 @@ from codegen.program import Program
 from codegen.targets.torch.check import DRAWS, MOST_ADDED, arguments_of
 from codegen.targets.torch.edges import Edge, edges_of, on_edge
 from codegen.targets.torch.oracle import Dims, merged, stored
+from codegen.targets.torch.several import joined, of_statements
 from codegen.targets.torch.taken import taken
 from derive.language.symbols import Axes, size_divisors
 from derive.notation.definition import Definition
@@ -150,7 +151,7 @@ class Statements:
         """
         leaves = {n: self.arguments[n].detach().clone().requires_grad_() for n in self.inputs}
         arguments, vectors = {**self.arguments, **leaves}, [*self.vectors.values()]
-        outputs = [self._value(arguments) if function is None else function(**arguments)]
+        outputs = [self._value(arguments) if function is None else joined(function(**arguments))]
         weights = [self.upstream]
         for _ in range(THIRD):
             outputs = gradients_of(outputs, weights, [*leaves.values()])
@@ -160,9 +161,9 @@ class Statements:
     def _value(self, arguments: Mapping[str, object]) -> Tensor:
         given = [t for t in self.definition.arguments if t.name in arguments]
         whole = {t.name: merged(arguments[t.name], t.home, self.dims) for t in given}
-        name = self.definition.output.name
-        found = taken(self.definition, {**arguments, **whole})[name]
-        return stored(self.definition, name, found, self.dims)
+        found = taken(self.definition, {**arguments, **whole})
+        names = [t.name for t in self.definition.outputs]
+        return of_statements([stored(self.definition, n, found[n], self.dims) for n in names])
 
     def _derivatives(self, arguments: Mapping):
         """The gradients, and of each times its vector the gradients by the upstream one and by the

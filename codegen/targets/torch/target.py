@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jinja2
 
+from codegen.alone import listed
 from codegen.header import header
 from codegen.program import Program
 from codegen.program.steps import NotZero
@@ -76,8 +77,9 @@ class TorchTarget:
             public=page.public(),
             shapes=page.shapes(program.forward),
             inputs=page.inputs,
-            output=program.forward.results[0],
+            output=listed("", program.outputs),
             functions=page.printed(),
+            alone=page.cores_alone("", "_pair"),
             seconds=page.seconds(),
             name=program.name,
             plains=page.plains(),

@@ -67,8 +67,8 @@ class _Counting:
             {p.name for p in scalars},
             {p.name: p.default for p in scalars},
         )
-        output = program.backward.parameters[0]
-        candidates = [output.layout, *(p.layout for p in program.forward.tensors)]
+        upstreams = (p.layout for p in program.upstreams)
+        candidates = [*upstreams, *(p.layout for p in program.forward.tensors)]
         self.largest = max(candidates, key=self.size)
         self.full = max(self.size(self.largest), 1)
 

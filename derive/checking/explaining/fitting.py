@@ -42,7 +42,7 @@ class ValueNames:
     def __init__(self, chain: Chain):
         self.chain = chain
         self._named: dict[Expr, Expr] = {}
-        self.points = random_points(chain.definition, chain.upstream)
+        self.points = random_points(chain.definition)
 
     @cached_property
     def evaluations(self) -> list[Evaluation]:
@@ -52,8 +52,8 @@ class ValueNames:
     @cached_property
     def samples(self) -> list[list[Evaluation]]:
         """For each of the sizes, the forward with several data."""
-        definition, upstream = self.chain.definition, self.chain.upstream
-        more = [random_points(definition, upstream, seed) for seed in range(1, SAMPLES)]
+        definition = self.chain.definition
+        more = [random_points(definition, seed) for seed in range(1, SAMPLES)]
         return list(zip(self.evaluations, *map(self._evaluated, more), strict=True))
 
     def _evaluated(self, points: Sequence[Point]) -> list[Evaluation]:

@@ -147,7 +147,7 @@ def edited(definition: Definition, name: str, expression: Expr) -> Edit | None:
         if e is None:
             return None
         tensor = statement.tensor
-        if axes_of(e) != set(tensor.home) and statement.name != definition.output.name:
+        if axes_of(e) != set(tensor.home) and statement.tensor not in definition.outputs:
             signs = {"positive": True} if tensor.is_positive else {}
             tensor = Tensor(tensor.name, definition.in_order(axes_of(e)), role="statement", **signs)
             tensors[statement.tensor] = tensor
@@ -247,11 +247,11 @@ node_edits: tuple[Callable[[Expr], Iterator[Expr]], ...] = (
 def constants(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
     """Values taken as constants: the forward computes them, and no gradient flows through them."""
     chain = derive_chain(atomised(definition))
-    depending = chain.definition.depending_on(of.name)
+    depending, outputs = chain.definition.depending_on(of.name), chain.definition.outputs
     between = [
         s.tensor
-        for s in chain.definition.statements[:-1]
-        if s.name in depending and s.name != of.name
+        for s in chain.definition.statements
+        if s.name in depending and s.tensor not in outputs and s.name != of.name
     ]
     statistics = [t for t in between if set(t.home) < set(of.home)] or between
     own = [t for t in statistics if t.name in definition.by_name]

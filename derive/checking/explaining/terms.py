@@ -21,7 +21,7 @@ from itertools import product
 
 from sympy import Add, Expr, Le, Lt, Mul, Ne, Not, Piecewise, S, cancel
 
-from derive.chain.chain import Chain
+from derive.chain.chain import Chain, adjoint_of
 from derive.checking.explaining.fitting import ValueNames, fitted
 from derive.closing.closed_form import ClosedForm
 from derive.closing.factoring import common_factor
@@ -117,22 +117,22 @@ class TermByTerm:
 
     def _readings(self, of: Tensor, claimed: Expr) -> Iterator[tuple[Expr, Expr]]:
         """The right gradient and the claim, in the same gradients: those that the claim reads,
-        those of the nearest step of the chain, or the upstream one alone.
+        those of the nearest step of the chain, or the upstream ones alone.
         """
         adjoint = self.chain.by_name.get(f"d{of.name}")
         if adjoint is None:
-            yield self.chain.upstream, claimed
+            yield adjoint_of(of), claimed
             return
         read = {t.name for t in tensors_in(claimed) if t.role == "adjoint"}
         closed = self.form.closed[adjoint.name]
         yield self._from_output(closed, read), claimed
-        if read - {self.chain.upstream.name}:
+        if read - self.chain.arriving:
             yield adjoint.expression, claimed
             yield self._from_output(closed, ()), self._from_output(claimed, ())
 
     def _from_output(self, e: Expr, given: Iterable[str]) -> Expr:
-        """``e`` with every gradient but the upstream one, and those given, in closed form."""
-        given = {self.chain.upstream.name, *given}
+        """``e`` with every gradient but the upstream ones, and those given, in closed form."""
+        given = {*self.chain.arriving, *given}
         while inner := {
             t: along(self.form.closed[t.name], t)
             for t in tensors_in(e)

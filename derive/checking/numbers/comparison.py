@@ -140,7 +140,7 @@ class Question:
             sizes = {a: chosen[a.name] for a in definition.independent_axes}
             found = [0]
             for kind in range(len(RANGES)):
-                drawn = generic_point(definition, self.chain.upstream, sizes, {}, Drawing(0, kind))
+                drawn = generic_point(definition, sizes, {}, Drawing(0, kind))
                 evaluation = Evaluation(self.chain, drawn, Floating(), MOST_OPERATIONS)
                 with suppress(Unevaluable):
                     evaluation.entries_or_undefined(adjoint_of(self.of), self.of.home)

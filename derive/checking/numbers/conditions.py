@@ -86,7 +86,7 @@ def _sizes_for_conditions(question: Question, at) -> Iterator[Mapping[Axis, int]
 
 def _random_values(question: Question, sizes, settled, drawing: Drawing) -> Values:
     chain = question.chain
-    return dict(generic_point(chain.definition, chain.upstream, sizes, settled, drawing).values)
+    return dict(generic_point(chain.definition, sizes, settled, drawing).values)
 
 
 def simplified(search: Search, found: Found) -> Counterexample | None:

@@ -33,7 +33,7 @@ def confirm(chain: Chain, point: Point, of: Tensor, index: Index, expected: Expr
 
     Raises `Contradiction` if SymPy finds another number.
     """
-    if of.name == chain.definition.output.name or _scalars(point) > MOST_SCALARS:
+    if of in chain.definition.outputs or _scalars(point) > MOST_SCALARS:
         return False
     derivative = _own_derivative(chain, point, of, index)
     if derivative is None or derivative.has(DiracDelta):  # at a jump, where there is none
@@ -56,7 +56,7 @@ def _scalars(point: Point) -> int:
 
 
 def _own_derivative(chain: Chain, point: Point, of: Tensor, index: Index) -> Expr | None:
-    """The derivative of the sum of d<output>*output by one entry, at the point."""
+    """The derivative of the sum of all d<output>*output by one entry, at the point."""
     definition, sizes = chain.definition, dict(point.sizes)
     batch = SmallBatch(
         definition,
@@ -77,9 +77,12 @@ def _own_derivative(chain: Chain, point: Point, of: Tensor, index: Index) -> Exp
     for t in definition.labels:
         numbers |= _label_numbers(batch, chain, t, point.values[t.name])
     at = numbers.pop(variable)
-    output = batch.computed(definition.output.name)
-    upstream = point.values[chain.upstream.name]
-    objective = Add(*(upstream[i] * e for i, e in output.items() if upstream[i] != 0))
+    terms = []
+    for output, upstream in zip(definition.outputs, chain.upstreams, strict=True):
+        arriving = point.values[upstream.name]
+        computed = batch.computed(output.name)
+        terms += [arriving[i] * e for i, e in computed.items() if arriving[i] != 0]
+    objective = Add(*terms)
     objective = _with_maxima_chosen(objective.xreplace(numbers), variable, at)
     return objective.diff(variable).xreplace({variable: at})
 

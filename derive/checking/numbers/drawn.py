@@ -63,14 +63,14 @@ def revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
 
 def _random_data(question: Question, settled, at) -> Iterator[tuple[Mapping[Axis, int], Point]]:
     """Small sizes with random data, several where choices are made; at last a few larger sizes."""
-    chain, definition = question.chain, question.chain.definition
+    definition = question.chain.definition
     seeds = SEEDS if chooses(question) else 1
     kind = range_of_data(question, settled)
     for sizes in smallest_sizes(definition) if at is None else shrunk(definition, at):
         for seed in range(seeds):
             drawing = Drawing(seed, kind)
-            yield sizes, generic_point(definition, chain.upstream, sizes, settled, drawing)
-    for point in random_points(definition, chain.upstream, 1, settled) if at is None else ():
+            yield sizes, generic_point(definition, sizes, settled, drawing)
+    for point in random_points(definition, 1, settled) if at is None else ():
         sizes = dict(point.sizes)
         yield {axis: sizes[axis.name] for axis in definition.independent_axes}, point
 
@@ -88,7 +88,7 @@ def range_of_data(question: Question, settled) -> int:
     if set(sizes) != set(definition.independent_axes):
         return 0
     for kind in range(len(RANGES)):
-        point = generic_point(definition, question.chain.upstream, sizes, settled, Drawing(0, kind))
+        point = generic_point(definition, sizes, settled, Drawing(0, kind))
         try:
             if question.compared(point, Floating()).is_defined:
                 return kind

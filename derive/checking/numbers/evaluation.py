@@ -33,10 +33,10 @@ MOST_OPERATIONS = 10**7  # of one evaluation that nobody bounds otherwise
 
 @dataclass(frozen=True)
 class Point:
-    """Sizes and data: what a forward and its upstream gradient are evaluated at.
+    """Sizes and data: what a forward and its upstream gradients are evaluated at.
 
     ``sizes`` are those of the independent axes. ``values`` has the entries of the inputs, labels
-    (integers from 0), scalars and the upstream gradient, in this order, as exact SymPy numbers.
+    (integers from 0), scalars and the upstream gradients, in this order, as exact SymPy numbers.
     """
 
     sizes: tuple[tuple[str, int], ...]

@@ -88,7 +88,6 @@ def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[s
         kind = (seed + attempt) % len(RANGES)
         point = generic_point(
             question.chain.definition,
-            question.chain.upstream,
             sizes,
             {},
             Drawing(seed + SEEDS_APART * attempt, kind, FINE),
@@ -155,7 +154,7 @@ def _fitting(question: Question, sizes: Sizes, kept: Axis | None = None) -> Size
 def _entries(question: Question, sizes: Sizes) -> int:
     """Of the data and of every statement together."""
     definition = question.chain.definition
-    tensors = data_of(definition, question.chain.upstream)
+    tensors = data_of(definition)
     whole = definition.sizes_from(sizes)
     most = 1
     for t in (*tensors, *(s.tensor for s in definition.statements)):

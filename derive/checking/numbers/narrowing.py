@@ -91,10 +91,10 @@ def _missing_at(evaluation: Evaluation, of: Tensor, e: Expr, need: Need) -> bool
     try:
         if UNDEFINED not in evaluation.entries_or_undefined(e, of.home).values():
             return None
-        output = chain.definition.output
+        outputs = chain.definition.outputs
         expected = evaluation.entries_or_undefined(adjoint_of(of), of.home)
-        forward = evaluation.entries_or_undefined(output, output.home)
-        if UNDEFINED in (*expected.values(), *forward.values()):
+        forward = [evaluation.entries_or_undefined(t, t.home).values() for t in outputs]
+        if any(UNDEFINED in found for found in (expected.values(), *forward)):
             return None
         got = Evaluation(chain, point, Ieee()).entries_or_undefined(e, of.home)
         if all(_is_near(got[i], value) for i, value in expected.items()):
@@ -118,11 +118,11 @@ def _points(chain: Chain, of: Tensor, open_needs, settled) -> Iterator[tuple[Poi
         is_random = number_of_sizes == 0
         for kind in range(len(RANGES)):
             base = [
-                generic_point(definition, chain.upstream, sizes, settled, Drawing(seed, kind))
+                generic_point(definition, sizes, settled, Drawing(seed, kind))
                 for seed in range(SEEDS)
             ]
             yield from ((point, is_random) for point in base)
-            for t in data_of(definition, chain.upstream):
+            for t in data_of(definition):
                 if t.name in settled or t.role in ("label", "kept"):
                     continue
                 for number in CONSTANTS[:1] if t.role == "scalar" else CONSTANTS:

@@ -1,6 +1,6 @@
 """Sizes and data at which a formula is tried: random ones, and the simplest ones.
 
-In: a `Definition` and the upstream gradient. Out: `Point` records, the same on every run.
+In: a `Definition`. Out: `Point` records, the same on every run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import product
 
 from sympy import Expr, Integer, Rational, log
 
+from derive.chain.chain import adjoint_of
 from derive.checking.numbers.evaluation import Point
 from derive.checking.numbers.tables import Index
 from derive.language.nodes import OneHot
@@ -36,9 +37,10 @@ MOST_ENTRIES = 4000  # of all the data of a random point together
 RANGES = ((-2, 2), (Fraction(1, 4), 2), (Fraction(1, 20), Fraction(19, 20)))
 
 
-def data_of(definition: Definition, upstream: Tensor) -> tuple[Tensor, ...]:
-    """What a point has to give: inputs, labels, scalars and the upstream gradient."""
-    return (*definition.inputs, *(t for t, _ in definition.scalars), upstream)
+def data_of(definition: Definition) -> tuple[Tensor, ...]:
+    """What a point has to give: inputs, labels, scalars and the upstream gradients."""
+    upstreams = map(adjoint_of, definition.outputs)
+    return (*definition.inputs, *(t for t, _ in definition.scalars), *upstreams)
 
 
 def indexed_axis(definition: Definition, label: Tensor) -> Axis | None:
@@ -111,7 +113,6 @@ class Drawing:
 
 def generic_point(
     definition: Definition,
-    upstream: Tensor,
     sizes: Mapping[Axis, int],
     settled: Mapping[str, Expr],
     drawing: Drawing,
@@ -142,7 +143,7 @@ def generic_point(
         return _allowed(definition, whole, t, number, share)
 
     defaults = {t.name: default for t, default in definition.scalars}
-    data = data_of(definition, upstream)
+    data = data_of(definition)
     values = {t.name: {i: entry(t, i) for i in indices(definition, sizes, t)} for t in data}
     return point_of(definition, sizes, values)
 
@@ -170,21 +171,21 @@ RANDOM = (
 
 
 def random_points(
-    definition: Definition, upstream: Tensor, seed: int = 0, settled: Mapping[str, Expr] = {}
+    definition: Definition, seed: int = 0, settled: Mapping[str, Expr] = {}
 ) -> list[Point]:
     """Five points of unequal sizes from 2 to 7, one with 11 along the first axis."""
     found = []
     for number, (pattern, kind) in enumerate(RANDOM):
         axes = definition.independent_axes
         sizes = {axis: pattern[i % len(pattern)] for i, axis in enumerate(axes)}
-        data = data_of(definition, upstream)
+        data = data_of(definition)
         for _ in range(LARGEST):
             if not allows(definition, sizes):
                 sizes = {axis: n + 1 for axis, n in sizes.items()}
             elif sum(len(indices(definition, sizes, t)) for t in data) > MOST_ENTRIES:
                 sizes = {axis: max(2, n - 1) for axis, n in sizes.items()}
         drawing = Drawing(seed * SEEDS_APART + number, kind)
-        found.append(generic_point(definition, upstream, sizes, settled, drawing))
+        found.append(generic_point(definition, sizes, settled, drawing))
     return found
 
 

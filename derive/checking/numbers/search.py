@@ -68,8 +68,8 @@ class Search:
         chain = self.question.chain
         self.definition = chain.definition
         self.whole = self.definition.sizes_from(self.sizes)
-        self.data = data_of(self.definition, chain.upstream)
-        self.upstream = chain.upstream
+        self.data = data_of(self.definition)
+        self.upstreams = chain.upstreams
         self.free = [t for t in self.data if t.name not in self.settled]
         self.statements = self.question.statements()
 
@@ -123,16 +123,19 @@ class Search:
 
     def variations(self, values: Values, of_inputs: bool = True) -> Iterator[Values]:
         """The data with other upstream gradients, then with other inputs."""
-        upstreams = [values[self.upstream.name]]
-        if self.upstream in self.free:
-            upstreams = list(upstream_fillings(self.places(self.upstream)))
-        for filled in upstreams:
-            yield values | {self.upstream.name: filled}
+        arriving: Values = {}
+        for upstream in self.upstreams:
+            fillings_of = [values[upstream.name]]
+            if upstream in self.free:
+                fillings_of = list(upstream_fillings(self.places(upstream)))
+            for filled in fillings_of:
+                yield values | {upstream.name: filled}
+            arriving[upstream.name] = fillings_of[-1]
         for t in self.free if of_inputs else ():
             for filled in islice(self._fillings(t), MOST_FILLINGS):
                 if self.budget.left < 0:
                     return
-                yield values | {self.upstream.name: upstreams[-1], t.name: filled}
+                yield values | arriving | {t.name: filled}
 
     def _fillings(self, t: Tensor) -> Iterator[dict[Index, Expr]]:
         if t.role == "scalar":

@@ -1,0 +1,46 @@
+"""Several outputs as one, for a comparison: what autograd takes together it also may take apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+
+def joined(outputs: Tensor | Sequence[Tensor]) -> Tensor:
+    """The one output as it is; of several all entries, one after the other."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    return torch.cat([output.reshape(-1) for output in outputs])
+
+
+def of_statements(values: Sequence[Tensor]) -> Tensor:
+    """The same of the outputs that a list has, also where it is one."""
+    return joined(values[0] if len(values) == 1 else values)
+
+
+def apart(entries: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """What stands for each of several outputs."""
+    if len(like) == 1:
+        return [entries.reshape(like[0].shape)]
+    parts = entries.split([output.numel() for output in like])
+    return [part.reshape(output.shape) for part, output in zip(parts, like, strict=True)]
+
+
+def one_by_one(
+    function: Callable[..., tuple[Tensor, ...]],
+    leaves_of: Callable[[Sequence[str]], Mapping[str, object]],
+    inputs: Sequence[str],
+    upstream: Tensor,
+) -> list[Tensor]:
+    """The gradients of one output after the other, where no other one has any, added up."""
+    total: list[Tensor] = []
+    for i, part in enumerate(apart(upstream, function(**leaves_of(())))):
+        leaves = leaves_of(inputs)
+        output, own = function(**leaves)[i], [leaves[name] for name in inputs]
+        found = [torch.zeros_like(t) for t in own]
+        if output.requires_grad:
+            found = torch.autograd.grad(output, own, part, materialize_grads=True)
+        total = [a + b for a, b in zip(total, found, strict=True)] if total else [*found]
+    return total
