@@ -20,6 +20,10 @@ from derive.language.errors import NotationError
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
+from derive.language.scans import Recurrence as Recurrence
+from derive.language.scans import RecurrenceBefore as RecurrenceBefore
+from derive.language.scans import Transposed as Transposed
+from derive.language.scans import TransposedBefore as TransposedBefore
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
 
 
@@ -255,7 +259,8 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
         return e.along(axes)
     if isinstance(e, ArrayNode):
         aside = {bound: _left_free(bound, mapping) for bound in e.binds}
-        return e.on(renamed(e.operand, {**mapping, **aside}), {**mapping, **aside})
+        names = {**mapping, **aside}
+        return e.through(lambda operand: renamed(operand, names), names)
     return e.func(*(renamed(arg, mapping) for arg in e.args))
 
 

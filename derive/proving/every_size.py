@@ -16,10 +16,20 @@ from functools import lru_cache
 from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol
 
 from derive.language.choices import with_args
-from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import (
+    ArgMax,
+    Flatten,
+    Max,
+    OneHot,
+    Position,
+    Recurrence,
+    Reshaping,
+    Sum,
+)
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 from derive.proving.indexed_sum import IndexedSum, OverIndices
+from derive.proving.products_between import ProductBetween
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
 
@@ -144,6 +154,8 @@ class IndexedForward:
             return self._position(e.axis, at)
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
+        if isinstance(e, Recurrence):
+            return self._recurrence(e, at, values)
         return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
 
     def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:
@@ -159,6 +171,38 @@ class IndexedForward:
             count = len(self.parts(axis))
             inside[axis], indices = tuple(indices[:count]), indices[count:]
         return inside
+
+    def _recurrence(self, e: Recurrence, at: Mapping[Axis, Index], values) -> Expr:
+        """sum over s of P(t, s)*b[s], with P the product of the factors between s and t, times that
+        at t, and b[t] itself, where the place itself counts; the other way round where transposed.
+        """
+        if len(at[e.axis]) > 1:
+            raise NotShown(f"{e.axis} is gone along, and made of several")
+        (here,), (bound,), (size,) = at[e.axis], self.bound_index(e.axis), self.sizes(e.axis)
+        between = self._level(at, e.axis, "p")
+        inside = self.written(e.factor, {**at, e.axis: (between,)}, values)
+
+        def product(last: Expr, first: Expr) -> Expr:
+            return ProductBetween(inside, between, size, last, first)
+
+        def operand(of: Expr, place: Expr) -> Expr:
+            return self.written(of, {**at, e.axis: (place,)}, values)
+
+        ends = (bound, here) if e.reverse else (here, bound)
+        total = product(*ends) * operand(e.operand, bound)
+        if not e.exclusive:
+            total *= operand(e.factor, ends[0])
+        total = IndexedSum(total, (bound, 1, size))
+        if e.exclusive:
+            return total + product(here, Integer(0)) * self.written(e.initial, at, values)
+        first = product(here, Integer(0)) * operand(e.factor, here)
+        return total + operand(e.operand, here) + first * self.written(e.initial, at, values)
+
+    def _level(self, at: Mapping[Axis, Index], axis: Axis, kind: str) -> Symbol:
+        """A bound index that no other around it is called as."""
+        level = sum(str(i).startswith(kind) for index in at.values() for i in index)
+        (index,) = self.index(axis, f"{kind}{level}")
+        return index
 
     def _row(self, e: Max | ArgMax, at: Mapping[Axis, Index], values) -> tuple[Expr, ...]:
         """The operand along the axis of a maximum, and the indices that it is taken over."""

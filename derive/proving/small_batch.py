@@ -28,6 +28,7 @@ from derive.language.nodes import (
     OneHot,
     Peak,
     Position,
+    Recurrence,
     Reshaping,
     Sum,
     Unflatten,
@@ -256,6 +257,8 @@ class SmallBatch:
             return Integer(at[e.axis])
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
+        if isinstance(e, Recurrence):
+            return self._state(e, at, values)
         return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
 
     def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
@@ -273,6 +276,20 @@ class SmallBatch:
         return tuple(
             self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
         )
+
+    def _state(self, e: Recurrence, at, values) -> Expr:
+        """From the state before, which is the next one where it goes back."""
+        step = -1 if e.reverse else 1
+        before = {**at, e.axis: at[e.axis] - step}
+        is_first = before[e.axis] not in range(self.sizes[e.axis])
+        if is_first and e.exclusive:
+            return self._scalar(e.initial, at, values)
+        term = self._scalar(e.operand, before if e.exclusive else at, values)
+        if is_first and e.reverse:
+            return term
+        factor = self._scalar(e.factor, before if e.exclusive or e.reverse else at, values)
+        state = self._scalar(e.initial if is_first else e, before, values)
+        return factor * state + term
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
         if e.operand.is_Integer:

@@ -1,0 +1,218 @@
+"""Recurrences along an axis: cumulative sums and products, and h[t] = a[t]*h[t-1] + b[t].
+
+Users write `CumSum`, `CumProd` and `Scan`. All are one node, with K(t, s) the product of the
+factors a[r] for s < r <= t:
+
+    `Recurrence`        h[t] = sum of K(t, s)*b[s] for s <= t, + K(t, -1)*initial
+    `RecurrenceBefore`  h[t-1], which is initial at the first place
+    `Transposed`        g[s] = sum of K(t, s)*b[t] for t >= s, so g[s] = b[s] + a[s+1]*g[s+1]
+    `TransposedBefore`  a[s+1]*q[s+1] + b[s+1] = q[s], which is 0 at the last place
+
+The adjoint of each is made of the others, so that they close under differentiation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sympy import Expr, S
+
+from derive.language.array_node import (
+    ArrayNode,
+    along_axes,
+    check_carried,
+    checked_operand,
+    expression_of,
+)
+from derive.language.errors import NotationError
+from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
+
+
+class Recurrence(ArrayNode):
+    """``Recurrence(b, a, initial, T)``: h[t] = a[t]*h[t-1] + b[t], with initial before it."""
+
+    reverse, exclusive = False, False
+
+    def __new__(cls, term: Expr, factor: Expr, initial: Expr, axes: Along) -> Expr:
+        return cls.over(term, factor, initial, axes.axes)  # SymPy rebuilds a node from its args
+
+    @classmethod
+    def over(cls, term: Expr, factor: Expr, initial: Expr, axes: Iterable[Axis]) -> Expr:
+        """The node itself, unchecked; a number that multiplies all stands outside."""
+        if term == 0 and initial == 0:
+            return S.Zero
+        number, rest = term.as_coeff_Mul() if initial == 0 else (S.One, term)
+        return number * Expr.__new__(cls, rest, factor, initial, Along(axes))
+
+    @property
+    def axis(self) -> Axis:
+        """The axis that it goes along."""
+        return self.axes[0]
+
+    @property
+    def factor(self) -> Expr:
+        """What the state before is multiplied by."""
+        return self.args[1]
+
+    @property
+    def initial(self) -> Expr:
+        """The state before the first."""
+        return self.args[2]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return self.args[3].axes
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return self.args[:3]
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.axes
+
+    @property
+    def free_axes(self) -> frozenset[Axis]:
+        return frozenset(self.axes).union(*map(axes_of, self.operands))
+
+    @property
+    def inside(self) -> frozenset[Axis]:
+        return self.free_axes
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is a cumulative sum."""
+        return (self.factor, self.initial) == (1, 0)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a cumulative product."""
+        return (self.operand, self.initial) == (0, 1)
+
+    def _eval_is_nonnegative(self):
+        return all(e.is_nonnegative for e in self.operands) or None
+
+    def _eval_is_positive(self):
+        term, factor, initial = self.operands
+        if not (term.is_nonnegative and factor.is_nonnegative and initial.is_nonnegative):
+            return None
+        if not self.exclusive and term.is_positive:
+            return True
+        return (initial.is_positive and (term.is_positive or factor.is_positive)) or None
+
+    def _sympystr(self, printer):
+        return written(self, printer._print)
+
+
+class RecurrenceBefore(Recurrence):
+    """The state before each place of the recurrence."""
+
+    exclusive = True
+
+
+class Transposed(Recurrence):
+    """The adjoint of a recurrence by its terms: g[s] = b[s] + a[s+1]*g[s+1]."""
+
+    reverse = True
+
+
+class TransposedBefore(Recurrence):
+    """The adjoint of the states before: q[s] = b[s+1] + a[s+1]*q[s+1]."""
+
+    reverse, exclusive = True, True
+
+
+KINDS = {
+    (kind.reverse, kind.exclusive): kind
+    for kind in (Recurrence, RecurrenceBefore, Transposed, TransposedBefore)
+}
+
+
+def written(e: Recurrence, shown: Callable[[Expr], str]) -> str:
+    """As a user writes it."""
+    axis, more = e.axis.name, ", exclusive=True" * e.exclusive
+    if e.is_product:
+        return f"CumProd({shown(e.factor)}, {axis}{more})"
+    if e.is_sum:
+        return f"CumSum({shown(e.operand)}, {axis}{', reverse=True' * e.reverse}{more})"
+    initial = f", initial={shown(e.initial)}" if e.initial != 0 else ""
+    more = initial + ", transposed=True" * e.reverse + more
+    return f"Scan({shown(e.factor)}, {shown(e.operand)}, {axis}{more})"
+
+
+def CumSum(x: Expr, axis: Axis, *, reverse: bool = False, exclusive: bool = False) -> Expr:
+    """``CumSum(x, T)``: the sum of ``x`` up to and with each entry along ``T``.
+
+    With ``reverse`` from each entry to the end; with ``exclusive`` without the entry itself.
+    Source: ``torch.cumsum``.
+    """
+    x = _checked("CumSum", x, axis)
+    check_carried("CumSum", x, [axis])
+    return KINDS[bool(reverse), bool(exclusive)].over(x, S.One, S.Zero, [axis])
+
+
+def CumProd(x: Expr, axis: Axis, *, exclusive: bool = False) -> Expr:
+    """``CumProd(x, T)``: the product of ``x`` up to and with each entry along ``T``.
+
+    With ``exclusive`` without the entry itself: 1 at the first. Source: ``torch.cumprod``.
+    """
+    x = _checked("CumProd", x, axis)
+    check_carried("CumProd", x, [axis])
+    return KINDS[False, bool(exclusive)].over(S.Zero, x, S.One, [axis])
+
+
+def Scan(
+    a: Expr,
+    b: Expr,
+    axis: Axis,
+    *,
+    initial: Expr | float = 0,
+    exclusive: bool = False,
+    **direction: bool,
+) -> Expr:
+    """``Scan(a, b, T, initial=h0)``: h[t] = a[t]*h[t-1] + b[t] along ``T``, with h0 before it.
+
+    With ``reverse=True`` from the end: h[t] = a[t]*h[t+1] + b[t]. With ``exclusive`` the state
+    before each entry instead: h[t-1], or h[t+1]. ``transposed=True`` is the adjoint by ``b``:
+    g[t] = b[t] + a[t+1]*g[t+1].
+    """
+    unknown = [name for name in direction if name not in ("reverse", "transposed")]
+    if unknown:
+        raise NotationError(f"Scan has no {unknown[0]}=", f"write {USAGE}")
+    a, b = _checked("Scan", a, axis), _checked("Scan", b, axis)
+    initial = expression_of(initial, "Scan")
+    if axis not in axes_of(a) | axes_of(b):
+        check_carried("Scan", b, [axis])
+    if axis in axes_of(initial):
+        raise NotationError(
+            f"Scan(..., initial={initial}): it has the axis {axis}, and there is one state before "
+            "the first",
+            f"give it without {axis}",
+        )
+    back, transposed = bool(direction.get("reverse")), bool(direction.get("transposed"))
+    if (back or transposed) and (initial != 0 or back == transposed):
+        raise NotationError(
+            "Scan from the end starts with 0, and is either reverse or transposed",
+            "add what comes after the last entry to that entry of b",
+        )
+    if not back:
+        return KINDS[transposed, bool(exclusive)].over(b, a, initial, [axis])
+    after = TransposedBefore.over(b, a, S.Zero, [axis])  # h[t+1]
+    return after if exclusive else b + a * after
+
+
+USAGE = "Scan(a, b, T), Scan(a, b, T, initial=h0) or Scan(a, b, T, reverse=True)"
+
+
+def _checked(node: str, operand: Expr | float, axis: Axis) -> Expr:
+    """An operand that a user wrote. Raises `NotationError`."""
+    operand = checked_operand(node, operand, (axis,), lambda e, axes: along_axes(node, e, axes))
+    if isinstance(operand, Tensor) and operand.role == "label":
+        raise NotationError(f"{node}({operand}, {axis}): {operand} is a label", "pass a number")
+    if isinstance(axis, Axes):
+        raise NotationError(
+            f"{node}({operand}, {axis}): {axis} stands for any number of dimensions",
+            f'go along a single one: {axis} = Axis("{axis}")',
+        )
+    return operand
+
