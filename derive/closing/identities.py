@@ -213,7 +213,7 @@ identities: tuple[Identity, ...] = (
         why="a sum does not depend on the shape",
     ),
     Identity(
-        "Sum(a, N) = s",
+        "Sum(a, N) = s; of a recurrence too",
         "the forward defines s = Sum(a, N), up to a number or a size",
         recognise,
         name="definition",

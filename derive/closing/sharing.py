@@ -17,7 +17,7 @@ from derive.closing.eager import is_computed_once
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused
-from derive.language.nodes import OneHot, Sum, along, sums_in
+from derive.language.nodes import OneHot, Recurrence, Sum, along
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
     Axis,
@@ -101,15 +101,18 @@ def _opposite(e: Expr) -> Expr:
 
 
 def gradients_reused(statements: Pairs, record: Record) -> Pairs:
-    """A sum that is a gradient is used under its name, also where that is a fraction of it."""
+    """A sum or a recurrence that is a gradient is used under its name, also where that is a fraction
+    of it.
+    """
     for i, (tensor, _) in enumerate(statements):
         factors = Mul.make_args(statements[i][1])
-        total = next((f for f in factors if isinstance(f, Sum)), None)
-        if total is None or not any(total in sums_in(e) for t, e in statements if t != tensor):
+        total = next((f for f in factors if isinstance(f, (Sum, Recurrence))), None)
+        if total is None or not any(e.has(total) for t, e in statements if t != tensor):
             continue
         rest = [f for f in factors if f is not total]
         if axes_of(total) == set(tensor.home) and all(map(_divides, rest)):
-            why = f"that sum is {tensor}" + (", up to its divisor" if rest else "")
+            kind = "sum" if isinstance(total, Sum) else total.word
+            why = f"that {kind} is {tensor}" + (", up to its divisor" if rest else "")
             multiple = tensor / Mul(*rest)
             statements = _replaced(statements, total, multiple, why, record, skip=tensor)
     return statements
@@ -218,7 +221,7 @@ def _nameable(e: Expr) -> list[Expr]:
 
 def _name_of(e: Expr, taken: set[str]) -> str:
     words = [t.name for t in tensors_in(e)]
-    kind = KINDS.get(type(e), type(e).__name__.lower())
+    kind = KINDS.get(type(e), getattr(e, "word", type(e).__name__.lower()))
     if isinstance(e, Pow) and not e.exp.is_number:
         kind = "power"
     elif is_share(e):

@@ -294,6 +294,15 @@ class _MathML(OfChoices):
         )
         return row(sign, operator(APPLY), brackets(self._print(e.operand)))
 
+    def _print_Recurrence(self, e: Recurrence) -> Element:
+        name, operands, notes = said(e)
+        words = (leaf("mtext", note) for note in notes)
+        sign = subscript(
+            leaf("mi", name, mathvariant="normal"), listed([self._print(e.axis), *words])
+        )
+        inside = listed(map(self._print, operands))
+        return row(sign, operator(APPLY), brackets(inside))
+
     def _print_ArrayNode(self, e: ArrayNode) -> Element:
         parts = listed(map(self._print, e.args))
         name = leaf("mi", type(e).__name__, mathvariant="normal")

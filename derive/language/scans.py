@@ -1,6 +1,6 @@
 """Recurrences along an axis: cumulative sums and products, and h[t] = a[t]*h[t-1] + b[t].
 
-Users write `CumSum`, `CumProd` and `Scan`. All are one node, with K(t, s) the product of the
+Users write `CumSum`, `CumProd`, `Scan`, `Previous` and `Next`. All are one node, with K(t, s) the product of the
 factors a[r] for s < r <= t:
 
     `Recurrence`        h[t] = sum of K(t, s)*b[s] for s <= t, + K(t, -1)*initial
@@ -41,6 +41,8 @@ class Recurrence(ArrayNode):
         """The node itself, unchecked; a number that multiplies all stands outside."""
         if term == 0 and initial == 0:
             return S.Zero
+        if factor == 0 and not cls.exclusive:
+            return term
         number, rest = term.as_coeff_Mul() if initial == 0 else (S.One, term)
         return number * Expr.__new__(cls, rest, factor, initial, Along(axes))
 
@@ -83,6 +85,18 @@ class Recurrence(ArrayNode):
     def is_sum(self) -> bool:
         """Whether it is a cumulative sum."""
         return (self.factor, self.initial) == (1, 0)
+
+    @property
+    def word(self) -> str:
+        """What it is called in a book, and in the names of values."""
+        if self.is_step:
+            return "next" if self.reverse else "previous"
+        return "cumsum" if self.is_sum else "cumprod" if self.is_product else "scan"
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is what stands one place before, or behind."""
+        return self.factor == 0
 
     @property
     def is_product(self) -> bool:
@@ -128,16 +142,35 @@ KINDS = {
 }
 
 
+Said = tuple[str, tuple[Expr, ...], tuple[str, ...]]
+
+
+def said(e: Recurrence) -> Said:
+    """How it is written in a book: its name, what it is taken of, and from where to where."""
+    before = ("before",) * e.exclusive
+    starts = [e.initial] if e.initial != 0 else []
+    if e.is_step:
+        return e.word, (e.operand, *starts), ()
+    if e.is_product:
+        return e.word, (e.factor,), before
+    if e.is_sum:
+        back = "after" if e.exclusive else "from the end"
+        return e.word, (e.operand,), (back,) if e.reverse else before
+    return e.word, (e.factor, e.operand, *starts), ("transposed",) * e.reverse + before
+
+
 def written(e: Recurrence, shown: Callable[[Expr], str]) -> str:
     """As a user writes it."""
-    axis, more = e.axis.name, ", exclusive=True" * e.exclusive
-    if e.is_product:
-        return f"CumProd({shown(e.factor)}, {axis}{more})"
-    if e.is_sum:
-        return f"CumSum({shown(e.operand)}, {axis}{', reverse=True' * e.reverse}{more})"
+    options = [("reverse" if e.is_sum else "transposed", e.reverse), ("exclusive", e.exclusive)]
+    more = "".join(f", {name}=True" for name, holds in options if holds)
     initial = f", initial={shown(e.initial)}" if e.initial != 0 else ""
-    more = initial + ", transposed=True" * e.reverse + more
-    return f"Scan({shown(e.factor)}, {shown(e.operand)}, {axis}{more})"
+    if e.is_step:
+        return f"{e.word.capitalize()}({shown(e.operand)}, {e.axis.name}{initial})"
+    if e.is_product:
+        return f"CumProd({shown(e.factor)}, {e.axis.name}{more})"
+    if e.is_sum:
+        return f"CumSum({shown(e.operand)}, {e.axis.name}{more})"
+    return f"Scan({shown(e.factor)}, {shown(e.operand)}, {e.axis.name}{initial}{more})"
 
 
 def CumSum(x: Expr, axis: Axis, *, reverse: bool = False, exclusive: bool = False) -> Expr:
@@ -180,28 +213,47 @@ def Scan(
     if unknown:
         raise NotationError(f"Scan has no {unknown[0]}=", f"write {USAGE}")
     a, b = _checked("Scan", a, axis), _checked("Scan", b, axis)
-    initial = expression_of(initial, "Scan")
+    initial = _before("Scan", initial, axis)
     if axis not in axes_of(a) | axes_of(b):
         check_carried("Scan", b, [axis])
-    if axis in axes_of(initial):
-        raise NotationError(
-            f"Scan(..., initial={initial}): it has the axis {axis}, and there is one state before "
-            "the first",
-            f"give it without {axis}",
-        )
     back, transposed = bool(direction.get("reverse")), bool(direction.get("transposed"))
     if (back or transposed) and (initial != 0 or back == transposed):
         raise NotationError(
             "Scan from the end starts with 0, and is either reverse or transposed",
             "add what comes after the last entry to that entry of b",
         )
-    if not back:
-        return KINDS[transposed, bool(exclusive)].over(b, a, initial, [axis])
-    after = TransposedBefore.over(b, a, S.Zero, [axis])  # h[t+1]
-    return after if exclusive else b + a * after
+    if back and axis in axes_of(a):
+        a = RecurrenceBefore.over(a, S.Zero, S.Zero, [axis])  # the adjoint reads a[t+1] at t
+    return KINDS[back or transposed, bool(exclusive)].over(b, a, initial, [axis])
+
+
+def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
+    """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first."""
+    x, initial = _checked("Previous", x, axis), _before("Previous", initial, axis)
+    check_carried("Previous", x, [axis])
+    return RecurrenceBefore.over(x, S.Zero, initial, [axis])
+
+
+def Next(x: Expr, axis: Axis) -> Expr:
+    """``Next(x, T)``: the entry behind each along ``T``; 0 behind the last."""
+    x = _checked("Next", x, axis)
+    check_carried("Next", x, [axis])
+    return TransposedBefore.over(x, S.Zero, S.Zero, [axis])
 
 
 USAGE = "Scan(a, b, T), Scan(a, b, T, initial=h0) or Scan(a, b, T, reverse=True)"
+
+
+def _before(node: str, initial: Expr | float, axis: Axis) -> Expr:
+    """The state before the first. Raises `NotationError`."""
+    initial = expression_of(initial, node)
+    if axis in axes_of(initial):
+        raise NotationError(
+            f"{node}(..., initial={initial}): it has the axis {axis}, and there is one state "
+            "before the first",
+            f"give it without {axis}",
+        )
+    return initial
 
 
 def _checked(node: str, operand: Expr | float, axis: Axis) -> Expr:

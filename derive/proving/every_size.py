@@ -191,11 +191,11 @@ class IndexedForward:
         ends = (bound, here) if e.reverse else (here, bound)
         total = product(*ends) * operand(e.operand, bound)
         if not e.exclusive:
-            total *= operand(e.factor, ends[0])
+            total *= product(ends[0] + 1, ends[0] - 1)
         total = IndexedSum(total, (bound, 1, size))
         if e.exclusive:
             return total + product(here, Integer(0)) * self.written(e.initial, at, values)
-        first = product(here, Integer(0)) * operand(e.factor, here)
+        first = product(here, Integer(0)) * product(here + 1, here - 1)
         return total + operand(e.operand, here) + first * self.written(e.initial, at, values)
 
     def _level(self, at: Mapping[Axis, Index], axis: Axis, kind: str) -> Symbol:

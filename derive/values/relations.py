@@ -181,8 +181,11 @@ class Relations:
 
     @cached_property
     def recognitions(self) -> dict[Expr, Expr]:
-        """Reductions that are, up to a number or a size, the definition of a named value."""
-        found = self.solved["reduction of powers"] | self.solved["reduction"]
+        """Reductions and recurrences that are, up to a number or a size, the definition of a named
+        value, or one place before it.
+        """
+        found = self.solved["reduction of powers"] | self.solved["state before"]
+        found |= self.solved["reduction"]
         return {reduction: equal for reduction, (equal, _) in found.items()}
 
     @cached_property
