@@ -16,7 +16,7 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Recurrence, Reshaping, Sum
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
 from derive.notation.definition import Definition
@@ -99,6 +99,8 @@ class Interpreter:
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
         if isinstance(e, Reshaping):
             return self.reshaped(e)
+        if isinstance(e, Recurrence):
+            return self.recurrent(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -147,6 +149,23 @@ class Interpreter:
         order = [*kept, *outside, *missing]
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
+
+    def recurrent(self, e: Recurrence) -> Tensor:
+        """One place after the other."""
+        along, count = self.place(e.axis), self.size(e.axis)
+        term, factor, state = map(self.value, e.operands)
+        shape = list(torch.broadcast_shapes(term.shape, factor.shape, state.shape))
+        shape[along] = count
+        terms, factors = (t.broadcast_to(shape).unbind(along) for t in (term, factor))
+        shape[along] = 1
+        state = state.broadcast_to(shape).squeeze(along)
+        states = []
+        places = range(count)
+        for place in reversed(places) if e.reverse else places:
+            before, factor = state, factors[(place + 1) % count if e.reverse else place]
+            state = factor * before + terms[place]
+            states.append(before if e.exclusive else state)
+        return torch.stack(states[::-1] if e.reverse else states, along)
 
     def holds(self, c) -> Tensor:
         if isinstance(c, Relational):
