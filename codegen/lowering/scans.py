@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr
 
-from codegen.lowering.frames import Frame, arranged, fitted
+from codegen.lowering.frames import Frame, arranged, axes_in, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program.arrays import Cumulate, Expand, Scanned, Stepped
 from codegen.program.parts import is_number
@@ -41,8 +41,11 @@ def recurrent(lowering: Lowering, e: Recurrence, frame: Frame, picked: Picked) -
     elif e.is_product:
         value = Cumulate("product", whole(e.factor), along, e.reverse, dims=dims)
     else:
-        terms = whole(e.operand)
-        value = Scanned(partly(e.factor), terms, initial, along, e.reverse, dims=dims)
+        factor, terms = partly(e.factor), whole(e.operand)
+        if e.reverse and not e.exclusive and e.axis in axes_in(factor):
+            place = along - len(own) + len(factor.dims)
+            factor = Stepped(factor, None, place, True, dims=factor.dims)
+        value = Scanned(factor, terms, initial, along, e.reverse, dims=dims)
     if e.exclusive:
         value = Stepped(value, initial, along, e.reverse, dims=dims)
     return arranged(value, frame)

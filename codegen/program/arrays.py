@@ -64,7 +64,7 @@ class Cumulate(Value):
 @dataclass(frozen=True)
 class Scanned(Value):
     """h[t] = factor[t]*h[t-1] + term[t] along one dimension, with ``initial`` before it, if any;
-    if ``reverse`` g[t] = term[t] + factor[t+1]*g[t+1].
+    from the end if ``reverse``: h[t] = factor[t]*h[t+1] + term[t].
     """
 
     factor: Value

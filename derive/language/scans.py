@@ -6,7 +6,7 @@ factors a[r] for s < r <= t:
     `Recurrence`        h[t] = sum of K(t, s)*b[s] for s <= t, + K(t, -1)*initial
     `RecurrenceBefore`  h[t-1], which is initial at the first place
     `Transposed`        g[s] = sum of K(t, s)*b[t] for t >= s, so g[s] = b[s] + a[s+1]*g[s+1]
-    `TransposedBefore`  a[s+1]*q[s+1] + b[s+1] = q[s], which is 0 at the last place
+    `TransposedBefore`  the same by the states before: q[s] = b[s+1] + a[s+1]*q[s+1]
 
 The adjoint of each is made of the others, so that they close under differentiation.
 """
@@ -222,7 +222,7 @@ def Scan(
             "Scan from the end starts with 0, and is either reverse or transposed",
             "add what comes after the last entry to that entry of b",
         )
-    if back and axis in axes_of(a):
+    if back and not exclusive and axis in axes_of(a):
         a = RecurrenceBefore.over(a, S.Zero, S.Zero, [axis])  # the adjoint reads a[t+1] at t
     return KINDS[back or transposed, bool(exclusive)].over(b, a, initial, [axis])
 

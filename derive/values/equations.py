@@ -16,7 +16,7 @@ from typing import Protocol
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
-from derive.language.nodes import Max, Recurrence, Sum
+from derive.language.nodes import Max, Recurrence, RecurrenceBefore, Sum
 from derive.language.operations import is_evaluated
 from derive.language.symbols import (
     Tensor,
@@ -26,7 +26,6 @@ from derive.language.symbols import (
     is_number_or_size,
     tensors_in,
 )
-from derive.language.scans import KINDS
 from derive.values.naming import Value
 
 Solution = tuple[Expr, Expr]  # a member, and what it equals
@@ -207,11 +206,10 @@ def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
 def _state_before(value: Value, known: Known) -> Iterator[Solution]:
     """The states before those of a recurrence."""
     found = _lone_reduction(value)
-    if found is None or not isinstance(found[0], Recurrence) or found[0].exclusive:
+    if found is None or type(found[0]) is not Recurrence:
         return
     node, rest = found
-    before = KINDS[node.reverse, True]
-    state = value.tensor / rest
+    state, before = value.tensor / rest, RecurrenceBefore
     yield before.over(*node.operands, node.axes), before.over(state, S.Zero, node.initial, node.axes)
 
 
@@ -273,7 +271,7 @@ table: dict[str, Solving] = {
     ),
     "state before": Solving(
         "v = r*Scan(a, b, T): Scan(a, b, T, exclusive=True) = Previous(v/r, T)",
-        "r is a number or a size; with the state before the first, and transposed too",
+        "r is a number or a size; with the state before the first too",
         _state_before,
     ),
     "remainder": Solving(

@@ -699,7 +699,7 @@ def stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> T
 
 def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
     """h[t] = factor[t]*h[t-1] + term[t] along a dimension, with ``initial`` before it; with
-    ``reverse`` the adjoint of that by its terms: g[t] = term[t] + factor[t+1]*g[t+1].
+    ``reverse`` from the end: h[t] = factor[t]*h[t+1] + term[t].
 
     The row is cut into about as many parts as each has entries; all parts go on at the same time,
     and then the last states of the parts are carried over.
@@ -707,10 +707,11 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     count = term.shape[along]
     if count == 0:
         return term
+    initial = (torch.zeros_like(term.narrow(along, 0, 1)) + initial).select(along, 0)
     factor = (torch.zeros_like(term) + factor).movedim(along, 0)
     term = term.movedim(along, 0)
     if reverse:
-        factor, term = stepped(factor.flip(0), 0), term.flip(0)
+        factor, term = factor.flip(0), term.flip(0)
     length = math.isqrt(count - 1) + 1
     parts = -(-count // length)
     padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
@@ -719,9 +720,7 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     for a, b in zip(factor.unbind(1)[1:], term.unbind(1)[1:], strict=True):
         states.append(a * states[-1] + b)
     states, products = torch.stack(states, 1), factor.cumprod(1)
-    if isinstance(initial, Tensor) and initial.dim():
-        initial = initial.movedim(along, 0).squeeze(0)
-    carried = [torch.zeros_like(term[0, 0]) + initial]
+    carried = [initial]
     for product, state in zip(products[:-1, -1], states[:-1, -1], strict=True):
         carried.append(product * carried[-1] + state)
     states = (states + products * torch.stack(carried).unsqueeze(1)).flatten(0, 1)[:count]

@@ -159,11 +159,10 @@ class Interpreter:
         terms, factors = (t.broadcast_to(shape).unbind(along) for t in (term, factor))
         shape[along] = 1
         state = state.broadcast_to(shape).squeeze(along)
-        states = []
-        places = range(count)
+        states, places = [], range(count)
         for place in reversed(places) if e.reverse else places:
-            before, factor = state, factors[(place + 1) % count if e.reverse else place]
-            state = factor * before + terms[place]
+            ahead = (place + 1) % count if e.reverse and not e.exclusive else place
+            before, state = state, factors[ahead] * state + terms[place]
             states.append(before if e.exclusive else state)
         return torch.stack(states[::-1] if e.reverse else states, along)
 
