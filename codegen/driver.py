@@ -61,6 +61,7 @@ class Generated:
     seconds: float
     refused: str = ""  # why it cannot be differentiated again, where that was asked for
     kernels: tuple[str, ...] = ()
+    without_kernels: str = ""  # why there are none, where they were asked for
 
 
 def generate(
@@ -89,7 +90,8 @@ def generate(
     program, text = with_extremes(forward, program, text, target)
     rounding = _rounding(target, text, definition, program)
     fast: tuple[str, ...] = ()
-    if kernels is not None:
+    slow = "" if kernels is None else kernels.refused(program)
+    if kernels is not None and not slow:
         progress("building kernels")
         fast = kernels.texts(program, text)
         if fast:
@@ -97,7 +99,7 @@ def generate(
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
     known = proved, others, program, difference
-    return Generated(file, text, *known, rounding, seconds, beside.refused, fast)
+    return Generated(file, text, *known, rounding, seconds, beside.refused, fast, slow)
 
 
 def found_of(

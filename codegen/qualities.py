@@ -24,9 +24,12 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
     )
     short = (proved.cut_short for proved in (generated.proved, *generated.others.values()))
     cut_short = "; ".join(dict.fromkeys(filter(None, short)))
+    name = generated.proved.definition.name
     if generated.refused:
-        name = generated.proved.definition.name
         left_out = f"{name}: second derivatives are autograd's, line by line; {generated.refused}"
+        cut_short = "; ".join(filter(None, (cut_short, left_out)))
+    if generated.without_kernels:
+        left_out = f"{name}: {generated.without_kernels}"
         cut_short = "; ".join(filter(None, (cut_short, left_out)))
     file, text = generated.file, generated.text
     return Emitted(

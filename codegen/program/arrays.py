@@ -86,6 +86,9 @@ class Stepped(Value):
     reverse: bool
 
 
+GONE_ALONG = (Cumulate, Scanned, Stepped)  # one place after the other
+
+
 @dataclass(frozen=True)
 class Contract(Value):
     """A matrix product: the sum over ``summed`` of the product of two operands, each with plain

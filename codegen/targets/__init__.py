@@ -33,6 +33,9 @@ class Compares(Protocol):
 class Kernels(Protocol):
     """A language for loops, which run instead of lines of a module in torch."""
 
+    def refused(self, program: Program) -> str:
+        """Why lines of torch run instead of loops; empty where loops may."""
+
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels, and the module of Python that calls them; nothing where there is no loop.
 

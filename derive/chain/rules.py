@@ -100,11 +100,15 @@ rules: dict[type[ArrayNode], Rule] = {
     SubtractedPeak: Rule(_nowhere, "any value would do: it cancels"),
     Flatten: Rule(_through_flatten, "unflattened into {axes}, because they were flattened there"),
     Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
-    Recurrence: Rule(_through_recurrence, "from the end along {axes}, where it came from the start"),
+    Recurrence: Rule(
+        _through_recurrence, "from the end along {axes}, where it came from the start"
+    ),
     RecurrenceBefore: Rule(
         _through_recurrence, "from the end along {axes}, where it came from the start"
     ),
-    Transposed: Rule(_through_transposed, "from the start along {axes}, where it came from the end"),
+    Transposed: Rule(
+        _through_transposed, "from the start along {axes}, where it came from the end"
+    ),
     TransposedBefore: Rule(
         _through_transposed, "from the start along {axes}, where it came from the end"
     ),

@@ -101,8 +101,8 @@ def _opposite(e: Expr) -> Expr:
 
 
 def gradients_reused(statements: Pairs, record: Record) -> Pairs:
-    """A sum or a recurrence that is a gradient is used under its name, also where that is a fraction
-    of it.
+    """A sum or a recurrence that is a gradient is used under its name, also where that is a
+    fraction of it.
     """
     for i, (tensor, _) in enumerate(statements):
         factors = Mul.make_args(statements[i][1])

@@ -92,8 +92,7 @@ class ArrayNode(Expr):
 
     def on(self, operand: Expr) -> Expr:
         """The same node on another operand, the first where there are several."""
-        first, *others = self.args
-        return self.func(operand, *others)
+        return self.func(operand, *self.args[1:])
 
     def through(
         self, change: Callable[[Expr], Expr], names: Mapping[Axis, Axis] | None = None

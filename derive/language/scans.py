@@ -1,7 +1,7 @@
 """Recurrences along an axis: cumulative sums and products, and h[t] = a[t]*h[t-1] + b[t].
 
-Users write `CumSum`, `CumProd`, `Scan`, `Previous` and `Next`. All are one node, with K(t, s) the product of the
-factors a[r] for s < r <= t:
+Users write `CumSum`, `CumProd`, `Scan`, `Previous` and `Next`. All are one node, with K(t, s) the
+product of the factors a[r] for s < r <= t:
 
     `Recurrence`        h[t] = sum of K(t, s)*b[s] for s <= t, + K(t, -1)*initial
     `RecurrenceBefore`  h[t-1], which is initial at the first place
@@ -92,6 +92,11 @@ class Recurrence(ArrayNode):
         if self.is_step:
             return "next" if self.reverse else "previous"
         return "cumsum" if self.is_sum else "cumprod" if self.is_product else "scan"
+
+    @property
+    def subject(self) -> Expr:
+        """What it is of, for a name."""
+        return self.factor if self.is_product else self.operand
 
     @property
     def is_step(self) -> bool:
@@ -267,4 +272,3 @@ def _checked(node: str, operand: Expr | float, axis: Axis) -> Expr:
             f'go along a single one: {axis} = Axis("{axis}")',
         )
     return operand
-

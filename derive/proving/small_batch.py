@@ -282,11 +282,9 @@ class SmallBatch:
         step = -1 if e.reverse else 1
         before = {**at, e.axis: at[e.axis] - step}
         is_first = before[e.axis] not in range(self.sizes[e.axis])
-        if is_first and e.exclusive:
-            return self._scalar(e.initial, at, values)
+        if is_first and (e.exclusive or e.reverse):
+            return self._scalar(e.initial if e.exclusive else e.operand, at, values)
         term = self._scalar(e.operand, before if e.exclusive else at, values)
-        if is_first and e.reverse:
-            return term
         factor = self._scalar(e.factor, before if e.exclusive or e.reverse else at, values)
         state = self._scalar(e.initial if is_first else e, before, values)
         return factor * state + term

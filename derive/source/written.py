@@ -15,6 +15,7 @@ from sympy import Basic
 
 from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
+from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.source.class_source import MISSING, children
 from derive.source.line_reader import Reader, makes_formulas, package_of
@@ -84,7 +85,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
         return Written()
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
-        axes = [_axis(a, reader) for a in call.args[1:]]
+        axes = [_axis(a, reader) for a in call.args[2 if rule is _scanned else 1 :]]
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
         new = [_axis(a, reader) for a in getattr(into, "elts", [into] if into else [])]
         return rule(call, reader, axes, new) if None not in (*axes, *new) else Written()
@@ -129,6 +130,15 @@ def _index(call, reader, axes, new) -> Written:
     return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
 
 
+def _carried(call, reader, axes, new) -> Written:
+    return _all(call.args[:1], reader)
+
+
+def _scanned(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes | set(axes))
+
+
 def _kept(call, reader, axes, new) -> Written:
     label = reader.value(call.args[0]) if call.args else None
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
@@ -146,4 +156,9 @@ rules: dict[Callable, Callable[..., Written]] = {
     Flatten: _reshaped,
     Unflatten: _reshaped,
     Kept: _kept,
+    CumSum: _carried,
+    CumProd: _carried,
+    Previous: _carried,
+    Next: _carried,
+    Scan: _scanned,
 }

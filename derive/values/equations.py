@@ -210,7 +210,10 @@ def _state_before(value: Value, known: Known) -> Iterator[Solution]:
         return
     node, rest = found
     state, before = value.tensor / rest, RecurrenceBefore
-    yield before.over(*node.operands, node.axes), before.over(state, S.Zero, node.initial, node.axes)
+    yield (
+        before.over(*node.operands, node.axes),
+        before.over(state, S.Zero, node.initial, node.axes),
+    )
 
 
 def _remainder(value: Value, known: Known) -> Iterator[Solution]:

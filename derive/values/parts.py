@@ -242,8 +242,7 @@ class Parts:
         if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
             name = f"{e.operand.name}_{type(e).__name__.lower()}"
         elif isinstance(e, Recurrence):
-            of = e.factor if e.is_product else e.operand
-            name = f"{getattr(of, 'name', self.statement)}_{e.word}"
+            name = f"{getattr(e.subject, 'name', self.statement)}_{e.word}"
         elif isinstance(e, exp):
             name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
         elif isinstance(e, Add) and len(e.args) == 2:

@@ -13,6 +13,8 @@ import jinja2
 
 from codegen.header import header
 from codegen.program import Program
+from codegen.program.arrays import GONE_ALONG
+from codegen.program.parts import values_in
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.functions import functions_of
 from codegen.targets.cpp.kernels import Kernel
@@ -63,6 +65,13 @@ class CppTarget:
             keep_trailing_newline=True,
             autoescape=False,
         )
+
+    def refused(self, program: Program) -> str:
+        """Why torch runs this forward and no kernel does; empty where a kernel may."""
+        programs = [program, *(own for _, own in program.reductions)]
+        steps = [s for own in programs for f in (own.forward, own.backward) for s in f.steps]
+        scans = any(isinstance(v, GONE_ALONG) for step in steps for v in values_in(step))
+        return "kernels have no recurrence along an axis: torch runs it" if scans else ""
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what calls them instead of lines of ``module``, which

@@ -82,7 +82,10 @@ class Arrays:
         return f"_runtime.scanned({arguments})", ATOM
 
     def _Stepped(self, value: arrays.Stepped):
-        return f"_runtime.stepped({self.text(value.operand)}, {value.along}{self._ends(value)})", ATOM
+        return (
+            f"_runtime.stepped({self.text(value.operand)}, {value.along}{self._ends(value)})",
+            ATOM,
+        )
 
     def _ends(self, value: arrays.Scanned | arrays.Stepped) -> str:
         initial = "" if value.initial is None else f", {self.text(value.initial)}"

@@ -97,10 +97,8 @@ class Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
-        if isinstance(e, Reshaping):
-            return self.reshaped(e)
-        if isinstance(e, Recurrence):
-            return self.recurrent(e)
+        if isinstance(e, (Reshaping, Recurrence)):
+            return self.reshaped(e) if isinstance(e, Reshaping) else self.recurrent(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
