@@ -19,11 +19,11 @@ from codegen.program.values import Value
 from derive.language.array_node import ArrayNode
 from derive.language.errors import QuestionError
 from derive.language.nodes import (
+    GoneAlong,
     Max,
     OneHot,
     Peak,
     Position,
-    Recurrence,
     Reshaping,
     SubtractedPeak,
     Sum,
@@ -74,7 +74,7 @@ def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Va
         return reduced(lowering, KINDS[type(e)], e.operand, e.axes, frame, picked)
     if isinstance(e, Reshaping):
         return reshaped(lowering, e, frame, picked)
-    if isinstance(e, Recurrence):
+    if isinstance(e, GoneAlong):
         return recurrent(lowering, e, frame, picked)
     raise QuestionError(
         f"{type(e).__name__} in {e} is not supported",

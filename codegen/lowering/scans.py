@@ -11,14 +11,14 @@ from codegen.lowering.picks import Picked, axes_at
 from codegen.program.arrays import Cumulate, Expand, Scanned, Stepped
 from codegen.program.parts import is_number
 from codegen.program.values import Value
-from derive.language.nodes import Recurrence
+from derive.language.nodes import GoneAlong, LogCumSumExp
 from derive.notation.layout import plain
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
 
 
-def recurrent(lowering: Lowering, e: Recurrence, frame: Frame, picked: Picked) -> Value:
+def recurrent(lowering: Lowering, e: GoneAlong, frame: Frame, picked: Picked) -> Value:
     """The operands with all axes of the node, gone along one of them."""
     own = tuple(axis for axis in lowering.order if axis in axes_at(e, picked))
     along, dims = own.index(e.axis), plain(own)
@@ -32,6 +32,9 @@ def recurrent(lowering: Lowering, e: Recurrence, frame: Frame, picked: Picked) -
     def partly(operand: Expr) -> Value:
         return arranged(lowering.value(operand, own, picked), own)
 
+    if isinstance(e, LogCumSumExp):
+        logarithm = Cumulate("logarithm", whole(e.operand), along, e.reverse, dims=dims)
+        return arranged(logarithm, frame)
     initial = None if e.initial == 0 else partly(e.initial)
     if e.is_step:
         value: Value = Stepped(whole(e.operand), initial, along, e.reverse, dims=dims)

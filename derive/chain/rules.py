@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sympy import Expr, S
+from sympy import Expr, S, exp
 
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
     Flatten,
+    LogCumSumExp,
+    LogCumSumExpBack,
     Max,
     OneHot,
     Peak,
@@ -88,6 +90,13 @@ def _through_transposed(node: Transposed, upstream: Expr):
     return [(node.operand, onward), (factor, node * before)]
 
 
+def _through_log_sum(node: LogCumSumExp, upstream: Expr):
+    # y[t] = log(sum_{s<=t} exp(x[s]))  =>  dx[s] = exp(x[s])*sum_{t>=s} dy[t]*exp(-y[t])
+    back = KINDS[not node.reverse, False]
+    total = back.over(upstream * exp(-node), S.One, S.Zero, node.axes)
+    return [(node.operand, exp(node.operand) * total)]
+
+
 def _nowhere(node: ArrayNode, upstream: Expr):
     # an index is piecewise constant in everything, and a peak cancels: no gradient passes
     return []
@@ -112,6 +121,8 @@ rules: dict[type[ArrayNode], Rule] = {
     TransposedBefore: Rule(
         _through_transposed, "from the start along {axes}, where it came from the end"
     ),
+    LogCumSumExp: Rule(_through_log_sum, "shares of what is summed along {axes}"),
+    LogCumSumExpBack: Rule(_through_log_sum, "shares of what is summed along {axes}"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),

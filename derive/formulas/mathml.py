@@ -45,7 +45,15 @@ from derive.formulas.text import (
     signed_terms,
 )
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, OneHot, Position, Recurrence, Reduction, Reshaping
+from derive.language.nodes import (
+    ArrayNode,
+    LogCumSumExp,
+    OneHot,
+    Position,
+    Recurrence,
+    Reduction,
+    Reshaping,
+)
 from derive.language.scans import said
 from derive.language.symbols import Along, Axis, Tensor
 
@@ -287,6 +295,9 @@ class _MathML(OfChoices):
     def _counted(self, e: Reshaping, name: str) -> Element:
         before, after = (listed(map(self._print, axes), DOT) for axes in (e.axes, e.into))
         return applied(name, [self._print(e.operand)], row(before, operator(ARROW), after))
+
+    def _print_LogCumSumExp(self, e: LogCumSumExp) -> Element:
+        return self._print(e.in_full)
 
     def _print_Recurrence(self, e: Recurrence) -> Element:
         name, operands, notes = said(e)

@@ -17,9 +17,12 @@ from derive.language.array_node import ArrayNode as ArrayNode
 from derive.language.array_node import check_carried, check_single, expression_of, named
 from derive.language.axes_meant import declared, names_meant
 from derive.language.errors import NotationError
+from derive.language.log_scans import LogCumSumExp as LogCumSumExp
+from derive.language.log_scans import LogCumSumExpBack as LogCumSumExpBack
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
+from derive.language.scans import GoneAlong as GoneAlong
 from derive.language.scans import Recurrence as Recurrence
 from derive.language.scans import RecurrenceBefore as RecurrenceBefore
 from derive.language.scans import Transposed as Transposed

@@ -28,10 +28,26 @@ from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
 
 
-class Recurrence(ArrayNode):
+class GoneAlong(ArrayNode):
+    """A node whose entries follow from one another along an axis."""
+
+    reverse, is_step = False, False
+    word = ""
+
+    @property
+    def axis(self) -> Axis:
+        """The axis that it goes along."""
+        return self.axes[0]
+
+    @property
+    def brings(self) -> tuple[Axis, ...]:
+        return self.axes
+
+
+class Recurrence(GoneAlong):
     """``Recurrence(b, a, initial, T)``: h[t] = a[t]*h[t-1] + b[t], with initial before it."""
 
-    reverse, exclusive = False, False
+    exclusive = False
 
     def __new__(cls, term: Expr, factor: Expr, initial: Expr, axes: Along) -> Expr:
         return cls.over(term, factor, initial, axes.axes)  # SymPy rebuilds a node from its args
@@ -45,11 +61,6 @@ class Recurrence(ArrayNode):
             return term
         number, rest = term.as_coeff_Mul() if initial == 0 else (S.One, term)
         return number * Expr.__new__(cls, rest, factor, initial, Along(axes))
-
-    @property
-    def axis(self) -> Axis:
-        """The axis that it goes along."""
-        return self.axes[0]
 
     @property
     def factor(self) -> Expr:
@@ -68,10 +79,6 @@ class Recurrence(ArrayNode):
     @property
     def operands(self) -> tuple[Expr, ...]:
         return self.args[:3]
-
-    @property
-    def brings(self) -> tuple[Axis, ...]:
-        return self.axes
 
     @property
     def free_axes(self) -> frozenset[Axis]:

@@ -19,6 +19,7 @@ from derive.language.choices import with_args
 from derive.language.nodes import (
     ArgMax,
     Flatten,
+    LogCumSumExp,
     Max,
     OneHot,
     Position,
@@ -156,6 +157,8 @@ class IndexedForward:
             return self._one_hot(e, at, values)
         if isinstance(e, Recurrence):
             return self._recurrence(e, at, values)
+        if isinstance(e, LogCumSumExp):
+            return self.written(e.in_full, at, values)
         return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
 
     def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:

@@ -24,11 +24,12 @@ from derive.language.nodes import (
     ArgMax,
     ArrayNode,
     Flatten,
+    GoneAlong,
+    LogCumSumExp,
     Max,
     OneHot,
     Peak,
     Position,
-    Recurrence,
     Reshaping,
     Sum,
     Unflatten,
@@ -257,7 +258,7 @@ class SmallBatch:
             return Integer(at[e.axis])
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
-        if isinstance(e, Recurrence):
+        if isinstance(e, GoneAlong):
             return self._state(e, at, values)
         return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
 
@@ -277,8 +278,10 @@ class SmallBatch:
             self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
         )
 
-    def _state(self, e: Recurrence, at, values) -> Expr:
+    def _state(self, e: GoneAlong, at, values) -> Expr:
         """From the state before, which is the next one where it goes back."""
+        if isinstance(e, LogCumSumExp):
+            return self._scalar(e.in_full, at, values)
         step = -1 if e.reverse else 1
         before = {**at, e.axis: at[e.axis] - step}
         is_first = before[e.axis] not in range(self.sizes[e.axis])

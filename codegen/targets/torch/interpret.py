@@ -16,7 +16,16 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Recurrence, Reshaping, Sum
+from derive.language.nodes import (
+    ArgMax,
+    LogCumSumExp,
+    Max,
+    OneHot,
+    Position,
+    Recurrence,
+    Reshaping,
+    Sum,
+)
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
 from derive.notation.definition import Definition
@@ -113,8 +122,8 @@ class Interpreter:
             for chosen, condition in reversed(e.args[:-1]):
                 result = torch.where(self.holds(condition), self.value(chosen), result)
             return result
-        if isinstance(e, (Branches, Compared)):
-            return self.value(e.choice)
+        if isinstance(e, (Branches, Compared, LogCumSumExp)):
+            return self.value(e.in_full if isinstance(e, LogCumSumExp) else e.choice)
         parts = [self.value(arg) for arg in e.args]
         if e.is_Add:
             return sum(parts[1:], parts[0])

@@ -13,7 +13,16 @@ from sympy import Expr, Integer
 
 from derive.checking.numbers.arithmetic import Arithmetic
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Recurrence, Reshaping, Sum
+from derive.language.nodes import (
+    ArgMax,
+    LogCumSumExp,
+    Max,
+    OneHot,
+    Position,
+    Recurrence,
+    Reshaping,
+    Sum,
+)
 from derive.language.symbols import Axis
 
 
@@ -146,4 +155,5 @@ ARRAY_NODES: dict[type, Callable] = {
     OneHot: _one_hot,
     Reshaping: _reshaped,
     Recurrence: _recurrent,
+    LogCumSumExp: lambda at, e: at.table(e.in_full),
 }
