@@ -9,11 +9,11 @@ the identities of the closed form is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol
+from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol, exp
 
 from derive.language.choices import with_args
 from derive.language.nodes import (
@@ -30,7 +30,7 @@ from derive.language.nodes import (
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 from derive.proving.indexed_sum import IndexedSum, OverIndices
-from derive.proving.products_between import ProductBetween
+from derive.proving.products_between import ProductBetween, telescoped
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
 
@@ -182,36 +182,46 @@ class IndexedForward:
         if len(at[e.axis]) > 1:
             raise NotShown(f"{e.axis} is gone along, and made of several")
         (here,), (bound,), (size,) = at[e.axis], self.bound_index(e.axis), self.sizes(e.axis)
-        between = self._level(at, e.axis, "p")
-        inside = self.written(e.factor, {**at, e.axis: (between,)}, values)
+        start = self.written(e.initial, at, values)
+        product = self._product(e, at, values)
 
-        def product(last: Expr, first: Expr) -> Expr:
-            return ProductBetween(inside, between, size, last, first)
-
-        def operand(of: Expr, place: Expr) -> Expr:
-            return self.written(of, {**at, e.axis: (place,)}, values)
+        def term(place: Expr) -> Expr:
+            return self.written(e.operand, {**at, e.axis: (place,)}, values)
 
         ends = (bound, here) if e.reverse else (here, bound)
-        total = product(*ends) * operand(e.operand, bound)
-        if not e.exclusive:
-            total *= product(ends[0] + 1, ends[0] - 1)
-        total = IndexedSum(total, (bound, 1, size))
-        if e.exclusive:
-            return total + product(here, Integer(0)) * self.written(e.initial, at, values)
-        first = product(here, Integer(0)) * product(here + 1, here - 1)
-        return total + operand(e.operand, here) + first * self.written(e.initial, at, values)
+        total = IndexedSum(product(*ends) * term(bound), (bound, 1, size))
+        if start != 0:
+            total += product(here, Integer(0)) * start
+        return total if e.exclusive else total + term(here)
 
-    def _level(self, at: Mapping[Axis, Index], axis: Axis, kind: str) -> Symbol:
-        """A bound index that no other around it is called as."""
-        level = sum(str(i).startswith(kind) for index in at.values() for i in index)
-        (index,) = self.index(axis, f"{kind}{level}")
-        return index
+    def _product(self, e: Recurrence, at, values) -> Callable[[Expr, Expr], Expr]:
+        """The product of the factors between two places, and at the later one unless that is left
+        out. That of exp(w[r-1] - w[r]) is exp(w[s] - w[t]).
+        """
+        (index,), (size,) = self.index(e.axis, self._level(at, "p")), self.sizes(e.axis)
+
+        def there(of: Expr, place: Expr) -> Expr:
+            return self.written(of, {**at, e.axis: (place,)}, values)
+
+        falls = None if e.exclusive or e.initial != 0 else telescoped(e)
+        factor = Integer(1) if falls is not None else there(e.factor, index)
+
+        def product(last: Expr, first: Expr) -> Expr:
+            between = ProductBetween(factor, index, size, last, first)
+            if falls is not None:
+                return between * exp(there(falls, first) - there(falls, last))
+            return between if e.exclusive else between * between.at(last)
+
+        return product
+
+    def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
+        """The name of a bound index that no other around it is called as."""
+        return f"{kind}{sum(str(i).startswith(kind) for index in at.values() for i in index)}"
 
     def _row(self, e: Max | ArgMax, at: Mapping[Axis, Index], values) -> tuple[Expr, ...]:
         """The operand along the axis of a maximum, and the indices that it is taken over."""
         (axis,) = e.axes
-        level = sum(str(i).startswith("m") for index in at.values() for i in index)
-        bound = self.index(axis, f"m{level}")
+        bound = self.index(axis, self._level(at, "m"))
         return self.written(e.operand, {**at, axis: bound}, values), *bound
 
     def _position(self, axis: Axis, at: Mapping[Axis, Index]) -> Expr:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from sympy import Add, Dummy, Expr, Integer, Mul
+from sympy import Add, Dummy, Expr, Integer, Mul, exp, expand
 
+from derive.language.nodes import Recurrence, RecurrenceBefore
 from derive.proving.indexed_sum import IndexedSum, OverIndices
 from derive.proving.small_batch import TotalDerivative
 
@@ -73,4 +74,18 @@ def one_step(term: Expr, variable: Expr) -> Expr | None:
         rest = term / (step * other * other.at(variable))
         if variable not in rest.free_symbols:
             return rest * (other.between(*ends) - step.between(*ends))
+    return None
+
+
+def telescoped(e: Recurrence) -> Expr | None:
+    """``w``, if the factors of a recurrence are exp(Previous(w) - w): the product of those for
+    s < r <= t is exp(w[s] - w[t]).
+    """
+    if not isinstance(e.factor, exp):
+        return None
+    exponent = expand(e.factor.exp)
+    for step in exponent.atoms(RecurrenceBefore):
+        for sign in (1, -1) if step.is_step and step.axis == e.axis else ():
+            if expand(exponent - sign * (step - step.operand)) == 0:
+                return sign * step.operand
     return None
