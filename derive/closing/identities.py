@@ -32,6 +32,7 @@ from derive.closing.product_rules import (
     hyperbolic,
     proper_fraction,
 )
+from derive.closing.scan_rules import constant_of_scan, counted
 from derive.closing.sum_rules import (
     known,
     linear,
@@ -211,6 +212,20 @@ identities: tuple[Identity, ...] = (
         reshaped_total,
         name="total of a reshaped tensor",
         why="a sum does not depend on the shape",
+    ),
+    Identity(
+        "Scan(a, c*b, T) = c*Scan(a, b, T)",
+        "c does not vary along T, and nothing comes before the first",
+        constant_of_scan,
+        name="constant of a scan",
+        why="a recurrence is linear in its terms",
+    ),
+    Identity(
+        "CumSum(1, T) = Position(T) + 1, and CumSum(1, T, reverse=True) = T - Position(T)",
+        "always; one less where the place itself does not count",
+        counted,
+        name="count",
+        why="the places are counted",
     ),
     Identity(
         "Sum(a, N) = s; of a recurrence too",

@@ -17,7 +17,7 @@ from derive.closing.eager import is_computed_once
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused
-from derive.language.nodes import OneHot, Recurrence, Sum, along
+from derive.language.nodes import OneHot, Recurrence, RecurrenceBefore, Sum, along
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
     Axis,
@@ -107,7 +107,8 @@ def gradients_reused(statements: Pairs, record: Record) -> Pairs:
     for i, (tensor, _) in enumerate(statements):
         factors = Mul.make_args(statements[i][1])
         total = next((f for f in factors if isinstance(f, (Sum, Recurrence))), None)
-        if total is None or not any(e.has(total) for t, e in statements if t != tensor):
+        others = [e for t, e in statements if t != tensor]
+        if total is None or not any(_reads(e, total) for e in others):
             continue
         rest = [f for f in factors if f is not total]
         if axes_of(total) == set(tensor.home) and all(map(_divides, rest)):
@@ -115,7 +116,24 @@ def gradients_reused(statements: Pairs, record: Record) -> Pairs:
             why = f"that {kind} is {tensor}" + (", up to its divisor" if rest else "")
             multiple = tensor / Mul(*rest)
             statements = _replaced(statements, total, multiple, why, record, skip=tensor)
+            statements = _states_before(statements, total, multiple, tensor, record)
     return statements
+
+
+def _reads(e: Expr, total: Expr) -> bool:
+    before = type(total) is Recurrence and RecurrenceBefore.over(*total.operands, total.axes)
+    return e.has(total) or (before and e.has(before))
+
+
+def _states_before(
+    statements: Pairs, total: Expr, state: Expr, tensor: Tensor, record: Record
+) -> Pairs:
+    """The states before those of the recurrence ``total``, which are ``state``, are read off it."""
+    if type(total) is not Recurrence:
+        return statements
+    before = RecurrenceBefore.over(*total.operands, total.axes)
+    read = RecurrenceBefore.over(state, S.Zero, total.initial, total.axes)
+    return _replaced(statements, before, read, f"one place before {tensor}", record, skip=tensor)
 
 
 def _divides(factor: Expr) -> bool:
