@@ -20,6 +20,11 @@ from derive.language.nodes import Rename as Rename
 from derive.language.nodes import Sum as Sum
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Unflatten as Unflatten
+from derive.language.scans import CumProd as CumProd
+from derive.language.scans import CumSum as CumSum
+from derive.language.scans import Next as Next
+from derive.language.scans import Previous as Previous
+from derive.language.scans import Scan as Scan
 from derive.language.symbols import Axes as Axes
 from derive.language.symbols import Axis as Axis
 from derive.language.symbols import Tensor

@@ -18,7 +18,7 @@ import sympy
 from mpmath import MPContext
 
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Recurrence, Reshaping, Sum
 from derive.language.symbols import Axis, MinusInfinity, Tensor
 
 DIGITS = MPContext()
@@ -87,6 +87,8 @@ class Numbers:
             return Fraction(int(self.value(e.operand, at) == at[e.axis]))
         if isinstance(e, Position):
             return Fraction(at[e.axis])
+        if isinstance(e, Recurrence):
+            return self.state(e, at)
         if e.is_Rational:
             return Fraction(int(e.p), int(e.q))
         if e.is_number:
@@ -106,6 +108,24 @@ class Numbers:
             whole = isinstance(power, Fraction) and power.denominator == 1
             return base ** int(power) if whole else irrational(base) ** irrational(power)
         return FUNCTIONS[type(e).__name__](self.value(e.args[0], at))
+
+    def state(self, e, at):
+        """A loop over the places up to this one, as the docstring of ``scans.py`` has each."""
+        here, count = at[e.axis], self.sizes[e.axis]
+        term, factor = (
+            [self.value(operand, {**at, e.axis: k}) for k in range(count)]
+            for operand in (e.operand, e.factor)
+        )
+        if e.reverse:
+            total = 0
+            for place in reversed(range(here + e.exclusive, count)):
+                product = math.prod(factor[here + 1 : place + (not e.exclusive)])
+                total += product * term[place]
+            return total
+        state = self.value(e.initial, at)
+        for place in range(here + (not e.exclusive)):
+            state = factor[place] * state + term[place]
+        return state
 
     def counted(self, e, at):
         """The entry of the operand that has the same number, counted with the last axis fastest."""

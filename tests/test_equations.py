@@ -8,6 +8,7 @@ from sympy import exp, log, sqrt, tanh
 
 from derive.language.declarations import Input, Scalar
 from derive.language.nodes import OneHot, Sum
+from derive.language.scans import Scan
 from derive.language.symbols import Axis, Tensor, axes_of
 from derive.notation.forward import Forward
 from derive.notation.library import list_forwards
@@ -37,8 +38,9 @@ class Example(Forward):
     total = Sum(exp(x), C)
     level = 3 * log(total) - x
     hidden = x * log(1 + w**2)
+    state = Scan(w, x, C, initial=g)
     y = (
-        Sum(scaled * cubed * growing + bent * gate * scaled_bent, C) * length
+        Sum(state**3 + scaled * cubed * growing + bent * gate * scaled_bent, C) * length
         + Sum(level * whole + hidden, C)
         + total
     )
@@ -56,6 +58,7 @@ SOLVED = {
     "logarithm": {log(named["total"])},
     "reduction": {Sum.over(named["squared"], [C]), Sum.over(exp(x), [C])},
     "reduction of powers": {Sum.over(w**2, [C])},
+    "state before": {Scan(w, x, C, initial=g, exclusive=True)},
     "remainder": {1 - named["gate"], 1 - 3 / named["whole"]},
 }
 

@@ -10,7 +10,8 @@ from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
 from derive.language.choices import Compared
 from derive.language.declarations import Input, Label, Scalar
-from derive.language.nodes import Flatten, OneHot, Sum, Unflatten
+from derive.language.nodes import Flatten, OneHot, Recurrence, Sum, Unflatten
+from derive.language.scans import KINDS, CumProd, CumSum, Scan
 from derive.language.symbols import Axis, axes_of
 from derive.notation.forward import Forward
 from derive.values.relations import relations_of
@@ -119,6 +120,15 @@ EXAMPLES = {
         Sum.over(Flatten(a * k, N, C, into=F), [F, K]),
         Sum.over(Unflatten.over(f**2, [F], [N, C]), [N, C]),
     ],
+    "constant of a scan": [
+        CumSum(k * c * a, N, exclusive=True),
+        Scan(exp(c) * a, k * b, N, transposed=True),
+    ],
+    "count": [
+        KINDS[back, before].over(Integer(1), Integer(1), Integer(0), [N])
+        for back in (False, True)
+        for before in (False, True)
+    ],
     "definition": [Sum.over(a, [N]), Sum.over(b, [N])],
     "fact": [Sum.over(centred, [N]), Sum.over(scaled, [N])],
     "nearer the output": [centred],
@@ -175,6 +185,8 @@ OTHERS = {
         Unflatten.over(a * f, [F], [N, C]),  # an N of a is another one
     ],
     "total of a reshaped tensor": [Sum.over(Flatten(a * k, N, C, into=F), [K])],
+    "constant of a scan": [CumSum(a * b, N), Scan(k, k * a, N, initial=k), CumProd(k * a, N)],
+    "count": [CumSum(a, N), Recurrence.over(Integer(1), k, Integer(0), [N])],
     "definition": [Sum.over(a, [C]), Sum.over(a**2, [N])],
     "fact": [Sum.over(centred, [C]), Sum.over(centred**3, [N])],
     "function from its value": [tanh(b), exp(b)],

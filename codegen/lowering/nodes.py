@@ -12,13 +12,23 @@ from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
 from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reshapings import reshaped
+from codegen.lowering.scans import recurrent
 from codegen.lowering.segments import largest_of_segments
 from codegen.lowering.sums import lowered_sum, reduced
 from codegen.program.arrays import AsNumber
 from codegen.program.values import Value
 from derive.language.array_node import ArrayNode
 from derive.language.errors import QuestionError
-from derive.language.nodes import Max, OneHot, Peak, Position, Reshaping, SubtractedPeak, Sum
+from derive.language.nodes import (
+    GoneAlong,
+    Max,
+    OneHot,
+    Peak,
+    Position,
+    Reshaping,
+    SubtractedPeak,
+    Sum,
+)
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
@@ -68,6 +78,8 @@ def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Va
         return reduced(lowering, KINDS[type(e)], e.operand, e.axes, frame, picked)
     if isinstance(e, Reshaping):
         return reshaped(lowering, e, frame, picked)
+    if isinstance(e, GoneAlong):
+        return recurrent(lowering, e, frame, picked)
     raise QuestionError(
         f"{type(e).__name__} in {e} is not supported",
         "to add it, extend codegen/lowering/nodes.py",

@@ -50,6 +50,43 @@ class Reduce(Value):
 
 
 @dataclass(frozen=True)
+class Cumulate(Value):
+    """``kind`` ('sum', 'product', 'logarithm' of a sum of exponentials) of the entries up to each
+    along one dimension; from the end if ``reverse``.
+    """
+
+    kind: str
+    operand: Value
+    along: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class Scanned(Value):
+    """h[t] = factor[t]*h[t-1] + term[t] along one dimension, with ``initial`` before it, if any;
+    from the end if ``reverse``: h[t] = factor[t]*h[t+1] + term[t].
+    """
+
+    factor: Value
+    term: Value
+    initial: Value | None
+    along: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class Stepped(Value):
+    """What stands one place before along one dimension, ``initial`` or 0 at the first; one place
+    behind if ``reverse``.
+    """
+
+    operand: Value
+    initial: Value | None
+    along: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
 class Contract(Value):
     """A matrix product: the sum over ``summed`` of the product of two operands, each with plain
     dimensions.

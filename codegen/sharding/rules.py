@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from codegen.program import arrays, shards, values
+from codegen.program.parts import operands
 from codegen.program.values import Load, Number, SizeOf, Value
 from codegen.sharding.groups import Split
 from codegen.sharding.picked import pushed
@@ -203,12 +204,31 @@ def _without(value: Value, along: int) -> Value:
     return replace(value, dims=value.dims[:along] + value.dims[along + 1 :])
 
 
+def gone_along(
+    placing: Placing, value: arrays.Cumulate | arrays.Scanned | arrays.Stepped
+) -> Placed:
+    """Each rank goes along whole rows."""
+    axis = value.dims[value.along].axis.name
+    parts = []
+    for operand in operands(value):
+        placed = placing.placed(operand)
+        for along, dim in enumerate(operand.dims):
+            if dim.axis.name == axis:
+                placed = placing.whole(placed, along)
+        parts.append(placed)
+    parts = placing.aligned(parts)
+    return Placed(with_operands(value, [p.value for p in parts]), met(value.dims, parts))
+
+
 RULES: dict[type[Value], Callable[[Placing, Value], Placed]] = {
     Load: load,
     SizeOf: size,
     arrays.Arrange: arranged,
     arrays.Merge: merged,
     arrays.Split: taken_apart,
+    arrays.Cumulate: gone_along,
+    arrays.Scanned: gone_along,
+    arrays.Stepped: gone_along,
     arrays.Reduce: reduced,
     arrays.Contract: contracted,
     arrays.ContractAdd: contracted_add,

@@ -14,20 +14,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sympy import Expr
+from sympy import Expr, S, exp
 
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
     Flatten,
+    LogCumSumExp,
+    LogCumSumExpBack,
     Max,
     OneHot,
     Peak,
     Position,
+    Recurrence,
+    RecurrenceBefore,
     SubtractedPeak,
     Sum,
+    Transposed,
+    TransposedBefore,
     Unflatten,
 )
+from derive.language.scans import KINDS
 
 Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
 
@@ -61,6 +68,35 @@ def _through_unflatten(node: Unflatten, upstream: Expr):
     return [(node.operand, Flatten.over(upstream, node.into, node.axes))]
 
 
+def _through_recurrence(node: Recurrence, upstream: Expr):
+    # h[t] = a[t]*h[t-1] + b[t]
+    # =>  db[s] = dh[s] + a[s+1]*db[s+1], da[s] = db[s]*h[s-1], dinitial = sum_t dh[t]*a[0]*...*a[t]
+    factor, axes = node.factor, node.axes
+    back = KINDS[True, node.exclusive].over(upstream, factor, S.Zero, axes)
+    before = RecurrenceBefore.over(node.operand, factor, node.initial, axes)
+    product = type(node).over(S.Zero, factor, S.One, axes)
+    return [
+        (node.operand, back),
+        (factor, back * before),
+        (node.initial, upstream * product),
+    ]
+
+
+def _through_transposed(node: Transposed, upstream: Expr):
+    # g[s] = b[s] + a[s+1]*g[s+1]  =>  db[t] = dg[t] + a[t]*db[t-1], da[t] = g[t]*db[t-1]
+    factor, axes = node.factor, node.axes
+    onward = KINDS[False, node.exclusive].over(upstream, factor, S.Zero, axes)
+    before = RecurrenceBefore.over(upstream, factor, S.Zero, axes)
+    return [(node.operand, onward), (factor, node * before)]
+
+
+def _through_log_sum(node: LogCumSumExp, upstream: Expr):
+    # y[t] = log(sum_{s<=t} exp(x[s]))  =>  dx[s] = exp(x[s])*sum_{t>=s} dy[t]*exp(-y[t])
+    back = KINDS[not node.reverse, False]
+    total = back.over(upstream * exp(-node), S.One, S.Zero, node.axes)
+    return [(node.operand, exp(node.operand) * total)]
+
+
 def _nowhere(node: ArrayNode, upstream: Expr):
     # an index is piecewise constant in everything, and a peak cancels: no gradient passes
     return []
@@ -73,6 +109,20 @@ rules: dict[type[ArrayNode], Rule] = {
     SubtractedPeak: Rule(_nowhere, "any value would do: it cancels"),
     Flatten: Rule(_through_flatten, "unflattened into {axes}, because they were flattened there"),
     Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
+    Recurrence: Rule(
+        _through_recurrence, "from the end along {axes}, where it came from the start"
+    ),
+    RecurrenceBefore: Rule(
+        _through_recurrence, "from the end along {axes}, where it came from the start"
+    ),
+    Transposed: Rule(
+        _through_transposed, "from the start along {axes}, where it came from the end"
+    ),
+    TransposedBefore: Rule(
+        _through_transposed, "from the start along {axes}, where it came from the end"
+    ),
+    LogCumSumExp: Rule(_through_log_sum, "shares of what is summed along {axes}"),
+    LogCumSumExpBack: Rule(_through_log_sum, "shares of what is summed along {axes}"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),

@@ -26,7 +26,7 @@ from sympy import Add, Basic, Expr, Mul
 
 from derive.closing.eager import Parts, entries, is_picked, lines_of, split
 from derive.closing.sweeps import Loop, Name, Read, moved
-from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
+from derive.language.nodes import ArgMax, GoneAlong, Max, OneHot, Reduction, Reshaping, Sum
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 
@@ -77,7 +77,7 @@ def _cost_of(
         measured = _measured(e, flattened)
         for loop in measured.loops:
             loops.setdefault(loop.name, loop)
-        if isinstance(e, (Sum, Max)):
+        if e in outermost_reductions(e):
             known[tensor.name] = e
         else:
             axes = split(tensor.axes, flattened)
@@ -94,7 +94,7 @@ def _cost_of(
         saved=kept,
         exposed=0,
         lines=lines + sum(once.values()),
-        reductions=sum(isinstance(name, Reduction) for name in loops),
+        reductions=sum(isinstance(name, (Reduction, GoneAlong)) for name in loops),
         operations=sum(operations_in(e) + _reshapings(e) for _, e in statements),
     )
 
@@ -143,25 +143,34 @@ def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
     """The reductions in ``reduction``, that itself being the last; and before a matrix product what
     it multiplies, where that has to be computed.
     """
-    for node in _reductions(reduction.operand):
-        yield from _loops_of(node, flattened)
+    for operand in reduction.operands:
+        for node in _reductions(operand):
+            yield from _loops_of(node, flattened)
     axes = split(axes_of(reduction), flattened)
     read = _read_around(reduction.operand, flattened)
-    whole = is_contraction(reduction) and not is_picked(reduction)
+    whole = isinstance(reduction, GoneAlong) or (
+        is_contraction(reduction) and not is_picked(reduction)
+    )
     if whole:
-        factors = [f for f in reduction.operand.args if not is_constant(f)]
-        computed = [f for f in factors if not isinstance(f, (Tensor, OneHot, Reduction))]
+        factors = [f for f in _multiplied(reduction) if not is_constant(f)]
+        made = Tensor, OneHot, Reduction, GoneAlong
+        computed = [f for f in factors if not isinstance(f, made)]
         for factor in computed:
             own = split(axes_of(factor), flattened)
             yield Loop(factor, own, own, _read_around(factor, flattened), entries(own))
         plain = [f for f in factors if f not in computed]
-        made = ((f, split(axes_of(f), flattened)) for f in computed)
+        lengths = ((f, split(axes_of(f), flattened)) for f in computed)
         read = _read_around(Mul(*plain), flattened)
-        read += tuple(Read(f, own, entries(own)) for f, own in made)
+        read += tuple(Read(f, own, entries(own)) for f, own in lengths)
     elif is_picked(reduction):
         read = tuple(r._replace(entries=min(r.entries, entries(axes))) for r in read)
-    space = split(axes_of(reduction.operand), flattened) | axes
+    space = split(reduction.inside, flattened) | axes
     yield Loop(reduction, axes, space, read, entries(axes), whole)
+
+
+def _multiplied(reduction: Expr) -> tuple[Expr, ...]:
+    """What a matrix product, or a recurrence, is made of: whole arrays."""
+    return reduction.operands if isinstance(reduction, GoneAlong) else reduction.operand.args
 
 
 def _read_around(e: Expr, flattened: Parts) -> tuple[Read, ...]:
@@ -203,7 +212,7 @@ def arithmetic(e: Expr) -> int:
 
 
 def outermost_reductions(e: Expr) -> set[Expr]:
-    if isinstance(e, (Sum, Max)):
+    if isinstance(e, (Sum, Max)) or (isinstance(e, GoneAlong) and not e.is_step):
         return {e}
     if isinstance(e, (OneHot, ArgMax)):
         return set()
@@ -216,6 +225,6 @@ def tensors_around(e: Expr) -> set[Tensor]:
     """
     if isinstance(e, Tensor):
         return {e} if e.role != "label" else set()
-    if isinstance(e, (Reduction, OneHot)):
+    if isinstance(e, (Reduction, OneHot)) or (isinstance(e, GoneAlong) and not e.is_step):
         return set()
     return set().union(*map(tensors_around, e.args)) if e.args else set()

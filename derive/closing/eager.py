@@ -15,7 +15,7 @@ from sympy import Add, Basic, Expr, Function, Mul, Pow, S
 
 from derive.closing.sweeps import Axes
 from derive.language.choices import Compared
-from derive.language.nodes import ArgMax, OneHot, Reduction, Reshaping, Sum
+from derive.language.nodes import ArgMax, GoneAlong, OneHot, Reduction, Reshaping, Sum
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, axes_of, is_constant
 from derive.values.equations import is_share
@@ -71,15 +71,15 @@ def is_computed_once(e: Basic) -> bool:
     if isinstance(e, (OneHot, Compared)) or not e.args or not isinstance(e, Expr):
         return False
     root = isinstance(e, Pow) and not e.exp.is_Integer
-    costly = root or is_share(e) or isinstance(e, (Function, Reduction))
+    costly = root or is_share(e) or isinstance(e, (Function, Reduction, GoneAlong))
     return costly and not is_constant(e)
 
 
 def _operands(e: Basic) -> list[Basic]:
     if isinstance(e, Sum) and is_contraction(e):
         return list(e.operand.args)
-    if isinstance(e, Reduction | Reshaping):
-        return [e.operand]
+    if isinstance(e, Reduction | Reshaping | GoneAlong):
+        return list(e.operands)
     if isinstance(e, Mul):  # what is divided by is divided by, not inverted
         return [f.base if isinstance(f, Pow) and f.exp is S.NegativeOne else f for f in e.args]
     return list(e.args)

@@ -38,6 +38,7 @@ from derive.closing.product_rules import (
     hyperbolic,
     proper_fraction,
 )
+from derive.closing.scan_rules import constant_of_scan, counted
 from derive.closing.sum_rules import (
     known,
     linear,
@@ -249,7 +250,21 @@ identities: tuple[Identity, ...] = (
         why="a sum does not depend on the shape",
     ),
     Identity(
-        "Sum(a, N) = s",
+        "Scan(a, c*b, T) = c*Scan(a, b, T)",
+        "c does not vary along T, and nothing comes before the first",
+        constant_of_scan,
+        name="constant of a scan",
+        why="a recurrence is linear in its terms",
+    ),
+    Identity(
+        "CumSum(1, T) = Position(T) + 1, and CumSum(1, T, reverse=True) = T - Position(T)",
+        "always; one less where the place itself does not count",
+        counted,
+        name="count",
+        why="the places are counted",
+    ),
+    Identity(
+        "Sum(a, N) = s; of a recurrence too",
         "the forward defines s = Sum(a, N), up to a number or a size",
         recognise,
         name="definition",

@@ -17,7 +17,7 @@ from derive.closing.eager import is_computed_once
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused
-from derive.language.nodes import OneHot, Sum, along, sums_in
+from derive.language.nodes import OneHot, Recurrence, RecurrenceBefore, Sum, along
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
     Axis,
@@ -101,18 +101,39 @@ def _opposite(e: Expr) -> Expr:
 
 
 def gradients_reused(statements: Pairs, record: Record) -> Pairs:
-    """A sum that is a gradient is used under its name, also where that is a fraction of it."""
+    """A sum or a recurrence that is a gradient is used under its name, also where that is a
+    fraction of it.
+    """
     for i, (tensor, _) in enumerate(statements):
         factors = Mul.make_args(statements[i][1])
-        total = next((f for f in factors if isinstance(f, Sum)), None)
-        if total is None or not any(total in sums_in(e) for t, e in statements if t != tensor):
+        total = next((f for f in factors if isinstance(f, (Sum, Recurrence))), None)
+        others = [e for t, e in statements if t != tensor]
+        if total is None or not any(_reads(e, total) for e in others):
             continue
         rest = [f for f in factors if f is not total]
         if axes_of(total) == set(tensor.home) and all(map(_divides, rest)):
-            why = f"that sum is {tensor}" + (", up to its divisor" if rest else "")
+            kind = "sum" if isinstance(total, Sum) else total.word
+            why = f"that {kind} is {tensor}" + (", up to its divisor" if rest else "")
             multiple = tensor / Mul(*rest)
             statements = _replaced(statements, total, multiple, why, record, skip=tensor)
+            statements = _states_before(statements, total, multiple, tensor, record)
     return statements
+
+
+def _reads(e: Expr, total: Expr) -> bool:
+    before = type(total) is Recurrence and RecurrenceBefore.over(*total.operands, total.axes)
+    return e.has(total) or (before and e.has(before))
+
+
+def _states_before(
+    statements: Pairs, total: Expr, state: Expr, tensor: Tensor, record: Record
+) -> Pairs:
+    """The states before those of the recurrence ``total``, which are ``state``, are read off it."""
+    if type(total) is not Recurrence:
+        return statements
+    before = RecurrenceBefore.over(*total.operands, total.axes)
+    read = RecurrenceBefore.over(state, S.Zero, total.initial, total.axes)
+    return _replaced(statements, before, read, f"one place before {tensor}", record, skip=tensor)
 
 
 def _divides(factor: Expr) -> bool:
@@ -218,7 +239,7 @@ def _nameable(e: Expr) -> list[Expr]:
 
 def _name_of(e: Expr, taken: set[str]) -> str:
     words = [t.name for t in tensors_in(e)]
-    kind = KINDS.get(type(e), type(e).__name__.lower())
+    kind = KINDS.get(type(e), getattr(e, "word", type(e).__name__.lower()))
     if isinstance(e, Pow) and not e.exp.is_number:
         kind = "power"
     elif is_share(e):

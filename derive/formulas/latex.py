@@ -24,7 +24,8 @@ from derive.formulas.text import (
     ordered_factors,
     signed_terms,
 )
-from derive.language.nodes import ArrayNode, Reduction
+from derive.language.nodes import ArrayNode, LogCumSumExp, Recurrence, Reduction
+from derive.language.scans import said
 from derive.language.symbols import Axis, Tensor
 
 SIGNS = {
@@ -155,6 +156,15 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         return self._applied(
             "unflat", f"{self._print(e.flat)} \\to {self._along(e.into)}", e.operand
         )
+
+    def _print_LogCumSumExp(self, e: LogCumSumExp) -> str:
+        return self._print(e.in_full)
+
+    def _print_Recurrence(self, e: Recurrence) -> str:
+        name, operands, notes = said(e)
+        words = "".join(rf",\,\text{{{note}}}" for note in notes)
+        inside = ", ".join(map(self._print, operands))
+        return rf"\mathrm{{{name}}}_{{{self._print(e.axis)}{words}}}\left({inside}\right)"
 
     def _print_ArrayNode(self, e: ArrayNode) -> str:
         raise TypeError(f"{type(e).__name__} has no LaTeX: add _print_{type(e).__name__}")

@@ -21,6 +21,7 @@ from derive.formulas.mathml_elements import (
     DOT,
     INVISIBLE_TIMES,
     MINUS,
+    applied,
     brackets,
     closed,
     fraction,
@@ -44,7 +45,16 @@ from derive.formulas.text import (
     signed_terms,
 )
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, OneHot, Position, Reduction, Reshaping
+from derive.language.nodes import (
+    ArrayNode,
+    LogCumSumExp,
+    OneHot,
+    Position,
+    Recurrence,
+    Reduction,
+    Reshaping,
+)
+from derive.language.scans import said
 from derive.language.symbols import Along, Axis, Tensor
 
 FUNCTIONS = {"sign": "sgn", "LargestOf": "max", "Min": "min", "Max": "max"}
@@ -213,12 +223,7 @@ class _MathML(OfChoices):
 
     def _print_Function(self, e: Function) -> Element:
         name = type(e).__name__
-        arguments = listed(map(self._print, e.args))
-        return row(
-            leaf("mi", FUNCTIONS.get(name, name), mathvariant="normal"),
-            operator(APPLY),
-            brackets(arguments),
-        )
+        return applied(FUNCTIONS.get(name, name), map(self._print, e.args))
 
     _print_Min = _print_Max = _print_MinMaxBase = _print_Function  # those of SymPy
 
@@ -289,12 +294,15 @@ class _MathML(OfChoices):
 
     def _counted(self, e: Reshaping, name: str) -> Element:
         before, after = (listed(map(self._print, axes), DOT) for axes in (e.axes, e.into))
-        sign = subscript(
-            leaf("mi", name, mathvariant="normal"), row(before, operator(ARROW), after)
-        )
-        return row(sign, operator(APPLY), brackets(self._print(e.operand)))
+        return applied(name, [self._print(e.operand)], row(before, operator(ARROW), after))
+
+    def _print_LogCumSumExp(self, e: LogCumSumExp) -> Element:
+        return self._print(e.in_full)
+
+    def _print_Recurrence(self, e: Recurrence) -> Element:
+        name, operands, notes = said(e)
+        along = listed([self._print(e.axis), *(leaf("mtext", note) for note in notes)])
+        return applied(name, map(self._print, operands), along)
 
     def _print_ArrayNode(self, e: ArrayNode) -> Element:
-        parts = listed(map(self._print, e.args))
-        name = leaf("mi", type(e).__name__, mathvariant="normal")
-        return row(name, operator(APPLY), brackets(parts))
+        return applied(type(e).__name__, map(self._print, e.args))

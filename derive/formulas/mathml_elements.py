@@ -71,6 +71,13 @@ def indicator(condition: Element) -> Element:
     return row(leaf("mn", "1", **{"class": "indicator"}), brackets(inside, "[", "]"))
 
 
+def applied(name: str, operands: Iterable[Element], under: Element | None = None) -> Element:
+    """A function of operands, and what stands under its name."""
+    sign = leaf("mi", name, mathvariant="normal")
+    sign = sign if under is None else subscript(sign, under)
+    return row(sign, operator(APPLY), brackets(listed(operands)))
+
+
 def closed(children: Iterable[Element], display: str = "block") -> str:
     math = with_children(Element("math", {"display": display}), children)
     return tostring(math, encoding="unicode", short_empty_elements=False)

@@ -16,7 +16,8 @@ from sympy.printing.str import StrPrinter
 
 from derive.formulas.order import is_subtracted, ordered_terms
 from derive.language.kept_labels import kept_label
-from derive.language.nodes import Reduction
+from derive.language.nodes import LogCumSumExp, Recurrence, Reduction
+from derive.language.scans import written
 from derive.language.symbols import Tensor, axes_of, is_number_or_size
 
 RELATIONS = {"<=": "\u2264", ">=": "\u2265", "==": "=", "!=": "\u2260"}  # in the signs of a book
@@ -149,3 +150,9 @@ class Formula(OfChoices, StrPrinter):
 
     def _print_Sum(self, e):
         return f"Sum({self._print(e.operand)}, {self._print(e.args[1])})"
+
+    def _print_LogCumSumExp(self, e: LogCumSumExp) -> str:
+        return self._print(e.in_full)
+
+    def _print_Recurrence(self, e: Recurrence) -> str:
+        return written(e, self._print)

@@ -9,7 +9,8 @@ from sympy.printing.precedence import PRECEDENCE
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import RELATIONS, Formula
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, Reduction
+from derive.language.nodes import ArrayNode, Recurrence, Reduction
+from derive.language.scans import said
 from derive.language.symbols import Tensor
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -49,6 +50,11 @@ class _Unicode(Formula):
 
     def _print_OneHot(self, e: ArrayNode) -> str:
         return f"1[{self._print(e.operand)} = {e.axis.name}]"
+
+    def _print_Recurrence(self, e: Recurrence) -> str:
+        name, operands, notes = said(e)
+        along = "; ".join([e.axis.name, *notes])
+        return f"{name}[{along}]({', '.join(map(self._print, operands))})"
 
     def _print_Flatten(self, e: ArrayNode) -> str:
         return f"flat[{'·'.join(a.name for a in e.axes)} → {e.flat.name}]({self._print(e.operand)})"

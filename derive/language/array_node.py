@@ -62,6 +62,11 @@ class ArrayNode(Expr):
         return self.args[0]
 
     @property
+    def operands(self) -> tuple[Expr, ...]:
+        """All that the node is taken of."""
+        return self.args[:1]
+
+    @property
     def axes(self) -> tuple[Axis, ...]:
         """The axes the node is taken along."""
         return self.args[1].axes
@@ -80,11 +85,25 @@ class ArrayNode(Expr):
     def free_axes(self) -> frozenset[Axis]:
         return (axes_of(self.operand) - frozenset(self.binds)) | frozenset(self.brings)
 
-    def on(self, operand: Expr, names: Mapping[Axis, Axis] | None = None) -> Expr:
-        """The same node on another operand, its own axes under other names."""
-        names = names or {}
-        own = ([names.get(axis, axis) for axis in along.axes] for along in self.args[1:])
-        return type(self).over(operand, *own)
+    @property
+    def inside(self) -> frozenset[Axis]:
+        """The axes along which its operands are met."""
+        return axes_of(self.operand) | frozenset(self.binds)
+
+    def on(self, operand: Expr) -> Expr:
+        """The same node on another operand, the first where there are several."""
+        return self.func(operand, *self.args[1:])
+
+    def through(
+        self, change: Callable[[Expr], Expr], names: Mapping[Axis, Axis] | None = None
+    ) -> Expr:
+        """The same node on its operands as ``change`` gives them, its own axes under other
+        names.
+        """
+        names, operands = names or {}, self.operands
+        alongs = (along.axes for along in self.args[len(operands) :])
+        own = ([names.get(axis, axis) for axis in axes] for axes in alongs)
+        return type(self).over(*map(change, operands), *own)
 
     def _sympystr(self, printer):
         return f"{type(self).__name__}({', '.join(map(printer._print, self.args))})"

@@ -22,9 +22,16 @@ from derive.language.extremes import Max as Max
 from derive.language.extremes import Min as Min
 from derive.language.extremes import Peak as Peak
 from derive.language.extremes import SubtractedPeak as SubtractedPeak
+from derive.language.log_scans import LogCumSumExp as LogCumSumExp
+from derive.language.log_scans import LogCumSumExpBack as LogCumSumExpBack
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
+from derive.language.scans import GoneAlong as GoneAlong
+from derive.language.scans import Recurrence as Recurrence
+from derive.language.scans import RecurrenceBefore as RecurrenceBefore
+from derive.language.scans import Transposed as Transposed
+from derive.language.scans import TransposedBefore as TransposedBefore
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
 
 
@@ -208,7 +215,8 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
         return e.along(axes)
     if isinstance(e, ArrayNode):
         aside = {bound: _left_free(bound, mapping) for bound in e.binds}
-        return e.on(renamed(e.operand, {**mapping, **aside}), {**mapping, **aside})
+        names = {**mapping, **aside}
+        return e.through(lambda operand: renamed(operand, names), names)
     return e.func(*(renamed(arg, mapping) for arg in e.args))
 
 

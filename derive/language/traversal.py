@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sympy import Basic, Expr
 
 from derive.language.choices import Compared, with_args
-from derive.language.nodes import ArgMax, ArrayNode, Max, OneHot, Reshaping, Sum
+from derive.language.nodes import ArgMax, ArrayNode, GoneAlong, Max, OneHot, Reshaping, Sum
 from derive.language.symbols import Along
 
 OPAQUE = (Max, ArgMax, OneHot)
@@ -40,13 +40,10 @@ def _rewritten(
 ) -> Expr:
     if e.args and not isinstance(e, Compared):
         if isinstance(e, ArrayNode):
-            if not isinstance(e, (Sum, Reshaping, *OPAQUE)):
+            if not isinstance(e, (Sum, Reshaping, GoneAlong, *OPAQUE)):
                 return e
-            inside = e.operand
-            operand = (
-                inside if isinstance(e, opaque) else everywhere(inside, rewrite, known, opaque)
-            )
-            e = e if operand is inside else _rebuilt(e, operand)
+            if not isinstance(e, opaque):
+                e = _rebuilt(e, [everywhere(o, rewrite, known, opaque) for o in e.operands])
             if isinstance(e, (ArgMax, OneHot)):
                 return e
         else:
@@ -59,8 +56,14 @@ def _rewritten(
     return e if result is None else result
 
 
-def _rebuilt(node: ArrayNode, operand: Expr) -> Expr:
-    return operand if operand == 0 else node.on(operand)
+def _rebuilt(node: ArrayNode, operands: list[Expr]) -> Expr:
+    before = node.operands
+    if all(new is old for new, old in zip(operands, before, strict=True)):
+        return node
+    if operands == [0]:
+        return operands[0]
+    changed = dict(zip(before, operands, strict=True))
+    return node.through(changed.__getitem__)
 
 
 def parts_of(e: Basic) -> set[Basic]:

@@ -258,5 +258,6 @@ def translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]
     if isinstance(e, Axis):
         return Mul(*axes[e])
     if isinstance(e, ArrayNode):
-        return taken_along(e, translated(e.operand, tensors, axes), axes)
+        operands = [translated(operand, tensors, axes) for operand in e.operands]
+        return taken_along(e, operands, axes)
     return e.func(*(translated(arg, tensors, axes) for arg in e.args)) if e.args else e

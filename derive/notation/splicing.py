@@ -7,12 +7,21 @@ any number (even none) for an `Axes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sympy import Expr
 
 from derive.language.errors import NotationError
-from derive.language.nodes import ArrayNode, Max, OneHot, Reshaping, Sum, Unflatten, summed
+from derive.language.nodes import (
+    ArrayNode,
+    Max,
+    OneHot,
+    Recurrence,
+    Reshaping,
+    Sum,
+    Unflatten,
+    summed,
+)
 from derive.language.symbols import Axis, axes_of
 
 Bound = Mapping[Axis, tuple[Axis, ...]]
@@ -34,14 +43,16 @@ def the_one(axis: Axis, bound: Bound, why: str) -> Axis:
     return bound[axis][0]
 
 
-def taken_along(node: ArrayNode, operand: Expr, bound: Bound) -> Expr:
-    """``node`` on ``operand``, taken along the caller's axes.
+def taken_along(node: ArrayNode, operands: Sequence[Expr], bound: Bound) -> Expr:
+    """``node`` on ``operands``, taken along the caller's axes.
 
     Along none a reduction is its operand, and so is the maximum of what is the same everywhere; the
     sum of that is a multiple. The maximum along several axes is that along the last of those along
     the others, whose first largest entry is the first of them all.
     """
-    axes = spliced(node.axes, bound)
+    operand, axes = operands[0], spliced(node.axes, bound)
+    if isinstance(node, Recurrence):
+        return type(node).over(*operands, (the_one(node.axis, bound, f"{node} goes along it"),))
     if isinstance(node, OneHot):
         return OneHot.over(operand, (the_one(node.axis, bound, f"a label indexes it in {node}"),))
     if isinstance(node, Max):

@@ -215,7 +215,7 @@ def without_marks(e):
     if isinstance(e, Broadcast):
         return without_marks(e.operand)
     if isinstance(e, ArrayNode):
-        return e.on(without_marks(e.operand))
+        return e.through(without_marks)
     return e.func(*map(without_marks, e.args)) if e.has(Broadcast) else e
 
 

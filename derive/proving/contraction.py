@@ -36,6 +36,7 @@ from sympy import (
 from derive.language.symbols import MINUS_INFINITY
 from derive.proving.every_size import IndexOfLargest, LargestAlong
 from derive.proving.numbering import numbered
+from derive.proving.products_between import one_step
 from derive.zero.exact import is_zero
 from derive.zero.positive import log_of_number, split_log
 
@@ -202,6 +203,8 @@ def _summed_term(term: Expr, variables: list[Symbol], bounds) -> Expr:
         contracted = _contracted(term, variable)
         if contracted is None:
             contracted = _shares_added(term, variable, bounds[variable])
+        if contracted is None:
+            contracted = one_step(term, variable)
         if contracted is not None:
             term = contracted
             variables.remove(variable)

@@ -9,17 +9,28 @@ the identities of the closed form is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol
+from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol, exp
 
 from derive.language.choices import with_args
-from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import (
+    ArgMax,
+    Flatten,
+    LogCumSumExp,
+    Max,
+    OneHot,
+    Position,
+    Recurrence,
+    Reshaping,
+    Sum,
+)
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 from derive.proving.indexed_sum import IndexedSum, OverIndices
+from derive.proving.products_between import ProductBetween, telescoped
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
 
@@ -146,6 +157,10 @@ class IndexedForward:
             return self._position(e.axis, at)
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
+        if isinstance(e, Recurrence):
+            return self._recurrence(e, at, values)
+        if isinstance(e, LogCumSumExp):
+            return self.written(e.in_full, at, values)
         return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
 
     def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:
@@ -162,11 +177,53 @@ class IndexedForward:
             inside[axis], indices = tuple(indices[:count]), indices[count:]
         return inside
 
+    def _recurrence(self, e: Recurrence, at: Mapping[Axis, Index], values) -> Expr:
+        """sum over s of P(t, s)*b[s], with P the product of the factors between s and t, times that
+        at t, and b[t] itself, where the place itself counts; the other way round where transposed.
+        """
+        if len(at[e.axis]) > 1:
+            raise NotShown(f"{e.axis} is gone along, and made of several")
+        (here,), (bound,), (size,) = at[e.axis], self.bound_index(e.axis), self.sizes(e.axis)
+        start = self.written(e.initial, at, values)
+        product = self._product(e, at, values)
+
+        def term(place: Expr) -> Expr:
+            return self.written(e.operand, {**at, e.axis: (place,)}, values)
+
+        ends = (bound, here) if e.reverse else (here, bound)
+        total = IndexedSum(product(*ends) * term(bound), (bound, 1, size))
+        if start != 0:
+            total += product(here, Integer(0)) * start
+        return total if e.exclusive else total + term(here)
+
+    def _product(self, e: Recurrence, at, values) -> Callable[[Expr, Expr], Expr]:
+        """The product of the factors between two places, and at the later one unless that is left
+        out. That of exp(w[r-1] - w[r]) is exp(w[s] - w[t]).
+        """
+        (index,), (size,) = self.index(e.axis, self._level(at, "p")), self.sizes(e.axis)
+
+        def there(of: Expr, place: Expr) -> Expr:
+            return self.written(of, {**at, e.axis: (place,)}, values)
+
+        falls = None if e.exclusive or e.initial != 0 else telescoped(e)
+        factor = Integer(1) if falls is not None else there(e.factor, index)
+
+        def product(last: Expr, first: Expr) -> Expr:
+            between = ProductBetween(factor, index, size, last, first)
+            if falls is not None:
+                return between * exp(there(falls, first) - there(falls, last))
+            return between if e.exclusive else between * between.at(last)
+
+        return product
+
+    def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
+        """The name of a bound index that no other around it is called as."""
+        return f"{kind}{sum(str(i).startswith(kind) for index in at.values() for i in index)}"
+
     def _row(self, e: Max | ArgMax, at: Mapping[Axis, Index], values) -> tuple[Expr, ...]:
         """The operand along the axis of a maximum, and the indices that it is taken over."""
         (axis,) = e.axes
-        level = sum(str(i).startswith("m") for index in at.values() for i in index)
-        bound = self.index(axis, f"m{level}")
+        bound = self.index(axis, self._level(at, "m"))
         return self.written(e.operand, {**at, axis: bound}, values), *bound
 
     def _position(self, axis: Axis, at: Mapping[Axis, Index]) -> Expr:

@@ -24,6 +24,8 @@ from derive.language.nodes import (
     ArgMax,
     ArrayNode,
     Flatten,
+    GoneAlong,
+    LogCumSumExp,
     Max,
     OneHot,
     Peak,
@@ -256,6 +258,8 @@ class SmallBatch:
             return Integer(at[e.axis])
         if isinstance(e, OneHot):
             return self._one_hot(e, at, values)
+        if isinstance(e, GoneAlong):
+            return self._state(e, at, values)
         return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
 
     def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
@@ -273,6 +277,20 @@ class SmallBatch:
         return tuple(
             self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
         )
+
+    def _state(self, e: GoneAlong, at, values) -> Expr:
+        """From the state before, which is the next one where it goes back."""
+        if isinstance(e, LogCumSumExp):
+            return self._scalar(e.in_full, at, values)
+        step = -1 if e.reverse else 1
+        before = {**at, e.axis: at[e.axis] - step}
+        is_first = before[e.axis] not in range(self.sizes[e.axis])
+        if is_first and (e.exclusive or e.reverse):
+            return self._scalar(e.initial if e.exclusive else e.operand, at, values)
+        term = self._scalar(e.operand, before if e.exclusive else at, values)
+        factor = self._scalar(e.factor, before if e.exclusive or e.reverse else at, values)
+        state = self._scalar(e.initial if is_first else e, before, values)
+        return factor * state + term
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
         if e.operand.is_Integer:

@@ -27,9 +27,26 @@ from sympy import (
     zoo,
 )
 
-from derive.language.nodes import Max, OneHot, Reduction, Reshaping, Sum, renamed
+from derive.language.nodes import (
+    GoneAlong,
+    LogCumSumExp,
+    Max,
+    OneHot,
+    RecurrenceBefore,
+    Reduction,
+    Reshaping,
+    Sum,
+    renamed,
+)
 from derive.language.operations import operations_in
-from derive.language.symbols import Tensor, is_number_or_size, tensors_in
+from derive.language.symbols import (
+    MINUS_INFINITY,
+    Axis,
+    Tensor,
+    axes_of,
+    is_number_or_size,
+    tensors_in,
+)
 from derive.range.bounds import Bounds, Ranges, bounds
 from derive.zero.positive import is_positive
 
@@ -72,6 +89,11 @@ class Definitions:
             return [node.operand, *self._bounds(node.operand, below)]
         if isinstance(node, Sum) and below:
             return self._bounds_at_label(node)
+        if isinstance(node, LogCumSumExp) and below:
+            return [node.operand]
+        if isinstance(node, RecurrenceBefore) and node.is_step and not below:
+            grows = node.initial == MINUS_INFINITY and self.grows(node.operand, node.axis, False)
+            return [node.operand] if grows else []
         if isinstance(node, log) and below:
             return self._exponents_in(node.args[0])
         return [node.args[0], -node.args[0]] if isinstance(node, Abs) and below else []
@@ -86,6 +108,19 @@ class Definitions:
         found = self._bounds(row, below=True) if hot is not None else []
         segments = [e.args[0] for e in found if isinstance(e, Piecewise) and e.args]
         return [value for value, condition in segments if condition == (hot > 0)]
+
+    def grows(self, e: Expr, axis: Axis, back: bool) -> bool:
+        """Whether ``e`` never decreases along an axis; from the end, if ``back``."""
+        for term in Add.make_args(expand(e)):
+            coefficient, node = term.as_independent(Tensor, as_Add=False)
+            if axis not in axes_of(node):
+                continue
+            node = self.definition_of(node) or node
+            if not isinstance(node, LogCumSumExp) or node.axis != axis:
+                return False
+            if not (coefficient.is_positive if node.reverse == back else coefficient.is_negative):
+                return False
+        return True
 
     def _exponents_in(self, e: Expr) -> list[Expr]:
         """Exponents of the exponentials that a positive sum has as whole terms."""
@@ -110,7 +145,7 @@ class Definitions:
             inside = {arg: self._pointwise(arg) for arg in e.args}
             return e.func(*(new if new.has(exp, cosh) else arg for arg, new in inside.items()))
         definition = self.definition_of(e)
-        if definition is None or definition.has(Reduction, Reshaping, Piecewise):
+        if definition is None or definition.has(Reduction, Reshaping, GoneAlong, Piecewise):
             return e
         return self._pointwise(definition)
 

@@ -14,7 +14,17 @@ from typing import Protocol
 from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, S, cosh, exp, expand, log
 
 from derive.language.identity import Identity
-from derive.language.nodes import OneHot, Peak, Reduction, Sum, renamed
+from derive.language.nodes import (
+    LogCumSumExp,
+    LogCumSumExpBack,
+    OneHot,
+    Peak,
+    Recurrence,
+    RecurrenceBefore,
+    Reduction,
+    Sum,
+    renamed,
+)
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, tensors_in
 from derive.range.exponents import Definitions, extreme
 from derive.zero.positive import is_positive
@@ -166,6 +176,27 @@ def _at_label(scales: Following, e: Expr, hot: OneHot) -> Expr:
     return scales.name(Sum.over(hot * row, [hot.axis]), words) + e - row
 
 
+def _cumulated(scales: Following, e: Recurrence) -> Scaled:
+    """A cumulative sum: of exponentials alone as one exponential; where the exponent grows on the
+    way, as a recurrence whose factors are at most 1.
+    """
+    inside = Scaled(scales.inside(e))
+    operand = scales.of(e.operand)
+    if not e.is_sum or e.exclusive or operand.exponent == 0:
+        return inside
+    if e.axis not in axes_of(operand.exponent):
+        return Scaled(e.on(operand.factor), operand.exponent)
+    if operand.factor.is_number and operand.factor.is_positive:
+        kind = LogCumSumExpBack if e.reverse else LogCumSumExp
+        words = f"{getattr(operand.exponent, 'name', 'exponent')}_{kind.word}"
+        return Scaled(operand.factor, scales.name(kind.over(operand.exponent, e.axes), words))
+    if not scales.values.grows(operand.exponent, e.axis, e.reverse):
+        return inside
+    before = RecurrenceBefore.over(operand.exponent, S.Zero, MINUS_INFINITY, e.axes)
+    step = operand.exponent - before if e.reverse else before - operand.exponent
+    return Scaled(type(e).over(operand.factor, exp(step), S.Zero, e.axes), operand.exponent)
+
+
 def _choice(scales: Following, e: Piecewise) -> Scaled:
     """Only where there is nothing but 0 to choose instead."""
     others = [value for value, _ in e.args if value != 0]
@@ -230,6 +261,12 @@ identities: dict[type, Identity] = {
         "m = Max(k, C), or k where it does not vary along C; in a sum by label, which is a factor "
         "of a, m is the largest of the segment; what a label picks has the exponent of that entry",
         _sum_along,
+    ),
+    Recurrence: Identity(
+        "CumSum(exp(k), T) = exp(LogCumSumExp(k, T)); "
+        "CumSum(a*exp(k), T) = Scan(exp(Previous(k, T) - k), a, T)*exp(k)",
+        "always; the latter where k never decreases along T",
+        _cumulated,
     ),
     Piecewise: Identity(
         "Piecewise((a*exp(k), c), (0, True)) = "

@@ -11,6 +11,7 @@ from sympy import Integer
 from derive.language.errors import NotationError
 from derive.language.kept_labels import with_ignored
 from derive.language.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
+from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
 from derive.reading.names import Names
@@ -19,6 +20,14 @@ from derive.reading.operations.picking import hot, indices, kept_of
 from derive.reading.refusals import Refusal
 from derive.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
 
+# The options of what goes along an axis.
+SCANS = {
+    "CumSum": {"reverse", "exclusive"},
+    "CumProd": {"exclusive"},
+    "Scan": {"initial", "reverse", "exclusive", "transposed"},
+    "Previous": {"initial"},
+    "Next": set(),
+}
 NODES = frozenset(
     {
         "Sum",
@@ -32,6 +41,7 @@ NODES = frozenset(
         "Flatten",
         "Unflatten",
         *SEGMENTS,
+        *SCANS,
     }
 )
 
@@ -51,7 +61,7 @@ class Notation:
     def call(self, node: ast.Call) -> Value:
         name = node.func.id
         keywords = {k.arg: k.value for k in node.keywords}
-        allowed = {"into"} if name in ("Flatten", "Unflatten") else set()
+        allowed = SCANS.get(name) or ({"into"} if name in ("Flatten", "Unflatten") else set())
         if set(keywords) - allowed or any(isinstance(a, ast.Starred) for a in node.args):
             raise Refusal(f"{name} has no such argument", USAGE[name])
         try:
@@ -193,6 +203,29 @@ class Notation:
             Unflatten.over(x.expression, [flat], parts), {*x.axes, *parts} - {flat}, x
         )
 
+    def along(self, make: Callable, *operands, **options) -> Value:
+        *operands, axis = operands
+        values = [self.operand(node) for node in operands]
+        along = self.axis(axis)
+        if not values or not any(along in x.axes for x in values):
+            raise Refusal(
+                f"there is no axis {along} in what this goes along", USAGE["CumSum"], axis
+            )
+        axes = {along}.union(*(x.axes for x in values))
+        given = {}
+        for name, node in options.items():
+            if name == "initial":
+                given[name] = self.operand(node).expression
+            elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+                given[name] = node.value
+            else:
+                raise Refusal(f"{name} is True or False", USAGE["CumSum"], node)
+        try:
+            e = make(*(x.expression for x in values), along, **given)
+        except NotationError as error:
+            raise Refusal(error.problem, error.remedy, axis) from None
+        return self.value(e, axes, values[0])
+
     def rational(self, above, below=None) -> Value:
         parts = [self.read(part) for part in (above, below) if part is not None]
         if not all(isinstance(p, Value) and p.expression.is_Rational for p in parts):
@@ -238,6 +271,11 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Rational": Notation.rational,
     "Piecewise": Notation.piecewise,
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
+    "CumSum": lambda self, *nodes, **options: self.along(CumSum, *nodes, **options),
+    "CumProd": lambda self, *nodes, **options: self.along(CumProd, *nodes, **options),
+    "Scan": lambda self, *nodes, **options: self.along(Scan, *nodes, **options),
+    "Previous": lambda self, *nodes, **options: self.along(Previous, *nodes, **options),
+    "Next": lambda self, *nodes, **options: self.along(Next, *nodes, **options),
 }
 USAGE = {
     **{name: f"write {name}(x, labels, V), with the axis of the labels" for name in SEGMENTS},
@@ -252,6 +290,11 @@ USAGE = {
     "Rename": "write Rename(x, N, M), M an axis of the same size that x lacks",
     "Flatten": "write Flatten(x, T, E, into=K), as the mathematics does",
     "Unflatten": "write Unflatten(x, K, into=(T, E))",
+    "CumSum": "write CumSum(x, T)",
+    "CumProd": "write CumProd(x, T)",
+    "Scan": "write Scan(a, b, T)",
+    "Previous": "write Previous(x, T)",
+    "Next": "write Next(x, T)",
     "Rational": "write Rational(-1, 2)",
     "Piecewise": "write Piecewise((a, x > 0), (b, True))",
 }

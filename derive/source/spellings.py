@@ -20,8 +20,9 @@ from derive.language.errors import MATH
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("Broadcast", "Flatten", "Gather", "Kept", "Max", "Min", "OneHot", "Position", "Rename"),
-    *("SegmentMax", "SegmentMean", "SegmentSum", "Sum", "Unflatten"),
+    *("Broadcast", "CumProd", "CumSum", "Flatten", "Gather", "Kept", "Max", "Min", "Next"),
+    *("OneHot", "Position", "Previous", "Rename", "Scan", "SegmentMax", "SegmentMean"),
+    *("SegmentSum", "Sum", "Unflatten"),
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Outputs", "Reduced", "Scalar", "Size"),
@@ -50,13 +51,12 @@ class Spelling:
         return f"{whose}write {codes}" + (f": {self.why}" if self.why else "")
 
 
-CUMULATIVE = "Sum(Piecewise((Rename(x, N, M), Position(M) <= Position(N)), (0, True)), M)"
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
 BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
 NAMED = "axes have names: nothing is moved, leave it out, and name axes instead of numbers"
 LEFT_OUT = "leave it out: it changes no value"
-SCAN = "it goes step by step along an axis, which cannot be written in the notation"
+SCAN = "the largest so far cannot be written in the notation"
 ORDER = "it orders entries, which cannot be written in the notation"
 RANDOM = "nothing is random in the mathematics: draw it outside, and pass it as Given(N, C)"
 SIZE = "an axis stands for its own size: write its name where the size is meant"
@@ -114,9 +114,14 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling("Piecewise((1, Eq(Position(N), Position(C))), (0, True))"): (
         "eye identity delta kroneckerdelta diag diagonal"
     ),
-    Spelling(
-        CUMULATIVE, why="the sum so far, with a new axis M"
-    ): "cumsum cumulative_sum prefix_sum",
+    Spelling("CumSum(x, N)"): "cumsum cumulative_sum prefix_sum accumulate",
+    Spelling("CumProd(x, N)"): "cumprod cumulative_prod",
+    Spelling("Scan(w, x, N)", why="h[n] = w[n]*h[n - 1] + x[n]"): (
+        "scan associative_scan selective_scan lfilter ewm ema"
+    ),
+    Spelling("Previous(x, N)", why="the entry before each; behind it stands Next(x, N)"): (
+        "shift roll lag"
+    ),
     Spelling("Flatten(x, N, C, into=K)"): "reshape view ravel flatten",
     Spelling("Unflatten(x, C, into=(G, K))", why="with an axis of a known size"): (
         "chunk split unfold rearrange"
@@ -125,7 +130,7 @@ _SPELLINGS: dict[Spelling, str] = {
         "cat concat concatenate stack hstack vstack pad"
     ),
     Spelling("Broadcast(x, K)"): "expand expand_as broadcast_to repeat tile",
-    Spelling(why=SCAN): "cumprod cummax cummin scan  accumulate associative_scan",
+    Spelling(why=SCAN): "cummax cummin",
     Spelling(why=ORDER): (
         "sort sorted argsort topk top_k median quantile kthvalue unique searchsorted msort mode"
     ),

@@ -25,6 +25,7 @@ from derive.language.nodes import (
     Sum,
     Unflatten,
 )
+from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.source.class_source import MISSING, children
@@ -97,7 +98,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
         return _by_label(call, reader)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
-        axes = [_axis(a, reader) for a in call.args[1:]]
+        axes = [_axis(a, reader) for a in call.args[2 if rule is _scanned else 1 :]]
         if function in SEVERAL and not any(axes):
             return _all(call.args, reader)
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
@@ -153,6 +154,15 @@ def _by_label(call: ast.Call, reader: Reader) -> Written:
     return Written(operand.names, (operand.axes - gone) | come)
 
 
+def _carried(call, reader, axes, new) -> Written:
+    return _all(call.args[:1], reader)
+
+
+def _scanned(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes | set(axes))
+
+
 def _kept(call, reader, axes, new) -> Written:
     label = reader.value(call.args[0]) if call.args else None
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
@@ -171,5 +181,10 @@ rules: dict[Callable, Callable[..., Written]] = {
     Flatten: _reshaped,
     Unflatten: _reshaped,
     Kept: _kept,
+    CumSum: _carried,
+    CumProd: _carried,
+    Previous: _carried,
+    Next: _carried,
+    Scan: _scanned,
 }
 SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis

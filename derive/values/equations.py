@@ -16,7 +16,7 @@ from typing import Protocol
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
-from derive.language.nodes import Max, Sum
+from derive.language.nodes import Max, Recurrence, RecurrenceBefore, Sum
 from derive.language.operations import is_evaluated
 from derive.language.symbols import (
     Tensor,
@@ -179,6 +179,8 @@ def _reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
     if found is None:
         return
     reduction, rest = found
+    if isinstance(reduction, Recurrence):
+        return
     powers = {
         tensor: known.by_name[tensor.name].expression
         for tensor in tensors_in(reduction.operand)
@@ -190,12 +192,28 @@ def _reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
 
 
 def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
-    """The one reduction in a product, where the rest is a number or a size, and that."""
-    reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, (Sum, Max))]
+    """The one reduction or recurrence in a product, where the rest is a number or a size, and
+    that.
+    """
+    kinds = Sum, Max, Recurrence
+    reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, kinds)]
     if len(reductions) != 1:
         return None
     rest = value.expression / reductions[0]
     return (reductions[0], rest) if is_number_or_size(rest) and rest.is_zero is False else None
+
+
+def _state_before(value: Value, known: Known) -> Iterator[Solution]:
+    """The states before those of a recurrence."""
+    found = _lone_reduction(value)
+    if found is None or type(found[0]) is not Recurrence:
+        return
+    node, rest = found
+    state, before = value.tensor / rest, RecurrenceBefore
+    yield (
+        before.over(*node.operands, node.axes),
+        before.over(state, S.Zero, node.initial, node.axes),
+    )
 
 
 def _remainder(value: Value, known: Known) -> Iterator[Solution]:
@@ -253,6 +271,11 @@ table: dict[str, Solving] = {
         "v = r*Sum(w, N), w = u**k: Sum(u**k, N) = v/r",
         "r is a number or a size",
         _reduction_of_powers,
+    ),
+    "state before": Solving(
+        "v = r*Scan(a, b, T): Scan(a, b, T, exclusive=True) = Previous(v/r, T)",
+        "r is a number or a size; with the state before the first too",
+        _state_before,
     ),
     "remainder": Solving(
         "v = a + b*exp(u): 1 - a/v = 1/(1 + a/b*exp(-u)); of s = 1/v too",

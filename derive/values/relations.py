@@ -19,7 +19,7 @@ from functools import cached_property
 from sympy import Basic, Expr, Piecewise, exp, log
 
 from derive.language.choices import branches_of, written_in
-from derive.language.nodes import along
+from derive.language.nodes import Recurrence, along
 from derive.language.symbols import Axis, Tensor, divisors_in, tensors_in
 from derive.notation.definition import Definition
 from derive.range.bounds import Bounds
@@ -197,9 +197,14 @@ class Relations:
 
     @cached_property
     def recognitions(self) -> dict[Expr, Expr]:
-        """Reductions that are, up to a number or a size, the definition of a named value."""
-        found = self.solved["reduction of powers"] | self.solved["reduction"]
-        return {reduction: equal for reduction, (equal, _) in found.items()}
+        """Reductions and recurrences that are, up to a number or a size, the definition of a named
+        value, or one place before it.
+        """
+        found = self.solved["reduction of powers"] | self.solved["state before"]
+        found |= self.solved["reduction"]
+        known = {reduction: equal for reduction, (equal, _) in found.items()}
+        whole = {in_full(e, self.parts): known[e] for e in known if isinstance(e, Recurrence)}
+        return whole | known
 
     @cached_property
     def divisors(self) -> frozenset[Expr]:

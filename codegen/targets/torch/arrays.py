@@ -10,7 +10,15 @@ from string import ascii_lowercase
 
 from codegen.program import arrays, values
 from codegen.program.parts import is_wide
-from codegen.targets.torch.vocabulary import ATOM, PRODUCT, REDUCTIONS, SIGN, SUM, UNSHIFTED
+from codegen.targets.torch.vocabulary import (
+    ATOM,
+    CUMULATIVE,
+    PRODUCT,
+    REDUCTIONS,
+    SIGN,
+    SUM,
+    UNSHIFTED,
+)
 
 
 def opposite(value: values.Value) -> values.Value | None:
@@ -79,6 +87,28 @@ class Arrays:
             return f"-{self.tight(least)}", SIGN
         reduction = f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})"
         return reduction + UNSHIFTED.get(value.kind, ""), ATOM
+
+    def _Cumulate(self, value: arrays.Cumulate):
+        text, along = self.tight(value.operand), value.along
+        cumulated = f"{CUMULATIVE[value.kind]}({along})"
+        if value.reverse:
+            return f"{text}.flip({along}).{cumulated}.flip({along})", ATOM
+        return f"{text}.{cumulated}", ATOM
+
+    def _Scanned(self, value: arrays.Scanned):
+        factor, term = self.text(value.factor), self.text(value.term)
+        arguments = f"{factor}, {term}, {value.along}{self._ends(value)}"
+        return f"_runtime.scanned({arguments})", ATOM
+
+    def _Stepped(self, value: arrays.Stepped):
+        return (
+            f"_runtime.stepped({self.text(value.operand)}, {value.along}{self._ends(value)})",
+            ATOM,
+        )
+
+    def _ends(self, value: arrays.Scanned | arrays.Stepped) -> str:
+        initial = "" if value.initial is None else f", {self.text(value.initial)}"
+        return initial + ", reverse=True" * value.reverse
 
     def _Contract(self, value: arrays.Contract):
         return self._matmul(value) or self._einsum(value)

@@ -17,7 +17,16 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import (
+    ArgMax,
+    LogCumSumExp,
+    Max,
+    OneHot,
+    Position,
+    Recurrence,
+    Reshaping,
+    Sum,
+)
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
 from derive.notation.definition import Definition
@@ -106,8 +115,8 @@ class Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
-        if isinstance(e, Reshaping):
-            return self.reshaped(e)
+        if isinstance(e, (Reshaping, Recurrence)):
+            return self.reshaped(e) if isinstance(e, Reshaping) else self.recurrent(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -122,8 +131,8 @@ class Interpreter:
             for chosen, condition in reversed(e.args[:-1]):
                 result = torch.where(self.holds(condition), self.value(chosen), result)
             return result
-        if isinstance(e, (Branches, Compared)):
-            return self.value(e.choice)
+        if isinstance(e, (Branches, Compared, LogCumSumExp)):
+            return self.value(e.in_full if isinstance(e, LogCumSumExp) else e.choice)
         if e.is_Mul:
             return self.product(e)
         parts = [self.value(arg) for arg in e.args]
@@ -163,6 +172,22 @@ class Interpreter:
         order = [*kept, *outside, *missing]
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
+
+    def recurrent(self, e: Recurrence) -> Tensor:
+        """One place after the other."""
+        along, count = self.place(e.axis), self.size(e.axis)
+        term, factor, state = map(self.value, e.operands)
+        shape = list(torch.broadcast_shapes(term.shape, factor.shape, state.shape))
+        shape[along] = count
+        terms, factors = (t.broadcast_to(shape).unbind(along) for t in (term, factor))
+        shape[along] = 1
+        state = state.broadcast_to(shape).squeeze(along)
+        states, places = [], range(count)
+        for place in reversed(places) if e.reverse else places:
+            ahead = (place + 1) % count if e.reverse and not e.exclusive else place
+            before, state = state, factors[ahead] * state + terms[place]
+            states.append(before if e.exclusive else state)
+        return torch.stack(states[::-1] if e.reverse else states, along)
 
     def holds(self, c) -> Tensor:
         if isinstance(c, Relational):

@@ -19,11 +19,13 @@ from codegen.program.arrays import (
     Arrange,
     Contract,
     ContractAdd,
+    Cumulate,
     Expand,
     Gathered,
     Merge,
     Pick,
     Reduce,
+    Scanned,
     Split,
 )
 from codegen.program.parts import is_number, operands, values_in
@@ -197,6 +199,9 @@ def _reduction(value: Value) -> str:
         return f"product[{', '.join(value.summed)}]"
     if isinstance(value, Gathered):
         return "index_add"
+    if isinstance(value, (Cumulate, Scanned)):
+        kind = f"cumulated {value.kind}" if isinstance(value, Cumulate) else "scan"
+        return f"{kind}[{value.dims[value.along].axis.name}]"
     return ""
 
 

@@ -13,7 +13,16 @@ from sympy import Expr, Integer
 
 from derive.checking.numbers.arithmetic import Arithmetic
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import (
+    ArgMax,
+    LogCumSumExp,
+    Max,
+    OneHot,
+    Position,
+    Recurrence,
+    Reshaping,
+    Sum,
+)
 from derive.language.symbols import Axis
 
 
@@ -111,6 +120,33 @@ def _reshaped(at: Evaluating, e: Reshaping) -> Table:
     return Table(left + e.brings, entries)
 
 
+def _recurrent(at: Evaluating, e: Recurrence) -> Table:
+    """One place after the other; back from the end where it is transposed."""
+    tables = [at.table(operand) for operand in e.operands]
+    axes = tuple(dict.fromkeys(axis for table in tables for axis in table.axes if axis != e.axis))
+    places, count = (*axes, e.axis), at.size(e.axis)
+    term, factor, initial = (_reader(table, places) for table in tables)
+
+    def step(a, state, b):
+        return at.arithmetic.add([at.arithmetic.multiply([a, state]), b])
+
+    entries = {}
+    for i in at.indices(axes):
+        state = initial((*i, 0))
+        for place in reversed(range(count)) if e.reverse else range(count):
+            ahead = (place + 1) % count if e.reverse and not e.exclusive else place
+            before, there = state, (*i, place)
+            state = at.or_undefined(step, factor((*i, ahead)), state, term(there))
+            entries[there] = before if e.exclusive else state
+    return Table(places, entries)
+
+
+def _reader(table: Table, axes: tuple[Axis, ...]) -> Callable[[Index], object]:
+    """The entries of a table at indices along more axes than it has."""
+    project = projection(axes, table.axes)
+    return lambda index: table.entries[project(index)]
+
+
 ARRAY_NODES: dict[type, Callable] = {
     Sum: _sum,
     Max: _largest,
@@ -118,4 +154,6 @@ ARRAY_NODES: dict[type, Callable] = {
     Position: _position,
     OneHot: _one_hot,
     Reshaping: _reshaped,
+    Recurrence: _recurrent,
+    LogCumSumExp: lambda at, e: at.table(e.in_full),
 }
