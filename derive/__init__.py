@@ -33,6 +33,8 @@ PUBLIC = {
     "Rename": "language.nodes",
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",
+    "At": "language.reading_at",
+    **dict.fromkeys(("Concat", "Flip", "Pad", "Shift", "Slice", "Window"), "language.windows"),
     "Kept": "language.kept_labels",
     "Reduced": "notation.reduced",
     "Proved": "proving.proved",

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp
+from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp, floor
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering.choices import compared, with_pieces
@@ -51,11 +51,12 @@ from codegen.program.values import (
     Slope,
     Times,
     Value,
+    WholeQuotient,
 )
 from derive.language.choices import Branches, Compared
 from derive.language.errors import QuestionError
 from derive.language.nodes import ArrayNode, OneHot
-from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant
+from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, is_number_or_size
 from derive.notation.definition import Statement
 from derive.notation.layout import Dim, Layout
 
@@ -203,6 +204,15 @@ def _slope(lowering: Lowering, e: sloping, frame, picked) -> Value:
     return Slope(value, measure, scale, dims=dims)
 
 
+def _rounded_down(lowering: Lowering, e: floor, frame, picked) -> Value:
+    """A size that is divided by another, as whole numbers are."""
+    if not is_number_or_size(e):
+        operand = lowering.value(e.args[0], frame, picked)
+        return Apply("floor", operand, dims=operand.dims)
+    above, below = e.args[0].together().as_numer_denom()
+    return WholeQuotient(lowering.value(above, ()), lowering.value(below, ()))
+
+
 def _pulled(lowering: Lowering, e: Pulled, frame, picked) -> Value:
     upstream, output = (lowering.value(arg, frame, picked) for arg in e.args)
     slope = lowering.value(e.slope(e.args[1]), frame, picked)
@@ -222,6 +232,7 @@ operations: dict[type | tuple[type, ...], Callable[[Lowering, Expr, Frame, Picke
     bent: _bend,
     sloping: _slope,
     Pulled: _pulled,
+    floor: _rounded_down,
 }
 
 

@@ -16,6 +16,7 @@ from codegen.program.arrays import (
     OneHotOf,
     Pick,
     Positions,
+    Read,
     Split,
     Zeros,
 )
@@ -86,7 +87,7 @@ def without_ones(value: Value, axes: Iterable[Axis]) -> Value:
 
 def is_fresh(value: Value) -> bool:
     """Whether a value is a whole tensor of its own, which may be changed in place."""
-    if isinstance(value, (Load, Expand)):
+    if isinstance(value, (Load, Expand, Read)):
         return False
     if isinstance(value, Pick) and isinstance(value.index, Number):  # the same memory
         return False
@@ -138,6 +139,8 @@ def _sizes_of(value: Value) -> set[str]:
         return {value.size}
     if isinstance(value, Split):
         return set(value.into)
+    if isinstance(value, Read):
+        return {step.axis for step in value.steps}
     if isinstance(value, (Expand, Zeros, Gathered)):
         return {dim.axis.name for dim in value.dims if not dim.one}
     return set()

@@ -11,6 +11,7 @@ from sympy import Expr
 from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
 from codegen.lowering.picks import Picked, axes_at, under
+from codegen.lowering.reads import lowered_read
 from codegen.lowering.reshapings import reshaped
 from codegen.lowering.sums import lowered_sum, reduced
 from codegen.program.arrays import AsNumber
@@ -18,6 +19,7 @@ from codegen.program.values import Value
 from derive.language.array_node import ArrayNode
 from derive.language.errors import QuestionError
 from derive.language.nodes import Max, OneHot, Peak, Position, Reshaping, SubtractedPeak, Sum
+from derive.language.reading_at import At
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
@@ -62,6 +64,8 @@ def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Va
         return lowered_sum(lowering, e, frame, picked)
     if isinstance(e, Max):
         return reduced(lowering, KINDS[type(e)], e.operand, e.axes, frame, picked)
+    if isinstance(e, At):
+        return lowered_read(lowering, e, frame, picked)
     if isinstance(e, Reshaping):
         return reshaped(lowering, e, frame, picked)
     raise QuestionError(

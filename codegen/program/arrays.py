@@ -38,6 +38,44 @@ class Split(Value):
 
 
 @dataclass(frozen=True)
+class Stepped:
+    """Along an axis of that name an index grows by ``step``, or falls by it if ``backward``."""
+
+    axis: str
+    step: Value
+    backward: bool
+
+
+@dataclass(frozen=True)
+class Read(Value):
+    """The operand's dimension ``along``, an axis called ``read``, at an index that is affine:
+    ``offset`` and ``steps``, over ``divisor``. Where that is the index of no entry it is ``fill``.
+
+    The first of the new dimensions stands where that was, the others come last. The operand is
+    exactly what is read with ``before`` and ``after`` more entries at its ends, fewer where these
+    are less than 0; if it ``fits``, none is more, and the last one stands before ``stop``.
+    """
+
+    operand: Value
+    along: int
+    read: str
+    steps: tuple[Stepped, ...]
+    offset: Value
+    divisor: Value
+    fill: Value
+    before: Value
+    after: Value
+    stop: Value
+    fits: bool
+
+    @property
+    def shared(self) -> tuple[Stepped, ...]:
+        """The steps along dimensions that the operand has already."""
+        own = {dim.axis.name for i, dim in enumerate(self.operand.dims) if i != self.along}
+        return tuple(step for step in self.steps if step.axis in own)
+
+
+@dataclass(frozen=True)
 class Reduce(Value):
     """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if
     ``keep``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 
-from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
+from codegen.program.arrays import Expand, OneHotOf, Positions, Stepped, Zeros
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
 from codegen.program.values import Constant, Load, Number, Value
@@ -48,6 +48,8 @@ def _values_among(items) -> Iterator[Value]:
     for item in items:
         if isinstance(item, Value):
             yield item
+        elif isinstance(item, Stepped):
+            yield item.step
         elif isinstance(item, tuple):
             yield from _values_among(item)
 

@@ -28,6 +28,7 @@ from derive.language.nodes import (
     Sum,
     Unflatten,
 )
+from derive.language.reading_at import At, back
 
 Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
 
@@ -61,6 +62,11 @@ def _through_unflatten(node: Unflatten, upstream: Expr):
     return [(node.operand, Flatten.over(upstream, node.into, node.axes))]
 
 
+def _through_reading(node: At, upstream: Expr):
+    # y[p] = x[a*p + b]  =>  dx[t] = dy[(t - b)/a], and 0 where that is the index of no entry
+    return [(node.operand, back(node, upstream))]
+
+
 def _nowhere(node: ArrayNode, upstream: Expr):
     # an index is piecewise constant in everything, and a peak cancels: no gradient passes
     return []
@@ -73,6 +79,7 @@ rules: dict[type[ArrayNode], Rule] = {
     SubtractedPeak: Rule(_nowhere, "any value would do: it cancels"),
     Flatten: Rule(_through_flatten, "unflattened into {axes}, because they were flattened there"),
     Unflatten: Rule(_through_unflatten, "{axes} flattened again"),
+    At: Rule(_through_reading, "summed over the places that read the entry along {axes}"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),

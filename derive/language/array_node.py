@@ -80,8 +80,15 @@ class ArrayNode(Expr):
     def free_axes(self) -> frozenset[Axis]:
         return (axes_of(self.operand) - frozenset(self.binds)) | frozenset(self.brings)
 
-    def on(self, operand: Expr, names: Mapping[Axis, Axis] | None = None) -> Expr:
-        """The same node on another operand, its own axes under other names."""
+    def on(
+        self,
+        operand: Expr,
+        names: Mapping[Axis, Axis] | None = None,
+        brought: Mapping[Axis, Axis] | None = None,
+    ) -> Expr:
+        """The same node on another operand, its own axes under other names; ``brought`` are those
+        of the axes that it brings, where one of them has the name of one that ends inside of it.
+        """
         names = names or {}
         own = ([names.get(axis, axis) for axis in along.axes] for along in self.args[1:])
         return type(self).over(operand, *own)

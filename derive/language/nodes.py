@@ -18,6 +18,7 @@ from derive.language.array_node import check_carried, check_single, expression_o
 from derive.language.axes_meant import declared, names_meant
 from derive.language.errors import NotationError
 from derive.language.reshaping import Flatten as Flatten
+from derive.language.reshaping import Reindexing as Reindexing
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
@@ -255,7 +256,8 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
         return e.along(axes)
     if isinstance(e, ArrayNode):
         aside = {bound: _left_free(bound, mapping) for bound in e.binds}
-        return e.on(renamed(e.operand, {**mapping, **aside}), {**mapping, **aside})
+        inside = {**mapping, **aside}
+        return e.on(renamed(e.operand, inside), inside, mapping)
     return e.func(*(renamed(arg, mapping) for arg in e.args))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sympy import Basic, Expr
 
 from derive.language.choices import Compared, with_args
-from derive.language.nodes import ArgMax, ArrayNode, Max, OneHot, Reshaping, Sum
+from derive.language.nodes import ArgMax, ArrayNode, Max, OneHot, Reindexing, Sum
 from derive.language.symbols import Along
 
 OPAQUE = (Max, ArgMax, OneHot)
@@ -40,7 +40,7 @@ def _rewritten(
 ) -> Expr:
     if e.args and not isinstance(e, Compared):
         if isinstance(e, ArrayNode):
-            if not isinstance(e, (Sum, Reshaping, *OPAQUE)):
+            if not isinstance(e, (Sum, Reindexing, *OPAQUE)):
                 return e
             inside = e.operand
             operand = (

@@ -26,7 +26,7 @@ from sympy import (
     zoo,
 )
 
-from derive.language.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.language.nodes import Max, Reduction, Reindexing, Sum, renamed
 from derive.language.operations import operations_in
 from derive.language.symbols import Tensor, is_number_or_size, tensors_in
 from derive.range.bounds import Bounds, Ranges, bounds
@@ -96,7 +96,7 @@ class Definitions:
             inside = {arg: self._pointwise(arg) for arg in e.args}
             return e.func(*(new if new.has(exp, cosh) else arg for arg, new in inside.items()))
         definition = self.definition_of(e)
-        if definition is None or definition.has(Reduction, Reshaping, Piecewise):
+        if definition is None or definition.has(Reduction, Reindexing, Piecewise):
             return e
         return self._pointwise(definition)
 

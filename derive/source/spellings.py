@@ -20,7 +20,8 @@ from derive.language.errors import MATH
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("Broadcast", "Flatten", "Kept", "Max", "OneHot", "Position", "Rename", "Sum", "Unflatten"),
+    *("At", "Broadcast", "Concat", "Flatten", "Flip", "Kept", "Max", "OneHot", "Pad", "Position"),
+    *("Rename", "Shift", "Slice", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = ("Axes", "Axis", "Forward", "Given", "Input", "Label", "Reduced", "Scalar", "Size")
 HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"

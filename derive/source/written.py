@@ -15,7 +15,9 @@ from sympy import Basic
 
 from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.language.windows import Flip, Pad, Shift, Slice, Window
 from derive.source.class_source import MISSING, children
 from derive.source.line_reader import Reader, makes_formulas, package_of
 
@@ -39,7 +41,7 @@ def is_all_known(node: ast.AST, reader: Reader) -> bool:
         return isinstance(reader.value(node), (Basic, int, float))
     if isinstance(node, ast.Call):
         function = reader.value(node.func)
-        ours = isinstance(function, type) and function in rules
+        ours = isinstance(function, type) and function in rules and function is not At
         sympys = package_of(function) == "sympy" and makes_formulas(function, reader.body.file)
         parts = node.args[:1] if ours else node.args
         return (ours or sympys) and all(is_all_known(part, reader) for part in parts)
@@ -129,6 +131,10 @@ def _index(call, reader, axes, new) -> Written:
     return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
 
 
+def _read(call, reader, axes, new) -> Written:
+    return Written(_all(call.args[:1], reader).names)
+
+
 def _kept(call, reader, axes, new) -> Written:
     label = reader.value(call.args[0]) if call.args else None
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
@@ -146,4 +152,5 @@ rules: dict[Callable, Callable[..., Written]] = {
     Flatten: _reshaped,
     Unflatten: _reshaped,
     Kept: _kept,
+    **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }

@@ -9,10 +9,11 @@ from string import ascii_lowercase
 
 from codegen.program import arrays, values
 from codegen.program.parts import is_wide
+from codegen.targets.torch.reads import Reads
 from codegen.targets.torch.vocabulary import ATOM, PRODUCT, REDUCTIONS, SIGN, SUM, UNSHIFTED
 
 
-class Arrays:
+class Arrays(Reads):
     """The printing methods of the values of ``program/arrays.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]

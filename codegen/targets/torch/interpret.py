@@ -17,6 +17,7 @@ from torch import Tensor
 
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
 from derive.notation.definition import Definition
@@ -99,6 +100,8 @@ class Interpreter:
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
         if isinstance(e, Reshaping):
             return self.reshaped(e)
+        if isinstance(e, At):
+            return self.read(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -129,6 +132,19 @@ class Interpreter:
         if isinstance(e, MinusInfinity):
             return -torch.inf
         return float(self.size(e) if isinstance(e, Axis) else e)
+
+    def read(self, e: At) -> Tensor:
+        """Entry by entry, with the fill where the index is that of none."""
+        whole, place = self.value(e.operand), self.place(e.axis)
+        index, length = self.value(e.index), self.size(e.axis)
+        shape = list(whole.shape)
+        shape[place] = length
+        row = whole.broadcast_to(shape).movedim(place, -1).unsqueeze(place)
+        there = (index == index.round()) & (index >= 0) & (index < length)
+        entries = torch.where(there, index, 0).long()
+        both = torch.broadcast_shapes(row.shape[:-1], entries.shape)
+        found = row.broadcast_to([*both, length]).gather(-1, entries.broadcast_to(both)[..., None])
+        return torch.where(there, found[..., 0], self.value(e.fill))
 
     def reshaped(self, e: Reshaping) -> Tensor:
         """The axes that change are brought to the end, counted again, and put in their places."""
