@@ -27,6 +27,7 @@ from codegen.lowering.frames import Frame, arranged, broadcast, fitted, is_fresh
 from codegen.lowering.gates import ZERO, extreme
 from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
+from codegen.lowering.joined import joined
 from codegen.lowering.nodes import lowered_node
 from codegen.lowering.picks import NOTHING_PICKED, Picked, met
 from codegen.lowering.pieces import bent, larger, sloping, smaller
@@ -168,6 +169,13 @@ def _leaf(e: Expr) -> Value:
 
 
 def _sum(lowering: Lowering, e: Add, frame, picked) -> Value:
+    together, rest = joined(lowering, e.args, frame, picked)
+    if together is not None and rest:
+        value = lowering.value(Add(*rest), frame, picked)
+        dims = broadcast([value.dims, together.dims])
+        return Plus(((value, False), (together, False)), dims=dims)
+    if together is not None:
+        return together
     return lowered_terms(lowering, differences_first(lowering, e), frame, picked)
 
 

@@ -14,7 +14,9 @@ from codegen.program.arrays import (
     Gathered,
     Merge,
     OneHotOf,
+    Overlapped,
     Pick,
+    Placed,
     Positions,
     Read,
     Split,
@@ -141,6 +143,8 @@ def _sizes_of(value: Value) -> set[str]:
         return set(value.into)
     if isinstance(value, Read):
         return {step.axis for step in value.steps}
+    if isinstance(value, (Overlapped, Placed)):
+        return {value.length}
     if isinstance(value, (Expand, Zeros, Gathered)):
         return {dim.axis.name for dim in value.dims if not dim.one}
     return set()

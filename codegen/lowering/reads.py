@@ -15,32 +15,40 @@ from codegen.program.arrays import Read, Stepped
 from codegen.program.values import Value
 from derive.language.reading_at import Affine, At, affine
 from derive.language.symbols import Axis
-from derive.notation.layout import plain
+from derive.notation.layout import Layout, plain
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
 
 
 def lowered_read(lowering: Lowering, e: At, frame: Frame, picked: Picked) -> Value:
-    """The operand with the axis that is read last of all that it has before the new ones."""
+    """The operand, of which the axis that is read stands where the first of the new ones will."""
     index = affine(e.index)
     own = axes_at(e.operand, picked) - {e.axis}
-    others = tuple(axis for axis in lowering.order if axis in own)
     new = [axis for axis in outer_first(e, index) if axis not in own]
-    place = min((lowering.order.index(axis) for axis in new), default=len(lowering.order))
-    along = sum(lowering.order.index(axis) < place for axis in others)
-    whole = plain((*others[:along], e.axis, *others[along:]))
-    operand = fitted(lowering.value(e.operand, tuple(d.axis for d in whole), picked), whole)
+    order = dict.fromkeys((*(a for a in frame if a in own | {*new}), *lowering.order))
+    others = tuple(axis for axis in order if axis in own)
+    places = [list(order).index(axis) for axis in new]
+    along = sum(list(order).index(axis) < min(places, default=0) for axis in others)
+    operand = operand_with(lowering, e, others, along, picked)
     dims = plain((*others[:along], *new[:1], *others[along:], *new[1:]))
     return arranged(read_of(lowering, operand, along, e, dims), frame)
 
 
-def read_of(lowering: Lowering, operand: Value, along: int, e: At, dims) -> Read:
+def operand_with(lowering: Lowering, e: At, others: Frame, along: int, picked: Picked) -> Value:
+    """What is read, with the axis that it is read along at a place among the ``others``."""
+    whole = (*others[:along], e.axis, *others[along:])
+    return fitted(lowering.value(e.operand, whole, picked), plain(whole))
+
+
+def read_of(
+    lowering: Lowering, operand: Value, along: int, e: At, dims: Layout, ends: Ends | None = None
+) -> Read:
     """The value of ``e``, its operand being there with the axis that is read ``along`` that
     dimension.
     """
     index = affine(e.index)
-    ends = ends_of(e.axis, index)
+    ends = ends or ends_of(e.axis, index)
 
     def number(size: Expr) -> Value:
         return lowering.value(size, ())
@@ -49,20 +57,8 @@ def read_of(lowering: Lowering, operand: Value, along: int, e: At, dims) -> Read
         Stepped(axis.name, number(abs_of(index.of(axis))), is_negative(index.of(axis)))
         for axis in outer_first(e, index)
     )
-    return Read(
-        operand,
-        along,
-        e.axis.name,
-        steps,
-        number(index.offset),
-        number(index.divisor),
-        lowering.value(e.fill, ()),
-        number(ends.before),
-        number(ends.after),
-        number(ends.stop),
-        ends.fits,
-        dims=dims,
-    )
+    sizes = (index.offset, index.divisor, e.fill, ends.before, ends.after, ends.stop)
+    return Read(operand, along, e.axis.name, steps, *map(number, sizes), ends.fits, dims=dims)
 
 
 @dataclass(frozen=True)
@@ -130,6 +126,7 @@ def is_negative(e: Expr) -> bool:
 def resolved(e: Expr) -> Expr:
     """``e`` with the sizes that follow from others written out."""
     formulas = {axis: axis.formula for axis in e.atoms(Axis) if axis.formula is not None}
+    formulas |= {axis: Integer(axis.length) for axis in e.atoms(Axis) if axis.length is not None}
     return resolved(e.xreplace(formulas)) if formulas else e.expand()
 
 

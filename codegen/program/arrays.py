@@ -76,6 +76,46 @@ class Read(Value):
 
 
 @dataclass(frozen=True)
+class Joined(Value):
+    """Parts one after the other along a dimension, each with True where it is subtracted: what they
+    read, of which nothing lies outside; so their sum, were each of them 0 elsewhere.
+    """
+
+    parts: tuple[tuple[Value, bool], ...]
+    along: int
+
+
+@dataclass(frozen=True)
+class Overlapped(Value):
+    """The last dimension of the operand added up where its entries lie along another, ``along``:
+    entry k of row n at ``step*n + spacing*k + offset``, in as many as the axis ``length`` has. What
+    lies outside is left out.
+    """
+
+    operand: Value
+    along: int
+    step: Value
+    spacing: Value
+    offset: Value
+    length: str
+
+
+@dataclass(frozen=True)
+class Placed(Value):
+    """The operand added up along a dimension: entry n of each row at
+    ``step*n + spacing*label + offset``, in as many as the axis ``length`` has.
+    """
+
+    operand: Value
+    label: Value
+    along: int
+    step: Value
+    spacing: Value
+    offset: Value
+    length: str
+
+
+@dataclass(frozen=True)
 class Reduce(Value):
     """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if
     ``keep``.

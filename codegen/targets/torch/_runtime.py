@@ -709,6 +709,48 @@ def spaced(tensor: Tensor, along: int, step: int) -> Tensor:
     return apart.flatten(along, along + 1)
 
 
+def overlapped(
+    tensor: Tensor, along: int, step: int, spacing: int, offset: int, length: int
+) -> Tensor:
+    """The last dimension added up along another: entry k of row n at place
+    ``step*n + spacing*k + offset`` of ``length``. What lies outside is left out.
+    """
+    count, entries = tensor.shape[along], tensor.shape[-1]
+    low, extent = extent_of(count, entries, step, spacing)
+    shape = list(tensor.shape[:-1])
+    shape[along] = extent
+    total = tensor.new_zeros(shape)
+    for k in range(entries if count else 0):
+        first = spacing * k - low
+        rows = total.narrow(along, first, step * (count - 1) + 1)
+        rows[(slice(None),) * along + (slice(None, None, step),)] += tensor.select(-1, k)
+    return padded(total, along, low + offset, length - low - offset - extent)
+
+
+def placed(
+    tensor: Tensor, label: Tensor, along: int, step: int, spacing: int, offset: int, length: int
+) -> Tensor:
+    """``tensor`` added up along a dimension: entry n at place ``step*n + spacing*label + offset``
+    of ``length``. What lies outside is left out.
+    """
+    count = tensor.shape[along]
+    rows = torch.arange(count, device=tensor.device)
+    rows = rows.view(-1, *[1] * (tensor.dim() - 1 - along))
+    index = (step * rows + spacing * label + offset).expand(tensor.shape)
+    inside = (index >= 0) & (index < length)
+    shape = list(tensor.shape)
+    shape[along] = length
+    source = torch.where(inside, tensor, 0.0)
+    return tensor.new_zeros(shape).scatter_add(along, torch.where(inside, index, 0), source)
+
+
+def extent_of(count: int, entries: int, step: int, spacing: int) -> tuple[int, int]:
+    """The first place of windows that begin at 0, and how far it is from there to the last."""
+    low = min(0, spacing * (entries - 1))
+    extent = step * (count - 1) + abs(spacing) * (entries - 1) + 1
+    return low, extent if count and entries else 0
+
+
 def entries_at(
     tensor: Tensor,
     along: int,

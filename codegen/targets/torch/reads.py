@@ -25,7 +25,7 @@ class Reads:
     def _Read(self, value: arrays.Read):
         if value.shared or not value.steps:
             return self._taken(value), ATOM
-        text, along, count = self.tight(value.operand), value.along, len(value.operand.dims)
+        text, along, count = self._plain(value), value.along, len(value.operand.dims)
         if value.divisor != ONE:
             text = f"_runtime.spaced({text}, {along}, {self.text(value.divisor)})"
         first, *inner = value.steps
@@ -45,9 +45,13 @@ class Reads:
             text += f"[..., ::{self.text(inner[-1].step)}]"
         turned = [self._place(value, i) for i, s in enumerate(value.steps) if s.backward]
         if turned:
-            dims = f"({', '.join(map(str, turned))}{',' * (len(turned) == 1)})"
-            text = f"{text}.flip({dims})"
+            text = f"{text}.flip({', '.join(map(str, turned))})"
         return text, ATOM
+
+    def _plain(self, value: arrays.Read) -> str:
+        """What is read, as an argument or before a bracket."""
+        as_argument = value.divisor != ONE or not value.fits
+        return self.text(value.operand) if as_argument else self.tight(value.operand)
 
     def _place(self, value: arrays.Read, i: int) -> int:
         """The dimension of the i-th of the new axes."""
@@ -80,6 +84,10 @@ class Reads:
     def _padded(self, text: str, value: arrays.Read) -> str:
         before, after = self.text(value.before), self.text(value.after)
         fill = "" if value.fill == ZERO else f", {self.text(value.fill)}"
+        last = value.along == len(value.operand.dims) - 1
+        if last and _is_count(value.before) and _is_count(value.after):
+            value_of = f", value={self.text(value.fill)}" if fill else ""
+            return f"torch.nn.functional.pad({text}, ({before}, {after}){value_of})"
         return f"_runtime.padded({text}, {value.along}, {before}, {after}{fill})"
 
     def _taken(self, value: arrays.Read) -> str:
@@ -100,6 +108,31 @@ class Reads:
         more = f", {self.text(value.divisor)}" if value.divisor != ONE else ""
         fill = "" if value.fill == ZERO else f", fill={self.text(value.fill)}"
         return f"_runtime.entries_at({operand}, {value.along}, ({places},), {index}{more}{fill})"
+
+    def _Joined(self, value: arrays.Joined):
+        parts = [
+            f"{'-' * negative}{self.text(v, SIGN if negative else SUM)}"
+            for v, negative in value.parts
+        ]
+        return f"torch.cat(({', '.join(parts)}), {value.along})", ATOM
+
+    def _Overlapped(self, value: arrays.Overlapped):
+        numbers = ", ".join(map(self.text, (value.step, value.spacing, value.offset)))
+        operand, length = self.text(value.operand), self.sizes[value.length]
+        return f"_runtime.overlapped({operand}, {value.along}, {numbers}, {length})", ATOM
+
+    def _Placed(self, value: arrays.Placed):
+        numbers = ", ".join(map(self.text, (value.step, value.spacing, value.offset)))
+        operand, label = self.text(value.operand), self.text(value.label)
+        length = self.sizes[value.length]
+        return f"_runtime.placed({operand}, {label}, {value.along}, {numbers}, {length})", ATOM
+
+
+def _is_count(value: values.Value) -> bool:
+    """Whether a number or a size is known not to be negative by its form."""
+    return isinstance(value, values.SizeOf) or (
+        isinstance(value, values.Number) and value.value >= 0
+    )
 
 
 def _opposite(value: values.Value) -> values.Value:
