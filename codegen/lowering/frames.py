@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from codegen.program.arrays import (
     Arrange,
+    Convolve,
     Expand,
     Gathered,
     Merge,
@@ -143,6 +144,9 @@ def _sizes_of(value: Value) -> set[str]:
         return set(value.into)
     if isinstance(value, Read):
         return {step.axis for step in value.steps}
+    if isinstance(value, Convolve):
+        made = () if value.made == "output" else (dim.axis.name for dim in value.dims)
+        return {*value.channels.group, *(name for name in made)}
     if isinstance(value, (Overlapped, Placed)):
         return {value.length}
     if isinstance(value, (Expand, Zeros, Gathered)):

@@ -13,7 +13,7 @@ from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program.arrays import Read, Stepped
 from codegen.program.values import Value
-from derive.language.reading_at import Affine, At, affine
+from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis
 from derive.notation.layout import Layout, plain
 
@@ -108,7 +108,7 @@ def outer_first(e: At, index: Affine) -> list[Axis]:
 
     def rank(axis: Axis):
         step = abs_of(index.of(axis))
-        is_short = axis != e.axis and axis.formula is None
+        is_short = not is_long(axis, e.axis)
         width = -step if step.is_Integer else 0
         return (step.is_Integer, width, is_short, axis.length or 0, axis.name)
 
@@ -133,6 +133,9 @@ def resolved(e: Expr) -> Expr:
 def simplest(e: Expr) -> Expr:
     """``e`` with sizes written out, where that makes it shorter."""
     e, written = e.expand(), resolved(e)
+    for axis in sorted(e.atoms(Axis), key=str):
+        if resolved(axis - e) == 0:
+            return axis
     return written if written.count_ops() < e.count_ops() or written.is_Integer else e
 
 

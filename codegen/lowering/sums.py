@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul
 
+from codegen.lowering.convolutions import convolved
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, without_ones
 from codegen.lowering.indices import index_of
 from codegen.lowering.overlaps import overlapped
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value:
     """A sum as a picked entry, rows added at an index, a matrix product, or a reduction."""
-    if (value := overlapped(lowering, e, frame, picked)) is not None:
-        return value
+    for recognised in (convolved, overlapped):
+        if (value := recognised(lowering, e, frame, picked)) is not None:
+            return value
     factors = Mul.make_args(e.operand)
     hots = [f for f in factors if isinstance(f, OneHot)]
     for hot in hots:

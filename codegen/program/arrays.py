@@ -116,6 +116,51 @@ class Placed(Value):
 
 
 @dataclass(frozen=True)
+class Geometry:
+    """Along one dimension: entry k of a window at the place n meets entry
+    ``stride*n + dilation*k - before`` of the input, which lacks as many entries ``before`` and
+    ``after``. ``same``: both are the same number, not below 0. The last two are names of axes.
+    """
+
+    stride: Value
+    dilation: Value
+    before: Value
+    after: Value
+    same: bool
+    input: str
+    entry: str
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The names of the other axes of a convolution: of batches and groups, and the channels of the
+    input and the output in each group.
+    """
+
+    batch: tuple[str, ...]
+    group: tuple[str, ...]
+    into: tuple[str, ...]
+    out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Convolve(Value):
+    """What is ``made`` of the other two: the output of a convolution, or the gradient of its input
+    or its weight.
+
+    The input has the dimensions batch, group, into; the weight group, out, into; the output batch,
+    group, out; then those that it is along, one for each of ``geometry``. ``first`` and ``second``
+    are two of these three in that order.
+    """
+
+    made: str
+    first: Value
+    second: Value
+    geometry: tuple[Geometry, ...]
+    channels: Channels
+
+
+@dataclass(frozen=True)
 class Reduce(Value):
     """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if
     ``keep``.

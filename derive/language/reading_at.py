@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Add, Dummy, Eq, Expr, Integer, Piecewise, S, fraction, oo, together
+from sympy import Add, Dummy, Eq, Expr, Integer, Piecewise, S, floor, fraction, oo, together
 
 from derive.language.array_node import check_carried, check_single, checked_operand, expression_of
 from derive.language.errors import NotationError
@@ -166,8 +166,18 @@ def back(node: At, upstream: Expr) -> Expr:
 
 def _rank(axis: Axis, node: At, index: Affine) -> tuple:
     """The longest axis first, as far as its declaration tells: of windows, where they stand."""
-    is_long = axis == node.axis or axis.formula is not None
-    return (not is_long, axis.length is not None, abs(index.of(axis)) != 1, axis.name)
+    short = not is_long(axis, node.axis)
+    return (short, axis.length is not None, abs(index.of(axis)) != 1, axis.name)
+
+
+def is_long(axis: Axis, other: Axis) -> bool:
+    """Whether an axis is about as long as another along which entries are read, as far as their
+    declarations tell: the same, or with a length that is made of what they have in common.
+    """
+    if axis == other or axis.formula is not None:
+        return True
+    rounded = other.formula.replace(floor, lambda e: e) if other.formula is not None else S.Zero
+    return rounded.expand().coeff(axis).is_positive is True
 
 
 def _filled(written: str, fill) -> Expr:

@@ -5,7 +5,7 @@ Everything after the class body works on it; ``forward.py`` makes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -190,13 +190,15 @@ class Definition:
         whole = self.sizes_from(sizes) if self.derived else {}
         return all(whole[axis] > 0 for axis in self.derived)
 
-    def fitting(self, sizes: Mapping[Axis, int], least: int = 1) -> dict[Axis, int]:
+    def fitting(
+        self, sizes: Mapping[Axis, int], least: int = 1, kept: Collection[Axis] = ()
+    ) -> dict[Axis, int]:
         """Sizes at which all that follow by a formula are ``least``, or at least 1: those that are
-        given, or else the nearest larger ones.
+        given, or else the nearest larger ones, but for those that are ``kept``.
         """
         sizes = dict(sizes)
-        asked = set().union(*(f.atoms(Axis) for f in self.derived.values())) & sizes.keys()
-        asked = [axis for axis in self.axes if axis in asked]
+        read = set().union(*(f.atoms(Axis) for f in self.derived.values())) - {*kept}
+        asked = [axis for axis in self.axes if axis in read and axis in sizes]
         found = sizes if self.fit(sizes) else None
         for total in range(MOST_ADDED + 1):
             for more in product(range(total + 1), repeat=len(asked)):

@@ -9,11 +9,12 @@ from string import ascii_lowercase
 
 from codegen.program import arrays, values
 from codegen.program.parts import is_wide
+from codegen.targets.torch.convolutions import Convolutions
 from codegen.targets.torch.reads import Reads
 from codegen.targets.torch.vocabulary import ATOM, PRODUCT, REDUCTIONS, SIGN, SUM, UNSHIFTED
 
 
-class Arrays(Reads):
+class Arrays(Reads, Convolutions):
     """The printing methods of the values of ``program/arrays.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]
