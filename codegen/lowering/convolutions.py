@@ -16,7 +16,7 @@ from sympy import Expr, Mul
 
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked
-from codegen.lowering.reads import Ends, ends_of, is_at_most_zero
+from codegen.lowering.reads import Ends, ends_of
 from codegen.program.arrays import Channels, Convolve, Geometry
 from codegen.program.values import Times, Value
 from derive.language.nodes import OneHot, Position, Sum
@@ -162,7 +162,7 @@ def _orders(lowering: Lowering, others: dict[str, frozenset[Axis]]) -> dict | No
 
 def _geometry(lowering: Lowering, meeting: Meeting) -> Geometry:
     ends = meeting.ends
-    same = ends.before == ends.after and is_at_most_zero(-ends.before)
+    same = ends.before == ends.after and ends.grows
     numbers = (meeting.stride, meeting.dilation, ends.before, ends.after)
     sizes = (meeting.axes[kind].name for kind in (INPUT, WEIGHT))
-    return Geometry(*(lowering.value(n, ()) for n in numbers), same, *sizes)
+    return Geometry(*(lowering.value(n, ()) for n in numbers), same, ends.grows, *sizes)

@@ -145,8 +145,11 @@ def _sizes_of(value: Value) -> set[str]:
     if isinstance(value, Read):
         return {step.axis for step in value.steps}
     if isinstance(value, Convolve):
-        made = () if value.made == "output" else (dim.axis.name for dim in value.dims)
-        return {*value.channels.group, *(name for name in made)}
+        channels = value.channels
+        shown = (channels.batch, (*channels.group, *channels.out))
+        several = (name for names in shown if len(names) > 1 for name in names)
+        made = several if value.made == "output" else (dim.axis.name for dim in value.dims)
+        return {*channels.group, *made, *(g.input for g in value.geometry if value.made == "input")}
     if isinstance(value, (Overlapped, Placed)):
         return {value.length}
     if isinstance(value, (Expand, Zeros, Gathered)):

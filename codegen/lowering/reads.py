@@ -58,7 +58,9 @@ def read_of(
         for axis in outer_first(e, index)
     )
     sizes = (index.offset, index.divisor, e.fill, ends.before, ends.after, ends.stop)
-    return Read(operand, along, e.axis.name, steps, *map(number, sizes), ends.fits, dims=dims)
+    return Read(
+        operand, along, e.axis.name, steps, *map(number, sizes), ends.fits, ends.grows, dims=dims
+    )
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Ends:
     after: Expr
     stop: Expr
     fits: bool
+
+    @property
+    def grows(self) -> bool:
+        """Whether nothing is taken off."""
+        return is_at_most_zero(-self.before) and is_at_most_zero(-self.after)
 
 
 def ends_of(axis: Axis, index: Affine) -> Ends:

@@ -53,7 +53,8 @@ class Read(Value):
 
     The first of the new dimensions stands where that was, the others come last. The operand is
     exactly what is read with ``before`` and ``after`` more entries at its ends, fewer where these
-    are less than 0; if it ``fits``, none is more, and the last one stands before ``stop``.
+    are less than 0; if it ``fits``, none is more, and the last one stands before ``stop``; if it
+    ``grows``, none is less than 0.
     """
 
     operand: Value
@@ -67,6 +68,7 @@ class Read(Value):
     after: Value
     stop: Value
     fits: bool
+    grows: bool
 
     @property
     def shared(self) -> tuple[Stepped, ...]:
@@ -119,7 +121,8 @@ class Placed(Value):
 class Geometry:
     """Along one dimension: entry k of a window at the place n meets entry
     ``stride*n + dilation*k - before`` of the input, which lacks as many entries ``before`` and
-    ``after``. ``same``: both are the same number, not below 0. The last two are names of axes.
+    ``after``: ``same``, if both are the same number, and not below 0; ``grows``, if none is below
+    0. The last two are names of axes.
     """
 
     stride: Value
@@ -127,6 +130,7 @@ class Geometry:
     before: Value
     after: Value
     same: bool
+    grows: bool
     input: str
     entry: str
 

@@ -294,6 +294,14 @@ class _MathML(OfChoices):
         )
         return row(sign, operator(APPLY), brackets(self._print(e.operand)))
 
+    def _print_At(self, e: ArrayNode) -> Element:
+        place = [self._print(e.axis), operator("="), self._print(e.index)]
+        if e.fill != 0:
+            place += [leaf("mtext", ", else\u00a0"), self._print(e.fill)]
+        operand = self._print(e.operand)
+        operand = operand if isinstance(e.operand, Tensor) else brackets(operand)
+        return subscript(operand, row(*place))
+
     def _print_ArrayNode(self, e: ArrayNode) -> Element:
         parts = listed(map(self._print, e.args))
         name = leaf("mi", type(e).__name__, mathvariant="normal")

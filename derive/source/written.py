@@ -17,7 +17,7 @@ from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
-from derive.language.windows import Flip, Pad, Shift, Slice, Window
+from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
 from derive.source.class_source import MISSING, children
 from derive.source.line_reader import Reader, makes_formulas, package_of
 
@@ -135,6 +135,10 @@ def _read(call, reader, axes, new) -> Written:
     return Written(_all(call.args[:1], reader).names)
 
 
+def _joined(call, reader, axes, new) -> Written:
+    return Written(_all(call.args, reader).names)
+
+
 def _kept(call, reader, axes, new) -> Written:
     label = reader.value(call.args[0]) if call.args else None
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
@@ -152,5 +156,6 @@ rules: dict[Callable, Callable[..., Written]] = {
     Flatten: _reshaped,
     Unflatten: _reshaped,
     Kept: _kept,
+    Concat: _joined,
     **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }

@@ -98,10 +98,16 @@ class Convolutions:
             return self.sizes[g.entry]
         size = self.sizes[g.input]
         ends = [v for v in (g.before, g.after) if v != NOTHING and not same]
-        return " + ".join([size, *(f"({t})" if "-" in (t := self.text(v)) else t for v in ends)])
+        return " + ".join([size, *map(self.text, ends)])
 
     def _with_ends(self, text: str, geometry, taken_off: bool = False) -> str:
         """With the entries that the input lacks at its ends, or without them."""
+        if all(g.grows for g in geometry) and not taken_off:
+            ends = [v for g in reversed(geometry) for v in (g.before, g.after)]
+            return f"torch.nn.functional.pad({text}, ({', '.join(map(self.text, ends))}))"
+        if all(g.grows and g.after == NOTHING for g in geometry) and taken_off:
+            starts = (self.text(g.before) for g in geometry)
+            return f"{text}[:, :, {', '.join(f'{start}:' for start in starts)}]"
         sign = "-" if taken_off else ""
         for place, g in enumerate(geometry, 2):
             ends = [self._end(v, sign) for v in (g.before, g.after)]

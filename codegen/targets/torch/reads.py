@@ -85,7 +85,7 @@ class Reads:
         before, after = self.text(value.before), self.text(value.after)
         fill = "" if value.fill == ZERO else f", {self.text(value.fill)}"
         last = value.along == len(value.operand.dims) - 1
-        if last and _is_count(value.before) and _is_count(value.after):
+        if last and value.grows:
             value_of = f", value={self.text(value.fill)}" if fill else ""
             return f"torch.nn.functional.pad({text}, ({before}, {after}){value_of})"
         return f"_runtime.padded({text}, {value.along}, {before}, {after}{fill})"
@@ -126,13 +126,6 @@ class Reads:
         operand, label = self.text(value.operand), self.text(value.label)
         length = self.sizes[value.length]
         return f"_runtime.placed({operand}, {label}, {value.along}, {numbers}, {length})", ATOM
-
-
-def _is_count(value: values.Value) -> bool:
-    """Whether a number or a size is known not to be negative by its form."""
-    return isinstance(value, values.SizeOf) or (
-        isinstance(value, values.Number) and value.value >= 0
-    )
 
 
 def _opposite(value: values.Value) -> values.Value:
