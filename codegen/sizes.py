@@ -4,13 +4,17 @@ off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
-from codegen.lowering import sizes_used
+from sympy import Expr, Symbol
+
+from codegen.lowering import Lowering, sizes_used
 from codegen.program import Parameter
-from codegen.program.values import LengthOf, Load, Number, Quotient, SizeOf, Times, Value
+from codegen.program.parts import with_replaced
+from codegen.program.values import Derived, LengthOf, Load, Number, Quotient, SizeOf, Times, Value
+from derive.formulas.text import formula
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
 from derive.notation.layout import Layout, layouts, layouts_of
@@ -95,7 +99,9 @@ class Sizes:
             for axis in definition.axes:
                 if self.sizes[axis] in given:
                     found.setdefault(definition.size(axis), Load(self.sizes[axis]))
+            self._derive(found)
             self._follow(found)
+            self._derive(found)
         return {axis.name: length for axis, length in found.items()}
 
     def _dimensions(self, parameters: Iterable[Parameter], found: dict[Axis, Value]) -> None:
@@ -119,6 +125,24 @@ class Sizes:
                 by = " * ".join(self.sizes[part] for part in parts)
                 divisor = _product(found[part] for part in parts)
                 found[axis] = Quotient(found[flat], divisor, self.sizes[flat], by)
+
+    def _derive(self, found: dict[Axis, Value]) -> None:
+        """Add the lengths that follow from others by a formula to what is ``found``."""
+        lowering = Lowering({}, self.definition.axes)
+        for axis, e in self.definition.derived.items():
+            if axis not in found and e.atoms(Axis) <= found.keys():
+                lengths = {a.name: found[a] for a in e.atoms(Axis)}
+                parts = (lowering.value(part, ()) for part in e.together().as_numer_denom())
+                known = (with_replaced(part, partial(_known, lengths)) for part in parts)
+                found[axis] = Derived(*known, formula(self._in_code(e.together())))
+
+    def _in_code(self, e: Expr) -> Expr:
+        """A formula of sizes under their names in the code."""
+        return e.xreplace({a: Symbol(self.sizes[a], positive=True) for a in e.atoms(Axis)})
+
+
+def _known(lengths: Mapping[str, Value], value: Value) -> Value | None:
+    return lengths.get(value.name) if isinstance(value, SizeOf) else None
 
 
 def _product(lengths: Iterable[Value]) -> Value:

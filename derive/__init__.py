@@ -39,6 +39,8 @@ PUBLIC = {
     "Scan": "language.scans",
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",
+    "At": "language.reading_at",
+    **dict.fromkeys(("Concat", "Flip", "Pad", "Shift", "Slice", "Window"), "language.windows"),
     "Kept": "language.kept_labels",
     "Gather": "language.segments",
     "SegmentSum": "language.segments",

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp, polygamma
+from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp, floor, polygamma
 from sympy.core.function import Function as SymbolicFunction
 
 from codegen.lowering.choices import compared, with_pieces
@@ -27,6 +27,7 @@ from codegen.lowering.frames import Frame, arranged, broadcast, fitted, is_fresh
 from codegen.lowering.gates import ZERO, extreme
 from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
+from codegen.lowering.joined import joined
 from codegen.lowering.nodes import lowered_node
 from codegen.lowering.picks import NOTHING_PICKED, Picked, met
 from codegen.lowering.pieces import bent, larger, sloping, smaller
@@ -51,11 +52,12 @@ from codegen.program.values import (
     Slope,
     Times,
     Value,
+    WholeQuotient,
 )
 from derive.language.choices import Branches, Compared
 from derive.language.errors import QuestionError
 from derive.language.nodes import ArrayNode, OneHot
-from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant
+from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, is_number_or_size
 from derive.notation.definition import Statement
 from derive.notation.layout import Dim, Layout
 
@@ -166,6 +168,13 @@ def _leaf(e: Expr) -> Value:
 
 
 def _sum(lowering: Lowering, e: Add, frame, picked) -> Value:
+    together, rest = joined(lowering, e.args, frame, picked)
+    if together is not None and rest:
+        value = lowering.value(Add(*rest), frame, picked)
+        dims = broadcast([value.dims, together.dims])
+        return Plus(((value, False), (together, False)), dims=dims)
+    if together is not None:
+        return together
     return lowered_terms(lowering, differences_first(lowering, e), frame, picked)
 
 
@@ -210,6 +219,15 @@ def _slope(lowering: Lowering, e: sloping, frame, picked) -> Value:
     return Slope(value, measure, scale, dims=dims)
 
 
+def _rounded_down(lowering: Lowering, e: floor, frame, picked) -> Value:
+    """A size that is divided by another, as whole numbers are."""
+    if not is_number_or_size(e):
+        operand = lowering.value(e.args[0], frame, picked)
+        return Apply("floor", operand, dims=operand.dims)
+    above, below = e.args[0].together().as_numer_denom()
+    return WholeQuotient(lowering.value(above, ()), lowering.value(below, ()))
+
+
 def _pulled(lowering: Lowering, e: Pulled, frame, picked) -> Value:
     upstream, output = (lowering.value(arg, frame, picked) for arg in e.args)
     slope = lowering.value(e.slope(e.args[1]), frame, picked)
@@ -229,6 +247,7 @@ operations: dict[type | tuple[type, ...], Callable[[Lowering, Expr, Frame, Picke
     bent: _bend,
     sloping: _slope,
     Pulled: _pulled,
+    floor: _rounded_down,
 }
 
 

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Sequence
 
 from codegen.program.arrays import (
     Arrange,
+    Convolve,
     Expand,
     Gathered,
     Merge,
     OneHotOf,
+    Overlapped,
     Pick,
+    Placed,
     Positions,
+    Read,
     SegmentArgMax,
     SegmentMax,
     Split,
@@ -88,7 +92,7 @@ def without_ones(value: Value, axes: Iterable[Axis]) -> Value:
 
 def is_fresh(value: Value) -> bool:
     """Whether a value is a whole tensor of its own, which may be changed in place."""
-    if isinstance(value, (Load, Expand)):
+    if isinstance(value, (Load, Expand, Read)):
         return False
     if isinstance(value, Pick) and isinstance(value.index, Number):  # the same memory
         return False
@@ -140,6 +144,16 @@ def _sizes_of(value: Value) -> set[str]:
         return {value.size}
     if isinstance(value, Split):
         return set(value.into)
+    if isinstance(value, Read):
+        return {step.axis for step in value.steps}
+    if isinstance(value, Convolve):
+        channels = value.channels
+        shown = (channels.batch, (*channels.group, *channels.out))
+        several = (name for names in shown if len(names) > 1 for name in names)
+        made = several if value.made == "output" else (dim.axis.name for dim in value.dims)
+        return {*channels.group, *made, *(g.input for g in value.geometry if value.made == "input")}
+    if isinstance(value, (Overlapped, Placed)):
+        return {value.length}
     if isinstance(value, (Expand, Zeros, Gathered)):
         return {dim.axis.name for dim in value.dims if not dim.one}
     return set()

@@ -11,6 +11,7 @@ from sympy import Expr
 from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
 from codegen.lowering.picks import Picked, axes_at, under
+from codegen.lowering.reads import lowered_read
 from codegen.lowering.reshapings import reshaped
 from codegen.lowering.scans import recurrent
 from codegen.lowering.segments import largest_of_segments
@@ -29,6 +30,7 @@ from derive.language.nodes import (
     SubtractedPeak,
     Sum,
 )
+from derive.language.reading_at import At
 
 if TYPE_CHECKING:
     from codegen.lowering.expressions import Lowering
@@ -76,6 +78,8 @@ def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Va
         if segments is not None:
             return segments
         return reduced(lowering, KINDS[type(e)], e.operand, e.axes, frame, picked)
+    if isinstance(e, At):
+        return lowered_read(lowering, e, frame, picked)
     if isinstance(e, Reshaping):
         return reshaped(lowering, e, frame, picked)
     if isinstance(e, GoneAlong):

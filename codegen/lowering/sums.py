@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul
 
+from codegen.lowering.convolutions import convolved
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, without_ones
 from codegen.lowering.indices import index_of
+from codegen.lowering.overlaps import overlapped
 from codegen.lowering.picks import Picked, axes_at, met
 from codegen.program.arrays import Contract, Gathered, Reduce, Split
 from codegen.program.values import Number, SizeOf, Times, Value
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value:
     """A sum as a picked entry, rows added at an index, a matrix product, or a reduction."""
+    for recognised in (convolved, overlapped):
+        if (value := recognised(lowering, e, frame, picked)) is not None:
+            return value
     factors = Mul.make_args(e.operand)
     hots = [f for f in factors if isinstance(f, OneHot)]
     for hot in hots:

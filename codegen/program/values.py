@@ -54,6 +54,25 @@ class Quotient(Value):
 
 
 @dataclass(frozen=True)
+class WholeQuotient(Value):
+    """A size divided by another, rounded down."""
+
+    dividend: Value
+    divisor: Value
+
+
+@dataclass(frozen=True)
+class Derived(Value):
+    """The length of an axis by a ``formula`` of others: ``dividend`` over ``divisor``. It is
+    refused where it is not a whole number above 0.
+    """
+
+    dividend: Value
+    divisor: Value
+    formula: str
+
+
+@dataclass(frozen=True)
 class LengthOf(Value):
     """The length of a dimension of an argument."""
 

@@ -23,7 +23,8 @@ class Element:
     ``args``, an index for each of its axes), 'label' (the same of an array of whole numbers).
     Others: 'add', 'subtract', 'multiply', 'divide', 'negate', 'power', 'call' (of the function
     ``name``), 'compare' (by the relation ``name``), 'and', 'or', 'not', 'choose' (condition, yes,
-    no), 'real' (a whole number as another), 'floor divide' and 'remainder' (of indices).
+    no), 'guard' (the same, where only what is chosen is read), 'real' (a whole number as another),
+    'floor divide' and 'remainder' (of indices).
     """
 
     kind: str
@@ -73,6 +74,11 @@ def call(function: str, *args: Element) -> Element:
 
 def choose(condition: Element, yes: Element, no: Element) -> Element:
     return Element("choose", (condition, yes, no))
+
+
+def guarded(condition: Element, yes: Element, no: Element) -> Element:
+    """As `choose`, and what is not chosen is not read."""
+    return Element("guard", (condition, yes, no))
 
 
 def compare(left: Element, relation: str, right: Element) -> Element:

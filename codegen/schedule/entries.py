@@ -26,6 +26,7 @@ from codegen.schedule.elements import (
     times,
 )
 from codegen.schedule.nodes import Array
+from codegen.schedule.reads import Reads, flat_index
 from codegen.schedule.views import Views
 from derive.notation.layout import Layout
 
@@ -38,7 +39,7 @@ BUILT = {  # of functions that are made of others: of their arguments
 }
 
 
-class Entries(Views):
+class Entries(Views, Reads):
     """One method for each class of values. ``made`` says for every name of the function which node
     or array it is, ``known`` what is made of numbers alone; ``picks`` are (label, axis);
     ``places`` are the names of whole numbers that are computed.
@@ -239,7 +240,7 @@ class Entries(Views):
 
     def _at_Positions(self, value, at):
         return reduce(
-            _flat_index, zip(at[value.size], self.unflattened(value.size), strict=True), ZERO
+            flat_index, zip(at[value.size], self.unflattened(value.size), strict=True), ZERO
         )
 
     def _at_AsNumber(self, value, at):
@@ -249,7 +250,7 @@ class Entries(Views):
         *rest, last = value.dims
         place = self.entry(value.index, {d.axis.name: at[d.axis.name] for d in rest if not d.one})
         pairs = zip(at[last.axis.name], self.unflattened(last.axis.name), strict=True)
-        here = reduce(_flat_index, pairs, ZERO)
+        here = reduce(flat_index, pairs, ZERO)
         return choose(compare(here, "==", place), ONE, ZERO)
 
     def _at_Zeros(self, value, at):
@@ -262,8 +263,3 @@ _larger, _smaller = partial(call, "larger"), partial(call, "smaller")
 def _log_of_tail(u: Element) -> Element:
     """log(1 + exp(-|u|))"""
     return call("log1p", call("exp", minus(call("abs", u))))
-
-
-def _flat_index(before: Element, pair: tuple[Element, str]) -> Element:
-    at, axis = pair
-    return at if before == ZERO else plus(times(before, size(axis)), at)

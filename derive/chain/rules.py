@@ -34,6 +34,7 @@ from derive.language.nodes import (
     TransposedBefore,
     Unflatten,
 )
+from derive.language.reading_at import At, back
 from derive.language.scans import KINDS
 
 Pullback = Callable[[ArrayNode, Expr], list[tuple[Expr, Expr]]]
@@ -97,6 +98,11 @@ def _through_log_sum(node: LogCumSumExp, upstream: Expr):
     return [(node.operand, exp(node.operand) * total)]
 
 
+def _through_reading(node: At, upstream: Expr):
+    # y[p] = x[a*p + b]  =>  dx[t] = dy[(t - b)/a], and 0 where that is the index of no entry
+    return [(node.operand, back(node, upstream))]
+
+
 def _nowhere(node: ArrayNode, upstream: Expr):
     # an index is piecewise constant in everything, and a peak cancels: no gradient passes
     return []
@@ -123,6 +129,7 @@ rules: dict[type[ArrayNode], Rule] = {
     ),
     LogCumSumExp: Rule(_through_log_sum, "shares of what is summed along {axes}"),
     LogCumSumExpBack: Rule(_through_log_sum, "shares of what is summed along {axes}"),
+    At: Rule(_through_reading, "summed over the places that read the entry along {axes}"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),

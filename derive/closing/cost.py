@@ -26,7 +26,7 @@ from sympy import Add, Basic, Expr, Mul
 
 from derive.closing.eager import Parts, entries, is_picked, lines_of, split
 from derive.closing.sweeps import Loop, Name, Read, moved
-from derive.language.nodes import ArgMax, GoneAlong, Max, OneHot, Reduction, Reshaping, Sum
+from derive.language.nodes import ArgMax, GoneAlong, Max, OneHot, Reduction, Reindexing, Sum
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 
@@ -108,7 +108,7 @@ def _full_size(statements: Pairs, results: frozenset[str], flattened: Parts) -> 
 
 def _reshapings(e: Basic) -> int:
     """How often something is reshaped: a view, which is written out all the same."""
-    return isinstance(e, Reshaping) + sum(map(_reshapings, e.args))
+    return isinstance(e, Reindexing) + sum(map(_reshapings, e.args))
 
 
 def _under_one_name(loop: Loop, known: dict[Name, Name]) -> Loop:

@@ -14,7 +14,7 @@ from derive.chain.chain import Adjoint, Chain
 from derive.closing.simplifying import Simplifier
 from derive.closing.steps import Record
 from derive.language.choices import written_in
-from derive.language.nodes import Reshaping, Sum, along, sums_in
+from derive.language.nodes import Reindexing, Sum, along, sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
 
@@ -129,7 +129,7 @@ def in_contractions(chain: Chain) -> set[str]:
     for adjoint in reversed(chain.adjoints):
         if adjoint.name not in met:
             continue
-        if isinstance(adjoint.expression, Reshaping):
+        if isinstance(adjoint.expression, Reindexing):
             met |= {t.name for t in tensors_in(adjoint.expression) if t.role == "adjoint"}
         varying = [f for f in Mul.make_args(adjoint.expression) if not is_constant(f)]
         if len(varying) == 1 and isinstance(varying[0], Tensor):  # what is constant goes outside

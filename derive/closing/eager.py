@@ -15,7 +15,7 @@ from sympy import Add, Basic, Expr, Function, Mul, Pow, S
 
 from derive.closing.sweeps import Axes
 from derive.language.choices import Compared
-from derive.language.nodes import ArgMax, GoneAlong, OneHot, Reduction, Reshaping, Sum
+from derive.language.nodes import ArgMax, GoneAlong, OneHot, Reduction, Reindexing, Sum
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, axes_of, is_constant
 from derive.values.equations import is_share
@@ -38,7 +38,7 @@ def lines_of(e: Basic, flattened: Parts) -> tuple[int, Mapping[Basic, int]]:
         plain, distinct = lines_of(operand, flattened)
         total += plain
         once |= distinct
-    if isinstance(e, Reshaping):
+    if isinstance(e, Reindexing):
         return total, once
     own = _moved_by(e, operands, flattened)
     if is_computed_once(e):
@@ -78,7 +78,7 @@ def is_computed_once(e: Basic) -> bool:
 def _operands(e: Basic) -> list[Basic]:
     if isinstance(e, Sum) and is_contraction(e):
         return list(e.operand.args)
-    if isinstance(e, Reduction | Reshaping | GoneAlong):
+    if isinstance(e, Reduction | Reindexing | GoneAlong):
         return list(e.operands)
     if isinstance(e, Mul):  # what is divided by is divided by, not inverted
         return [f.base if isinstance(f, Pow) and f.exp is S.NegativeOne else f for f in e.args]

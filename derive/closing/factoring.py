@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, Rational, S
 
-from derive.language.nodes import Reshaping, Sum
+from derive.language.nodes import Reindexing, Sum
 from derive.language.symbols import axes_of, is_constant, is_number_or_size
 
 
@@ -23,7 +23,7 @@ def factored(e: Expr) -> Expr:
 
 
 def _factored(e: Expr) -> Expr:
-    if isinstance(e, (Sum, Reshaping)):
+    if isinstance(e, (Sum, Reindexing)):
         return e.on(_factored(e.operand))
     if isinstance(e, (Mul, Pow)):
         return _from_numbers(e.func(*map(_factored, e.args)))

@@ -17,7 +17,7 @@ from derive.closing.shares import with_other_shares
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import safe
 from derive.closing.steps import Pairs, Record
-from derive.language.nodes import Reshaping, sums_in
+from derive.language.nodes import Reindexing, sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import tensors_in
 from derive.running.limits import look
@@ -128,5 +128,5 @@ def _adjoints_in(e: Expr) -> set[str]:
 
 def _is_computed(e: Expr, reads: int) -> bool:
     """Whether there is anything to compute, or a view to write out in several places."""
-    several = isinstance(e, Reshaping) and reads > 1
+    several = isinstance(e, Reindexing) and reads > 1
     return several or isinstance(e, Add) or len(Mul.make_args(e)) > 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sympy import Add, Mul
 
 from derive.language.nodes import Recurrence, Reshaping, Sum, summed
+from derive.language.reading_at import At
 from derive.language.symbols import axes_of
 
 
@@ -53,6 +54,25 @@ def reshaped_outside(node, knowledge):
     if not outside or any(axes_of(f) & set(node.brings) for f in outside):
         return None
     return Mul(*outside) * node.on(Mul(*(f for f in factors if f not in outside)))
+
+
+def read_outside(node, knowledge):
+    if not isinstance(node, At) or node.fill != 0:
+        return None
+    factors = Mul.make_args(node.operand)
+    outside = [f for f in factors if node.axis not in axes_of(f)]
+    if not outside or len(outside) == len(factors):
+        return None
+    return Mul(*outside) * node.on(Mul(*(f for f in factors if f not in outside)))
+
+
+def read_total(node, knowledge):
+    if not isinstance(node, At) or node.fill != 0 or not isinstance(node.operand, Sum):
+        return None
+    total = node.operand
+    if set(total.axes) & {node.axis, *node.brings}:
+        return None
+    return Sum.over(node.on(total.operand), total.axes)
 
 
 def reshaped_total(node, knowledge):

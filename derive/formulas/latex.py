@@ -166,6 +166,12 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         inside = ", ".join(map(self._print, operands))
         return rf"\mathrm{{{name}}}_{{{self._print(e.axis)}{words}}}\left({inside}\right)"
 
+    def _print_At(self, e: ArrayNode) -> str:
+        plain = isinstance(e.operand, Tensor) and e.operand.axes == e.operand.home
+        operand = self._print(e.operand) if plain else rf"\left({self._print(e.operand)}\right)"
+        fill = "" if e.fill == 0 else rf",\ \text{{else }} {self._print(e.fill)}"
+        return rf"{operand}_{{{self._print(e.axis)} = {self._print(e.index)}{fill}}}"
+
     def _print_ArrayNode(self, e: ArrayNode) -> str:
         raise TypeError(f"{type(e).__name__} has no LaTeX: add _print_{type(e).__name__}")
 

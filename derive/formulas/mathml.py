@@ -304,5 +304,13 @@ class _MathML(OfChoices):
         along = listed([self._print(e.axis), *(leaf("mtext", note) for note in notes)])
         return applied(name, map(self._print, operands), along)
 
+    def _print_At(self, e: ArrayNode) -> Element:
+        place = [self._print(e.axis), operator("="), self._print(e.index)]
+        if e.fill != 0:
+            place += [leaf("mtext", ", else\u00a0"), self._print(e.fill)]
+        operand = self._print(e.operand)
+        operand = operand if isinstance(e.operand, Tensor) else brackets(operand)
+        return subscript(operand, row(*place))
+
     def _print_ArrayNode(self, e: ArrayNode) -> Element:
         return applied(type(e).__name__, map(self._print, e.args))

@@ -136,6 +136,16 @@ class Formula(OfChoices, StrPrinter):
         number = factor.is_Rational and factor.is_positive
         return self._print(factor) if number else self.parenthesize(factor, PRECEDENCE["Mul"])
 
+    def _print_floor(self, e):
+        above, below = e.args[0].together().as_numer_denom()
+        above = self.parenthesize(above, PRECEDENCE["Mul"])
+        return f"{above}//{self.parenthesize(below, PRECEDENCE['Pow'])}"
+
+    def _print_At(self, e):
+        operand, axis, index = map(self._print, e.args[:3])
+        fill = "" if e.fill == 0 else f", fill={self._print(e.fill)}"
+        return f"At({operand}, {axis}, {index}{fill})"
+
     def _print_Rational(self, e):
         n = Fraction(int(e.p), int(e.q))
         if (text := decimal(n)) is None and (parts := over_decimal(n)) is not None:

@@ -64,6 +64,15 @@ class _Unicode(Formula):
             f"apart[{e.flat.name} → {'·'.join(a.name for a in e.into)}]({self._print(e.operand)})"
         )
 
+    def _print_At(self, e: ArrayNode) -> str:
+        operand = self._print(e.operand)
+        operand = operand if isinstance(e.operand, (Tensor, type(e))) else f"({operand})"
+        fill = "" if e.fill == 0 else f", else {self._print(e.fill)}"
+        return f"{operand}[{e.axis.name} = {self._print(e.index)}{fill}]"
+
+    def _print_floor(self, e: Expr) -> str:
+        return f"⌊{self._print(e.args[0])}⌋"
+
     def _print_Tensor(self, e: Tensor) -> str:
         along = ", ".join(axis.name for axis in e.axes)
         return e.name if e.axes == e.home else f"{e.name}[{along}]"

@@ -95,10 +95,14 @@ class ArrayNode(Expr):
         return self.func(operand, *self.args[1:])
 
     def through(
-        self, change: Callable[[Expr], Expr], names: Mapping[Axis, Axis] | None = None
+        self,
+        change: Callable[[Expr], Expr],
+        names: Mapping[Axis, Axis] | None = None,
+        brought: Mapping[Axis, Axis] | None = None,
     ) -> Expr:
-        """The same node on its operands as ``change`` gives them, its own axes under other
-        names.
+        """The same node on its operands as ``change`` gives them, its own axes under other names;
+        ``brought`` are those of the axes that it brings, where one of them has the name of one that
+        ends inside of it.
         """
         names, operands = names or {}, self.operands
         alongs = (along.axes for along in self.args[len(operands) :])

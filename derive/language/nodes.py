@@ -25,6 +25,7 @@ from derive.language.extremes import SubtractedPeak as SubtractedPeak
 from derive.language.log_scans import LogCumSumExp as LogCumSumExp
 from derive.language.log_scans import LogCumSumExpBack as LogCumSumExpBack
 from derive.language.reshaping import Flatten as Flatten
+from derive.language.reshaping import Reindexing as Reindexing
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten
 from derive.language.scans import GoneAlong as GoneAlong
@@ -216,7 +217,7 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
     if isinstance(e, ArrayNode):
         aside = {bound: _left_free(bound, mapping) for bound in e.binds}
         names = {**mapping, **aside}
-        return e.through(lambda operand: renamed(operand, names), names)
+        return e.through(lambda operand: renamed(operand, names), names, mapping)
     return e.func(*(renamed(arg, mapping) for arg in e.args))
 
 

@@ -17,7 +17,15 @@ from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axis, Tensor, axes_of
 
 
-class Reshaping(ArrayNode):
+class Reindexing(ArrayNode):
+    """A node whose entries are entries of its operand, in other places: some axes become others."""
+
+    @property
+    def binds(self) -> tuple[Axis, ...]:
+        return self.axes
+
+
+class Reshaping(Reindexing):
     """A node that changes how entries are counted and none of them: some axes become others.
 
     The order of its axes matters: the last one runs fastest, as in ``torch.flatten``.
@@ -33,10 +41,6 @@ class Reshaping(ArrayNode):
     def into(self) -> tuple[Axis, ...]:
         """The axes that come out."""
         return self.args[2].axes
-
-    @property
-    def binds(self) -> tuple[Axis, ...]:
-        return self.axes
 
     @property
     def brings(self) -> tuple[Axis, ...]:

@@ -31,12 +31,15 @@ class Axis(Symbol):
     """A named axis, which is also the positive integer symbol of its own size.
 
     ``Axis("N")`` written twice is the same axis. ``Axis("Gate", 4)`` always has four entries;
-    ``length`` is that number, None if the size is not fixed.
+    ``length`` is that number, None if the size is not fixed. ``Axis("To", (T - K) // 2 + 1)`` has
+    its size from those of others; ``formula`` is that expression, None if nothing is said.
     """
 
-    __slots__ = ("length",)
+    __slots__ = ("formula", "length")
 
-    def __new__(cls, name: str, length: int | None = None, *more: object) -> Axis:
+    def __new__(cls, name: str, length: int | Expr | None = None, *more: object) -> Axis:
+        formula = _formula(name, length) if isinstance(length, Expr) else None
+        length = None if isinstance(length, Expr) else length
         several = [*str(name).replace(",", " ").split(), *(n for n in (length, *more) if n)]
         if len(several) > 1 and all(isinstance(n, str) and n.isidentifier() for n in several):
             made = ", ".join(f'{cls.__name__}("{n}")' for n in several)
@@ -61,14 +64,14 @@ class Axis(Symbol):
         if length is not None and length < 1:
             raise NotationError(f"Axis({name!r}, {length}) has no entry", "give it at least one")
         self = Symbol.__xnew__(cls, checked_name(name, "an axis"), integer=True, positive=True)
-        self.length = length
+        self.length, self.formula = length, formula
         return self
 
     def __getnewargs_ex__(self):
-        return (self.name, self.length), {}
+        return (self.name, self.formula or self.length), {}
 
     def _hashable_content(self):
-        return (*super()._hashable_content(), self.length or 0)
+        return (*super()._hashable_content(), self.length or 0, str(self.formula or ""))
 
     @property
     def dims(self) -> str:
@@ -78,13 +81,25 @@ class Axis(Symbol):
     @property
     def identity(self) -> str:
         """What tells it apart from others: the name, its kind, and the length where it has one."""
-        return self.dims if self.length is None else f"{self.dims}:{self.length}"
+        size = self.formula or self.length
+        return self.dims if size is None else f"{self.dims}:{size}"
 
     @property
     def declaration(self) -> str:
         """How it is written down."""
-        length = "" if self.length is None else f", {self.length}"
+        size = self.formula or self.length
+        length = "" if size is None else f", {size}"
         return f'{type(self).__name__}("{self.name}"{length})'
+
+
+def _formula(name: str, length: Expr) -> Expr:
+    """A length as an expression in the sizes of other axes. Raises `NotationError`."""
+    if length.atoms(Axis) and is_number_or_size(length) and not length.is_Symbol:
+        return length
+    raise NotationError(
+        f"Axis({name!r}, {shortened(length)}): the length is not made of the sizes of other axes",
+        f"write Axis({name!r}, 4), Axis({name!r}, T - 1), or Axis({name!r}) where it is open",
+    )
 
 
 class Axes(Axis):

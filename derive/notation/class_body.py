@@ -31,7 +31,7 @@ from derive.language.symbols import (
 from derive.notation.composition import PendingBlock, names_in, no_expression, placed_block
 from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
 from derive.notation.lost import Vanished, Widened
-from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
+from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
 from derive.notation.outputs import Outputs, state_outputs
 from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
@@ -289,4 +289,4 @@ class ClassBody(dict):
 
     def ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
         given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
-        return axis_order(self.inputs, twins, flattened, given)
+        return axis_order(self.inputs, twins, flattened, given, read_in(expressions))

@@ -15,7 +15,7 @@ from derive.language.nodes import ArrayNode, Reshaping
 from derive.language.symbols import Axis
 from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement
-from derive.notation.made_axes import known_sizes
+from derive.notation.made_axes import derived_in, known_sizes
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain", "jvp", "double_backward")
 CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Second", "Function", "Gradient", "Compiled")
@@ -123,7 +123,7 @@ def _check_parts_known(body: ClassBody, order, twins, flattened) -> None:
     """When an axis is split, all new sizes but one must be known."""
     known = {twins.get(axis, axis) for tensor in body.inputs for axis in tensor.axes}
     known |= {axis for _, axis in body.sizes} | {a for a in order if a.length is not None}
-    known |= set(known_sizes(known, flattened))
+    known |= set(known_sizes(known, flattened)) | set(derived_in(order))
     for statement in body.statements:
         for node in sorted(statement.expression.atoms(Reshaping), key=str):
             axes = [*node.binds, *node.brings]

@@ -26,12 +26,13 @@ from derive.language.errors import NotationError, Place
 from derive.language.kept_labels import kept_tensor
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.notation.call_arguments import bound, bound_axes
 from derive.notation.definition import REDUCTION
 from derive.notation.outputs import as_one_block
 from derive.notation.reduced import as_block
-from derive.notation.splicing import spliced, taken_along, the_one
+from derive.notation.splicing import derived_along, read_along, spliced, taken_along, the_one
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def block_call(forward, args, kwargs) -> PendingBlock | tuple[Expr, ...]:
     arguments = bound(definition, args, kwargs)
     sizes = {axis: arguments.pop(name) for name, axis in definition.size_arguments}
     axes = bound_axes(definition, arguments, sizes)
-    return _pending(definition, arguments, axes)
+    return _pending(definition, arguments, axes | derived_along(definition, axes))
 
 
 def _pending(definition, arguments, axes) -> PendingBlock | tuple[Expr, ...]:
@@ -257,6 +258,9 @@ def translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]
         return target.along(met[axis] for axis in target.axes)  # by name: the order is the caller's
     if isinstance(e, Axis):
         return Mul(*axes[e])
+    if isinstance(e, At):
+        index = translated(e.index, tensors, axes)
+        return read_along(e, translated(e.operand, tensors, axes), index, axes)
     if isinstance(e, ArrayNode):
         operands = [translated(operand, tensors, axes) for operand in e.operands]
         return taken_along(e, operands, axes)

@@ -5,9 +5,10 @@ Everything after the class body works on it; ``forward.py`` makes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import prod
 
 from sympy import Expr, Integer
@@ -17,9 +18,10 @@ from derive.language.errors import Place
 from derive.language.float_range import exact_number
 from derive.language.names import snake_case
 from derive.language.symbols import Axis, Tensor, tensors_in
-from derive.notation.made_axes import known_sizes
+from derive.notation.made_axes import derived_in, known_sizes
 
 IGNORE_INDEX = "ignore_index"  # as torch calls the argument
+MOST_ADDED = 8  # to sizes at which one that follows from them would be none
 REDUCTION, NONE, SUM = "reduction", "none", "sum"  # as torch calls it, and what is always there
 
 
@@ -169,9 +171,16 @@ class Definition:
         return {axis: axis.length for axis in self.axes if axis.length is not None}
 
     @cached_property
+    def derived(self) -> Mapping[Axis, Expr]:
+        """The axes that have their sizes from those of others, with the formulas, in an order in
+        which they can be computed.
+        """
+        return derived_in(self.axes)
+
+    @cached_property
     def independent_axes(self) -> tuple[Axis, ...]:
         """The axes whose sizes can be chosen: those of the others follow."""
-        following = {*dict(self.twins), *dict(self.flattened), *self.fixed}
+        following = {*dict(self.twins), *dict(self.flattened), *self.fixed, *self.derived}
         return tuple(axis for axis in self.axes if axis not in following)
 
     def sizes_from(self, sizes: Mapping[Axis, int]) -> dict[Axis, int]:
@@ -179,12 +188,48 @@ class Definition:
         inputs and the size arguments.
         """
         sizes, flattened = {**self.fixed, **sizes}, dict(self.flattened)
+        self._derive(sizes)
         for axis, others in known_sizes(sizes, flattened).items():
             if axis in flattened and others == flattened[axis]:
                 sizes[axis] = prod(sizes[part] for part in others)
             else:
                 sizes[axis] = sizes[others[0]] // prod(sizes[part] for part in others[1:])
+        self._derive(sizes)
         return sizes | {axis: sizes[self.size(axis)] for axis in self.axes}
+
+    def _derive(self, sizes: dict[Axis, int]) -> None:
+        """Add the sizes that follow by a formula. One that is no size is 0: `fit` says so."""
+        for axis, formula in self.derived.items():
+            if axis not in sizes and formula.atoms(Axis) <= sizes.keys():
+                length = formula.xreplace({a: Integer(sizes[a]) for a in formula.atoms(Axis)})
+                sizes[axis] = int(length) if length.is_Integer and length > 0 else 0
+
+    def fit(self, sizes: Mapping[Axis, int]) -> bool:
+        """Whether every size that follows from these by a formula is a whole number above 0."""
+        whole = self.sizes_from(sizes) if self.derived else {}
+        return all(whole[axis] > 0 for axis in self.derived)
+
+    def fitting(
+        self, sizes: Mapping[Axis, int], least: int = 1, kept: Collection[Axis] = ()
+    ) -> dict[Axis, int]:
+        """Sizes at which all that follow by a formula are ``least``, or at least 1: those that are
+        given, or else the nearest larger ones, but for those that are ``kept``.
+        """
+        sizes = dict(sizes)
+        read = set().union(*(f.atoms(Axis) for f in self.derived.values())) - {*kept}
+        asked = [axis for axis in self.axes if axis in read and axis in sizes]
+        found = sizes if self.fit(sizes) else None
+        for total in range(MOST_ADDED + 1):
+            for more in product(range(total + 1), repeat=len(asked)):
+                if sum(more) != total:
+                    continue
+                trial = sizes | {a: sizes[a] + n for a, n in zip(asked, more, strict=True)}
+                if self.fit(trial):
+                    found = found or trial
+                    whole = self.sizes_from(trial)
+                    if all(whole[axis] >= least for axis in self.derived):
+                        return trial
+        return found or sizes
 
     def default_at(self, default: float | Expr, sizes: Mapping[Axis, int]) -> Expr:
         """The default of a scalar as a number, for a batch of these sizes."""

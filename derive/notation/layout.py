@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reshaping, Sum
+from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reindexing, Sum
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axes, Axis, Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition
@@ -106,7 +106,7 @@ def _broadcast_back(e: Expr, name: str, context: set[Axis]) -> set[Axis]:
         return set()
     if isinstance(e, (Sum, Max)):
         context = set(axes_of(e.operand)) | context
-    if isinstance(e, Reshaping):
+    if isinstance(e, Reindexing):
         context = set(axes_of(e.operand)) | (context - set(e.brings))
     return (
         set().union(*(_broadcast_back(arg, name, context) for arg in e.args)) if e.args else set()

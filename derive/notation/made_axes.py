@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sympy import postorder_traversal
+from sympy import Add, Expr, postorder_traversal
 
 from derive.language.errors import NotationError
 from derive.language.nodes import ArrayNode, Flatten, Reshaping
-from derive.language.symbols import Axis, tensors_in
+from derive.language.reading_at import At
+from derive.language.symbols import Axis, ordered, tensors_in
 
 
 def twins_in(expressions) -> dict[Axis, Axis]:
@@ -61,6 +62,45 @@ def fixed_in(expressions) -> list[Axis]:
     return list(dict.fromkeys(axis for axis in met if axis.length is not None))
 
 
+def derived_in(axes: Iterable[Axis]) -> dict[Axis, Expr]:
+    """The axes that have their sizes from those of others, in an order in which they can be
+    computed, each with the formula. Raises `NotationError` where one would need its own size.
+    """
+    pending, found = [axis for axis in axes if axis.formula is not None], {}
+    while pending:
+        ready = [a for a in pending if not a.formula.atoms(Axis) & set(pending)]
+        if not ready:
+            raise NotationError(
+                f"{pending[0].declaration}: its length depends on itself", "name another axis in it"
+            )
+        found |= {axis: axis.formula for axis in ready}
+        pending = [axis for axis in pending if axis not in found]
+    return found
+
+
+def read_in(expressions) -> dict[Axis, Axis]:
+    """The axes that entries are read along, each with the one in whose place it comes; and those
+    whose size alone is met, which has a formula.
+    """
+    expressions = list(expressions)
+    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, At)]
+    found = {axis: node.axis for node in nodes for axis in node.brings if axis != node.axis}
+    sizes = {axis for e in expressions for axis in e.atoms(Axis)} | set(found)
+    for axis in derived_in(_with_sizes(sizes)):
+        found.setdefault(axis, axis)
+    return found
+
+
+def _with_sizes(axes: Iterable[Axis]) -> list[Axis]:
+    """``axes``, and those that their lengths are made of."""
+    found, pending = set(), set(axes)
+    while pending:
+        found |= pending
+        of = (axis.formula.atoms(Axis) for axis in pending if axis.formula is not None)
+        pending = set().union(*of) - found
+    return ordered(found)
+
+
 def known_sizes(
     known: Iterable[Axis], flattened: Mapping[Axis, tuple[Axis, ...]]
 ) -> dict[Axis, tuple[Axis, ...]]:
@@ -88,15 +128,19 @@ def axis_order(
     twins: Mapping[Axis, Axis],
     flattened: Mapping[Axis, tuple[Axis, ...]],
     given: Iterable[Axis] = (),
+    read: Mapping[Axis, Axis] | None = None,
 ) -> list[Axis]:
     """Axes become dimensions in the order of first appearance among the inputs; a twin follows
     its original, what was flattened the last of its parts, and a part stands before the next one,
     or after what was split. Of the ``given`` axes, those that nothing is split into come first:
-    results side by side.
+    results side by side. An axis that entries are ``read`` along follows the one that is read, and
+    the last of those that its length is made of; one as long as others together, the first.
     """
+    read = read or {}
     order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
     parts = {part for flat, own in flattened.items() if flat in order for part in own}
-    order = [axis for axis in given if axis not in order and axis not in parts] + order
+    apart = {*order, *parts, *read}
+    order = [axis for axis in given if axis not in apart] + order
     for flat, own in flattened.items():
         if flat in order:
             _place_parts(order, flat, own)
@@ -109,6 +153,19 @@ def axis_order(
             place += 1  # after those that were made before it
         order.insert(place, axis)
         pending.remove(axis)
+    return _with_read(order, read)
+
+
+def _with_read(order: list[Axis], read: Mapping[Axis, Axis]) -> list[Axis]:
+    pending = [axis for axis in read if axis not in order]
+    pending.sort(key=lambda axis: axis.formula is None)
+    for axis in pending:
+        formula = axis.formula
+        after = [read[axis]] if formula is None else sorted(formula.atoms(Axis), key=str)
+        places = [order.index(other) for other in after if other in order]
+        together = isinstance(formula, Add) and all(isinstance(n, Axis) for n in formula.args)
+        place = (min if together else max)(places, default=len(order) - 1)
+        order.insert(place + 1, axis)
     return order
 
 

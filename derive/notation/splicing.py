@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sympy import Expr
+from sympy import Expr, Mul
 
 from derive.language.errors import NotationError
 from derive.language.nodes import (
@@ -22,7 +22,9 @@ from derive.language.nodes import (
     Unflatten,
     summed,
 )
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, axes_of
+from derive.notation.definition import Definition
 
 Bound = Mapping[Axis, tuple[Axis, ...]]
 
@@ -41,6 +43,22 @@ def the_one(axis: Axis, bound: Bound, why: str) -> Axis:
             f"pass a tensor with one axis in place of {axis}; Flatten makes one of several",
         )
     return bound[axis][0]
+
+
+def read_along(node: At, operand: Expr, index: Expr, bound: Bound) -> Expr:
+    """``node`` on ``operand``, read along the caller's axes at the ``index`` there."""
+    axis = the_one(node.axis, bound, f"entries are read along it in {node}")
+    return At.over(operand, axis, index, node.fill)
+
+
+def derived_along(definition: Definition, bound: Bound) -> dict[Axis, tuple[Axis, ...]]:
+    """The axes of a callee that have their sizes from those of others, as they are here."""
+    found = dict(bound)
+    for axis, formula in definition.derived.items():
+        if axis not in found and formula.atoms(Axis) <= found.keys():
+            here = formula.xreplace({a: Mul(*found[a]) for a in formula.atoms(Axis)})
+            found[axis] = (Axis(axis.name, here),)
+    return {axis: own for axis, own in found.items() if axis not in bound}
 
 
 def taken_along(node: ArrayNode, operands: Sequence[Expr], bound: Bound) -> Expr:

@@ -37,6 +37,7 @@ from derive.language.errors import NotationError, caller_place, shortened_text
 from derive.language.extremes import SYMPYS, extreme_of
 from derive.language.functions import check_known, in_known_functions
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
+from derive.language.reading_at import At
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.source.typed_numbers import as_typed
 
@@ -89,7 +90,8 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
                 f"{hot}: {hot.operand} lies along {hot.axis}, so it cannot index it",
                 "name the axis that the label is an index of",
             )
-    for sum_of in e.atoms(Add):
+    in_indices = {s for node in e.atoms(At) for s in node.index.atoms(Add)}
+    for sum_of in e.atoms(Add) - in_indices:
         _check_sides(sum_of, twins)
     for total in e.atoms(Sum):
         _check_factors(total)
@@ -125,7 +127,7 @@ def _misplaced_infinity(e) -> bool:
     """Whether -oo stands anywhere but alone in a branch or on one side of a comparison."""
     if e == MINUS_INFINITY:
         return True
-    places = isinstance(e, (ExprCondPair, Relational))
+    places = isinstance(e, (ExprCondPair, Relational, At))
     return any(_misplaced_infinity(a) for a in e.args if not (places and a == MINUS_INFINITY))
 
 

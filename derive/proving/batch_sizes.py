@@ -24,13 +24,20 @@ def batches_of(definition: Definition) -> list[dict[Axis, int]]:
     """
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
     for more in range(LARGEST):
-        batches = _batches(definition, more)
+        batches = [_fitting(definition, batch) for batch in _batches(definition, more)]
         whole = [definition.sizes_from(batch) for batch in batches]
-        if all(d.xreplace(sizes) > 0 for sizes in whole for d in divisors):
+        if all(map(definition.fit, batches)) and all(
+            d.xreplace(sizes) > 0 for sizes in whole for d in divisors
+        ):
             return batches
     raise UnprovedError(
         f"{definition.name}: no small sizes were found at which {divisors[0]} is positive"
     )
+
+
+def _fitting(definition: Definition, batch: Mapping[Axis, int]) -> dict[Axis, int]:
+    sizes = {axis: int(size) for axis, size in batch.items()}
+    return {a: Integer(n) for a, n in definition.fitting(sizes, least=SMALL[0]).items()}
 
 
 def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:

@@ -13,7 +13,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sympy import Dummy, Expr, Indexed, IndexedBase, Integer, KroneckerDelta, Mul, Symbol, exp
+from sympy import (
+    Dummy,
+    Expr,
+    Function,
+    Indexed,
+    IndexedBase,
+    Integer,
+    KroneckerDelta,
+    Mul,
+    Symbol,
+    exp,
+    expand,
+    numer,
+    together,
+)
 
 from derive.language.choices import with_args
 from derive.language.nodes import (
@@ -27,6 +41,7 @@ from derive.language.nodes import (
     Reshaping,
     Sum,
 )
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 from derive.proving.indexed_sum import IndexedSum, OverIndices
@@ -72,6 +87,30 @@ class IndexOfLargest(OverIndices, Expr):
 
     def _eval_derivative(self, variable):
         return Integer(0)
+
+
+class Zero(Function):
+    """1 where the argument, made of indices and sizes, is 0; else 0. It is never contracted, so
+    that nothing is asked of where the indices end.
+    """
+
+    is_integer = True
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, e):
+        plain = expand(numer(together(e)))
+        if plain.is_number:
+            return Integer(int(plain == 0))
+        plain = plain.primitive()[1]
+        plain = -plain if plain.could_extract_minus_sign() else plain
+        return cls(plain) if plain != e else None
+
+    def _eval_derivative(self, variable):
+        return Integer(0)
+
+    def _eval_power(self, exponent):
+        return self if exponent.is_positive else None
 
 
 @lru_cache(maxsize=8192)
@@ -151,6 +190,8 @@ class IndexedForward:
             return self.total(self.written(e.operand, {**at, **bound}, values), e.axes, bound)
         if isinstance(e, Reshaping):
             return self.written(e.operand, {**at, **self._recounted(e, at)}, values)
+        if isinstance(e, At):
+            return self._read(e, at, values)
         if isinstance(e, Max):
             return LargestAlong(*self._row(e, at, values))
         if isinstance(e, Position):
@@ -219,6 +260,18 @@ class IndexedForward:
     def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
         """The name of a bound index that no other around it is called as."""
         return f"{kind}{sum(str(i).startswith(kind) for index in at.values() for i in index)}"
+
+    def _read(self, e: At, at: Mapping[Axis, Index], values) -> Expr:
+        """The sum of all entries, each times the 0 or 1 of its being the one that is read; and
+        the fill, where none is.
+        """
+        own = self.bound_index(e.axis)
+        place = self._position(e.axis, {e.axis: own})
+        is_read = Zero(place - self.written(e.index, at, values))
+        inside = self.written(e.operand, {**at, e.axis: own}, values)
+        bound = {e.axis: own}
+        outside = e.fill * (1 - self.total(is_read, (e.axis,), bound)) if e.fill != 0 else e.fill
+        return self.total(is_read * inside, (e.axis,), bound) + outside
 
     def _row(self, e: Max | ArgMax, at: Mapping[Axis, Index], values) -> tuple[Expr, ...]:
         """The operand along the axis of a maximum, and the indices that it is taken over."""

@@ -34,6 +34,7 @@ from derive.language.nodes import (
     Sum,
     Unflatten,
 )
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, axes_of, ordered
 from derive.language.traversal import parts_of
 from derive.notation.definition import Definition
@@ -252,6 +253,8 @@ class SmallBatch:
             )
         if isinstance(e, Reshaping):
             return self._scalar(e.operand, at | self._counted(e, at), values)
+        if isinstance(e, At):
+            return self._read(e, at, values)
         if isinstance(e, Max):
             return LargestOf(*self._row(e, at, values))
         if isinstance(e, Position):
@@ -271,6 +274,13 @@ class SmallBatch:
         for axis in reversed(e.binds):
             place, inside[axis] = divmod(place, self.sizes[axis])
         return inside
+
+    def _read(self, e: At, at: dict[Axis, int], values) -> Expr:
+        """The entry at the index, if it is the index of one."""
+        place = self._scalar(e.index, at, values)
+        if not place.is_Integer or not 0 <= place < self.sizes[e.axis]:
+            return e.fill
+        return self._scalar(e.operand, {**at, e.axis: int(place)}, values)
 
     def _row(self, e, at, values) -> tuple[Expr, ...]:
         (axis,) = e.axes

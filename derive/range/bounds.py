@@ -16,6 +16,7 @@ from math import exp as exponential
 from sympy import Add, Expr, Mul, Piecewise, Pow, exp
 
 from derive.language.nodes import Max, OneHot, Reshaping, Sum
+from derive.language.reading_at import At
 from derive.language.symbols import Tensor
 
 HELD = 1e300  # larger numbers are taken for anything
@@ -140,6 +141,8 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         return found.intersection(first)
     if isinstance(e, (Max, Reshaping)):
         return bounds(e.operand, ranges)
+    if isinstance(e, At):
+        return bounds(e.operand, ranges).union(bounds(e.fill, ranges))
     if isinstance(e, Sum):
         if _has_a_one(e, ranges):
             return Bounds(1.0)

@@ -34,7 +34,7 @@ from derive.language.nodes import (
     OneHot,
     RecurrenceBefore,
     Reduction,
-    Reshaping,
+    Reindexing,
     Sum,
     renamed,
 )
@@ -145,7 +145,7 @@ class Definitions:
             inside = {arg: self._pointwise(arg) for arg in e.args}
             return e.func(*(new if new.has(exp, cosh) else arg for arg, new in inside.items()))
         definition = self.definition_of(e)
-        if definition is None or definition.has(Reduction, Reshaping, GoneAlong, Piecewise):
+        if definition is None or definition.has(Reduction, Reindexing, GoneAlong, Piecewise):
             return e
         return self._pointwise(definition)
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from sympy import Add, Expr, Function, Mul, Not, Piecewise, Pow, S, cosh, exp, expand, log, sinh
 
-from derive.language.nodes import GoneAlong, Reduction, Reshaping, Sum
+from derive.language.nodes import GoneAlong, Reduction, Reindexing, Sum
 from derive.language.symbols import Tensor, tensors_in
 from derive.range.bounds import MODERATE
 from derive.range.exponential_quotients import over_positive_sums
@@ -214,8 +214,8 @@ class Scales:
             return e
         if isinstance(e, GoneAlong):
             return e.through(self.safe)
-        if isinstance(e, (Reduction, Reshaping)):
-            return e.on(self.safe(e.operand)) if isinstance(e, (Sum, Reshaping)) else e
+        if isinstance(e, (Reduction, Reindexing)):
+            return e.on(self.safe(e.operand)) if isinstance(e, (Sum, Reindexing)) else e
         if isinstance(e, Piecewise):
             return e.func(*((self.safe(value), condition) for value, condition in e.args))
         if not isinstance(e, (Add, Mul, Pow, Function)):
@@ -268,7 +268,7 @@ class Scales:
     def quotient(self, e: Expr) -> Expr:
         """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is."""
         whole = self.values.unfolded(e)
-        if whole.has(Reduction, Reshaping, GoneAlong, Piecewise) or not whole.has(exp, cosh):
+        if whole.has(Reduction, Reindexing, GoneAlong, Piecewise) or not whole.has(exp, cosh):
             return e
         if is_positive(whole):
             return whole

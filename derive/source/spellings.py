@@ -20,9 +20,9 @@ from derive.language.errors import MATH
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("Broadcast", "CumProd", "CumSum", "Flatten", "Gather", "Kept", "Max", "Min", "Next"),
-    *("OneHot", "Position", "Previous", "Rename", "Scan", "SegmentMax", "SegmentMean"),
-    *("SegmentSum", "Sum", "Unflatten"),
+    *("At", "Broadcast", "Concat", "CumProd", "CumSum", "Flatten", "Flip", "Gather", "Kept"),
+    *("Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename", "Scan"),
+    *("SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Outputs", "Reduced", "Scalar", "Size"),

@@ -25,9 +25,11 @@ from derive.language.nodes import (
     Sum,
     Unflatten,
 )
+from derive.language.reading_at import At
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
 from derive.source.class_source import MISSING, children
 from derive.source.line_reader import Reader, makes_formulas, package_of
 
@@ -51,7 +53,7 @@ def is_all_known(node: ast.AST, reader: Reader) -> bool:
         return isinstance(reader.value(node), (Basic, int, float))
     if isinstance(node, ast.Call):
         function = reader.value(node.func)
-        ours = isinstance(function, type) and function in rules
+        ours = isinstance(function, type) and function in rules and function is not At
         sympys = package_of(function) == "sympy" and makes_formulas(function, reader.body.file)
         parts = node.args[:1] if ours and function not in SEVERAL else node.args
         return (ours or sympys) and all(is_all_known(part, reader) for part in parts)
@@ -163,6 +165,14 @@ def _scanned(call, reader, axes, new) -> Written:
     return Written(operands.names, operands.axes | set(axes))
 
 
+def _read(call, reader, axes, new) -> Written:
+    return Written(_all(call.args[:1], reader).names)
+
+
+def _joined(call, reader, axes, new) -> Written:
+    return Written(_all(call.args, reader).names)
+
+
 def _kept(call, reader, axes, new) -> Written:
     label = reader.value(call.args[0]) if call.args else None
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
@@ -186,5 +196,7 @@ rules: dict[Callable, Callable[..., Written]] = {
     Previous: _carried,
     Next: _carried,
     Scan: _scanned,
+    Concat: _joined,
+    **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }
 SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis

@@ -15,7 +15,7 @@ from sympy.core.relational import Relational
 
 from derive.language.choices import Branches, Compared, as_choices
 from derive.language.names import unused
-from derive.language.nodes import Max, Recurrence, Reduction, Reshaping, Sum
+from derive.language.nodes import Max, Recurrence, Reduction, Reindexing, Sum
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.notation.definition import Definition, Statement
@@ -116,7 +116,7 @@ class Parts:
     def rebuilt(self, e: Expr) -> Expr:
         if isinstance(e, Reduction):
             return e.on(self.rebuilt(e.operand))
-        if isinstance(e, (Reshaping, Recurrence)):
+        if isinstance(e, (Reindexing, Recurrence)):
             return e.through(self.inside)
         if isinstance(e, Add):
             e = self.with_own_sums(e)
@@ -286,7 +286,7 @@ def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
 
 def _is_argument(e: Expr) -> bool:
     """Whether ``e`` is an argument of the forward, however it is counted."""
-    if isinstance(e, Reshaping):
+    if isinstance(e, Reindexing):
         return _is_argument(e.operand)
     return isinstance(e, Tensor) and e.role != "statement"
 

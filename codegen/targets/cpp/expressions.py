@@ -115,7 +115,7 @@ class Expressions:
             return f"_{JOINED[e.kind]}_".join(parts)
         if e.kind == "compare":
             return f"_{RELATIONS.get(e.name, '?')}_".join(parts)
-        if e.kind == "choose":
+        if e.kind in ("choose", "guard"):
             return "_or_".join(parts[1:])
         if e.kind == "negate":
             return f"minus_{parts[0]}"
@@ -164,6 +164,10 @@ class Expressions:
     def _choose(self, e: Element) -> str:
         condition, yes, no = e.args
         return f"choose({self.text(condition)}, {self.real(yes)}, {self.real(no)})"
+
+    def _guard(self, e: Element) -> str:
+        condition, yes, no = e.args
+        return f"({self.text(condition)} ? {self.real(yes)} : {self.real(no)})"
 
     def _power(self, e: Element) -> str:
         base, exponent = e.args

@@ -105,8 +105,10 @@ class Lines:
     def largest(self, e: Element, holds) -> list[Element]:
         if holds(e):
             return [e]
-        if e in self.print.at_hand:
+        if e in self.print.at_hand or e.kind in ("entry", "label"):
             return []
+        if e.kind == "guard":  # where an entry lies is counted in whole numbers
+            return [part for arg in e.args[1:] for part in self.largest(arg, holds)]
         return [part for arg in e.args for part in self.largest(arg, holds)]
 
     # -- what a row keeps -----------------------------------------------------

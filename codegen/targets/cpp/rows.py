@@ -99,9 +99,13 @@ class _Writing:
 
     def line(self, text: str) -> Line:
         """Every name in it that is not made by itself is taken, if it is one of the function's."""
-        tree = [n for n in ast.walk(ast.parse(textwrap.dedent(f"    {text}"))) if _is_name(n)]
-        made = dict.fromkeys(n.id for n in tree if isinstance(n.ctx, ast.Store))
-        takes = dict.fromkeys(n.id for n in tree if isinstance(n.ctx, ast.Load))
+        made: dict[str, None] = {}
+        takes: dict[str, None] = {}
+        for statement in ast.parse(textwrap.dedent(f"    {text}")).body:
+            tree = [n for n in ast.walk(statement) if _is_name(n)]
+            loaded = (n.id for n in tree if isinstance(n.ctx, ast.Load))
+            takes |= dict.fromkeys(name for name in loaded if name not in made)
+            made |= dict.fromkeys(n.id for n in tree if isinstance(n.ctx, ast.Store))
         return Line(tuple(made), tuple(n for n in takes if n in self.names), text)
 
     @property

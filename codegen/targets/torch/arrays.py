@@ -10,6 +10,8 @@ from string import ascii_lowercase
 
 from codegen.program import arrays, values
 from codegen.program.parts import is_wide
+from codegen.targets.torch.convolutions import Convolutions
+from codegen.targets.torch.reads import Reads
 from codegen.targets.torch.vocabulary import (
     ATOM,
     CUMULATIVE,
@@ -37,7 +39,7 @@ def as_least(value: values.Value) -> arrays.Reduce | None:
     return None if inside is None else replace(value, kind="min", operand=inside)
 
 
-class Arrays:
+class Arrays(Reads, Convolutions):
     """The printing methods of the values of ``program/arrays.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]

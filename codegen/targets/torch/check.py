@@ -203,9 +203,13 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
     several = any(isinstance(axis, Axes) for axis in definition.axes)
     for lead in ((), (2,)) if several else ((),):
         for more in range(MOST_ADDED):
-            chosen = {
-                axis: (*(lead if isinstance(axis, Axes) else ()), LENGTHS[i % len(LENGTHS)] + more)
+            lengths = {
+                axis: LENGTHS[i % len(LENGTHS)] + more
                 for i, axis in enumerate(definition.independent_axes)
+            }
+            chosen = {
+                axis: (*(lead if isinstance(axis, Axes) else ()), length)
+                for axis, length in definition.fitting(lengths).items()
             }
             sizes = definition.sizes_from({axis: prod(dims) for axis, dims in chosen.items()})
             defaults = definition.defaults_at(sizes)

@@ -27,6 +27,7 @@ from derive.language.nodes import (
     Reshaping,
     Sum,
 )
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
 from derive.notation.definition import Definition
@@ -115,8 +116,13 @@ class Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
-        if isinstance(e, (Reshaping, Recurrence)):
-            return self.reshaped(e) if isinstance(e, Reshaping) else self.recurrent(e)
+        for kind, rule in (
+            (Reshaping, self.reshaped),
+            (At, self.read),
+            (Recurrence, self.recurrent),
+        ):
+            if isinstance(e, kind):
+                return rule(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -154,6 +160,19 @@ class Interpreter:
         if isinstance(e, MinusInfinity):
             return -torch.inf
         return float(self.size(e) if isinstance(e, Axis) else e)
+
+    def read(self, e: At) -> Tensor:
+        """Entry by entry, with the fill where the index is that of none."""
+        whole, place = self.value(e.operand), self.place(e.axis)
+        index, length = self.value(e.index), self.size(e.axis)
+        shape = list(whole.shape)
+        shape[place] = length
+        row = whole.broadcast_to(shape).movedim(place, -1).unsqueeze(place)
+        there = (index == index.round()) & (index >= 0) & (index < length)
+        entries = torch.where(there, index, 0).long()
+        both = torch.broadcast_shapes(row.shape[:-1], entries.shape)
+        found = row.broadcast_to([*both, length]).gather(-1, entries.broadcast_to(both)[..., None])
+        return torch.where(there, found[..., 0], self.value(e.fill))
 
     def reshaped(self, e: Reshaping) -> Tensor:
         """The axes that change are brought to the end, counted again, and put in their places."""

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from codegen.program import NUMBERS, Function
 from codegen.program.steps import Default, Fill, NameSize, Refuse, Step, Within
-from codegen.program.values import Quotient
+from codegen.program.values import Derived, Quotient
 from codegen.targets.torch.branches import Branches
 from codegen.targets.torch.checks import TURNED
 from codegen.targets.torch.functions import layouts_in
@@ -151,6 +151,8 @@ def _as_notation(step: Step, printer) -> Iterator[str]:
     text = printer.text
     if isinstance(step, NameSize) and isinstance(step.value, Quotient):
         yield f"{step.name} = {step.value.flat} / {step.value.by}"
+    elif isinstance(step, NameSize) and isinstance(step.value, Derived):
+        yield f"{step.name} = {step.value.formula}"
     elif isinstance(step, Default):
         yield f"{step.name} = {text(step.value)}"
     elif isinstance(step, Refuse):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 from codegen.program import arrays, parts, steps, values
 from codegen.targets.torch.arrays import Arrays, as_least
@@ -138,6 +139,13 @@ class Printer(Checks, Arrays):
         return self.sizes[value.name], ATOM
 
     def _Quotient(self, value: values.Quotient):
+        return f"{self.text(value.dividend, PRODUCT)} // {self.tight(value.divisor)}", PRODUCT
+
+    _WholeQuotient = _Quotient
+
+    def _Derived(self, value: values.Derived):
+        if value.divisor == values.Number(Fraction(1)):
+            return self.text(value.dividend), SUM
         return f"{self.text(value.dividend, PRODUCT)} // {self.tight(value.divisor)}", PRODUCT
 
     def _LengthOf(self, value: values.LengthOf):

@@ -78,8 +78,11 @@ def _sizes(definition: Definition, own: Mapping) -> Iterator[Dims]:
             for a, n in zip(definition.independent_axes, lengths, strict=False)
         }
         chosen |= {a: n for a, n in own.items() if n == ()}
-        sizes = definition.sizes_from({a: torch.Size(n).numel() for a, n in chosen.items()})
-        allowed = all(d.subs(sizes) > 0 for d in divisors)
+        counts = {a: torch.Size(n).numel() for a, n in chosen.items()}
+        fitting = definition.fitting(counts, kept=own)
+        chosen |= {a: (n,) for a, n in fitting.items() if n != counts[a]}
+        sizes = definition.sizes_from(fitting)
+        allowed = definition.fit(fitting) and all(d.subs(sizes) > 0 for d in divisors)
         if allowed and definition.permits(definition.defaults_at(sizes), sizes):
             yield {axis: (size,) for axis, size in sizes.items()} | chosen
 

@@ -23,6 +23,7 @@ from derive.language.nodes import (
     Reshaping,
     Sum,
 )
+from derive.language.reading_at import At, affine
 from derive.language.symbols import Axis
 
 
@@ -147,6 +148,30 @@ def _reader(table: Table, axes: tuple[Axis, ...]) -> Callable[[Index], object]:
     return lambda index: table.entries[project(index)]
 
 
+def _read(at: Evaluating, e: At) -> Table:
+    """The entry at the index, if it is the index of one."""
+    table, index = at.table(e.operand), affine(e.index)
+    places = {a: at.size(a) for c in (index.offset, index.divisor) for a in c.atoms(Axis)}
+    places |= {a: at.size(a) for _, c in index.coefficients for a in c.atoms(Axis)}
+
+    def number(size: Expr) -> int:
+        return int(size.xreplace({a: Integer(n) for a, n in places.items()}))
+
+    offset, divisor = number(index.offset), number(index.divisor)
+    steps = [(axis, number(step)) for axis, step in index.coefficients]
+    own = tuple(axis for axis in table.axes if axis != e.axis)
+    axes = own + tuple(axis for axis in index.axes if axis not in own)
+    fill = at.table(e.fill).entries[()]
+    entries = {}
+    for i in at.indices(axes):
+        here = dict(zip(axes, i, strict=True))
+        place, rest = divmod(offset + sum(here[a] * step for a, step in steps), divisor)
+        inside = not rest and 0 <= place < at.size(e.axis)
+        here[e.axis] = place
+        entries[i] = table.entries[tuple(here[a] for a in table.axes)] if inside else fill
+    return Table(axes, entries)
+
+
 ARRAY_NODES: dict[type, Callable] = {
     Sum: _sum,
     Max: _largest,
@@ -156,4 +181,5 @@ ARRAY_NODES: dict[type, Callable] = {
     Reshaping: _reshaped,
     Recurrence: _recurrent,
     LogCumSumExp: lambda at, e: at.table(e.in_full),
+    At: _read,
 }

@@ -1,0 +1,70 @@
+"""Sums over the entries of windows that are put back where they were read: they overlap, and what
+lies at one place is added up. Of a maximum one entry of each window is put back, at its index.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sympy import Expr, Mul
+
+from codegen.lowering.frames import Frame, arranged, fitted
+from codegen.lowering.indices import index_of
+from codegen.lowering.picks import Picked, axes_at, met
+from codegen.program.arrays import Overlapped, Placed
+from codegen.program.values import Value
+from derive.language.nodes import OneHot, Sum
+from derive.language.reading_at import Affine, At, affine
+from derive.language.symbols import Axis, axes_of
+from derive.notation.layout import plain
+
+if TYPE_CHECKING:
+    from codegen.lowering.expressions import Lowering
+
+
+def overlapped(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value | None:
+    """A sum over an axis that the entries of windows have, and their index too; None for others."""
+    factors = Mul.make_args(e.operand)
+    for read in (f for f in factors if isinstance(f, At) and f.fill == 0):
+        index = affine(read.index)
+        own = axes_of(read.operand)
+        inside = [axis for axis in e.axes if axis in index.axes and axis in own]
+        places = [axis for axis in index.axes if axis not in own or axis == read.axis]
+        rest = [f for f in factors if f is not read]
+        if len(inside) != 1 or len(places) != 1 or len(index.axes) != 2:
+            continue
+        moved = {*places, read.axis}
+        if any(axes_of(f) & moved for f in rest) or moved & {*picked, *e.axes}:
+            continue
+        if index.of(places[0]) == 1 and inside[0] not in picked:
+            whole = Mul(read.operand, *rest)
+            left = [axis for axis in e.axes if axis != inside[0]]
+            whole = Sum.over(whole, left) if left else whole
+            made = _back(lowering, At.over(whole, read.axis, read.index), inside[0], picked)
+            return arranged(made, frame)
+    return None
+
+
+def _back(lowering: Lowering, read: At, entry: Axis, picked: Picked) -> Value:
+    index = affine(read.index)
+    (place,) = (axis for axis in index.axes if axis != entry)
+    others = tuple(a for a in lowering.order if a in axes_at(read.operand, picked) - {entry})
+    at = others.index(read.axis)
+    dims = plain((*others[:at], place, *others[at + 1 :]))
+    numbers = [lowering.value(n, ()) for n in _line(index, entry)]
+    factors = Mul.make_args(read.operand)
+    hot = next((f for f in factors if isinstance(f, OneHot) and f.axis == entry), None)
+    if hot is None:
+        whole = plain((*others, entry))
+        value = fitted(lowering.value(read.operand, (*others, entry), picked), whole)
+        return Overlapped(value, at, *numbers, place.name, dims=dims)
+    label = met(hot.operand, picked)
+    rest = Mul(*(f for f in factors if f is not hot))
+    value = fitted(lowering.value(rest, others, {**picked, entry: label}), plain(others))
+    chosen = fitted(index_of(lowering, label, others), plain(others))
+    return Placed(value, chosen, at, *numbers, place.name, dims=dims)
+
+
+def _line(index: Affine, entry: Axis) -> tuple[Expr, Expr, Expr]:
+    """From (t - d*k - p)/s: where entry k of row n lies, s*n + d*k + p, as s, d and p."""
+    return index.divisor, -index.of(entry), -index.offset
