@@ -26,6 +26,7 @@ PUBLIC = {
     "Scalar": "language.declarations",
     "Size": "language.declarations",
     "Broadcast": "language.nodes",
+    "Detach": "language.detached",
     "Flatten": "language.reshaping",
     "Max": "language.nodes",
     "OneHot": "language.nodes",

@@ -33,7 +33,7 @@ from codegen.lowering.pieces import bent, larger, sloping, smaller
 from codegen.lowering.products import lowered_product
 from codegen.lowering.pullbacks import lowered_pullback
 from codegen.lowering.terms import differences_first, lowered_term, lowered_terms
-from codegen.program.arrays import Expand, Own, Zeros
+from codegen.program.arrays import Detached, Expand, Own, Zeros
 from codegen.program.parts import is_number, is_wide
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import (
@@ -53,6 +53,7 @@ from codegen.program.values import (
     Value,
 )
 from derive.language.choices import Branches, Compared
+from derive.language.detached import Detach
 from derive.language.errors import QuestionError
 from derive.language.nodes import ArrayNode, OneHot
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant
@@ -203,6 +204,11 @@ def _slope(lowering: Lowering, e: sloping, frame, picked) -> Value:
     return Slope(value, measure, scale, dims=dims)
 
 
+def _detached(lowering: Lowering, e: Detach, frame, picked) -> Value:
+    value = lowering.value(e.args[0], frame, picked)
+    return Detached(value, dims=value.dims)
+
+
 def _pulled(lowering: Lowering, e: Pulled, frame, picked) -> Value:
     upstream, output = (lowering.value(arg, frame, picked) for arg in e.args)
     slope = lowering.value(e.slope(e.args[1]), frame, picked)
@@ -222,6 +228,7 @@ operations: dict[type | tuple[type, ...], Callable[[Lowering, Expr, Frame, Picke
     bent: _bend,
     sloping: _slope,
     Pulled: _pulled,
+    Detach: _detached,
 }
 
 

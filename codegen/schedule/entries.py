@@ -156,6 +156,9 @@ class Entries(Views):
             return BUILT[value.function](operand)
         return call(FUNCTIONS.get(value.function, value.function), operand)
 
+    def _at_Detached(self, value, at):
+        return self.entry(value.operand, at)
+
     def _at_Pullback(self, value, at):
         return times(self.entry(value.upstream, at), self.entry(value.derivative, at))
 

@@ -20,7 +20,8 @@ from derive.language.errors import MATH
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("Broadcast", "Flatten", "Kept", "Max", "OneHot", "Position", "Rename", "Sum", "Unflatten"),
+    *("Broadcast", "Detach", "Flatten", "Kept", "Max", "OneHot", "Position", "Rename", "Sum"),
+    "Unflatten",
 )
 DECLARATIONS = ("Axes", "Axis", "Forward", "Given", "Input", "Label", "Reduced", "Scalar", "Size")
 HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
@@ -133,8 +134,9 @@ _SPELLINGS: dict[Spelling, str] = {
         "inv inverse pinv det slogdet svd eig eigh qr cholesky lstsq matrix_exp"
     ),
     Spelling(why=RANDOM): "rand randn random randint dropout bernoulli normal uniform rand_like",
+    Spelling("Detach(x)"): "detach stop_gradient stop_grad no_grad",
     Spelling(why="declare what passes no gradient: x = Given(N, C)"): (
-        "detach stop_gradient no_grad requires_grad requires_grad_"
+        "requires_grad requires_grad_"
     ),
     Spelling(
         why="a number is written as it is: 0, 1; what is passed is declared: weight = Given(C)"

@@ -29,7 +29,7 @@ RELATIONS = {
     "==": torch.eq,
     "!=": torch.ne,
 }
-FUNCTIONS = {"Abs": torch.abs, "ceiling": torch.ceil}
+FUNCTIONS = {"Abs": torch.abs, "ceiling": torch.ceil, "Detach": torch.Tensor.detach}
 
 
 def interpreted(

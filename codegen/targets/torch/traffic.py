@@ -19,6 +19,7 @@ from codegen.program.arrays import (
     Arrange,
     Contract,
     ContractAdd,
+    Detached,
     Expand,
     Gathered,
     Merge,
@@ -34,7 +35,7 @@ from codegen.targets.torch.vocabulary import PULLBACKS
 from derive.notation.layout import Layout, shape
 
 RELATIONS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
-VIEWS = (Arrange, Merge, Split, Expand)
+VIEWS = (Arrange, Detached, Merge, Split, Expand)
 NOTHING = Moves(0, 0)
 
 

@@ -89,7 +89,8 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
     "positive": lambda e: e,
 }
 FUNCTIONS |= {"absolute": Abs, "sgn": sign, "negative": FUNCTIONS["neg"]}
-SYMPYS = {"Abs": "abs", "sign": "sign", "erf": "erf"}  # the notation's own names
+# The notation's own names.
+SYMPYS = {"Abs": "abs", "Detach": "detach", "sign": "sign", "erf": "erf"}
 
 # The same as it is written, for those that have no value somewhere.
 AS_WRITTEN: dict[str, Callable[[Expr], Expr]] = {
