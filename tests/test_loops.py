@@ -161,7 +161,7 @@ def test_a_forward_may_be_called_in_a_loop(tmp_path):
 
 def test_the_names_are_in_all_that_is_written(tmp_path):
     body, *_ = FORWARDS["Newton"]
-    function, module, result = generated(forward_file(tmp_path, "Newton", body), tmp_path)
+    _, module, result = generated(forward_file(tmp_path, "Newton", body), tmp_path)
     assert "    r_1 = r - " in result.text and "    r_2 = r_1 - " in result.text
     assert module.NewtonAtoms._fields == ("r", "r_1", "r_2", "y")
     for text in pages(derive(forward_from(tmp_path / "newton.py"))).values():
@@ -176,7 +176,9 @@ REFUSED = {
     "k = Scalar(3)\n    i = 0\n    while i < k:\n        x = 2 * x": "a loop has as many rounds",
     "for i in range(2):\n        w = Input(N)\n    y = w": "w is defined already",
     "u = x\n    u = 2 * u": r"u is defined already \(line 10\)[\s\S]*write u_2 = 2 \* u",
-    "for _ in range(2):\n        u = 2 * x\n    u = 3 * x": r"u is defined already \(line 11\)[\s\S]*write u_3 = 3 \* x",
+    "for _ in range(2):\n        u = 2 * x\n    u = 3 * x": (
+        r"u is defined already \(line 11\)[\s\S]*write u_3 = 3 \* x"
+    ),
     "for x in range(2):\n        y = x": "x is defined already",
 }
 
