@@ -28,6 +28,7 @@ PUBLIC = {
     "Broadcast": "language.nodes",
     "CumProd": "language.scans",
     "CumSum": "language.scans",
+    "Detach": "language.detached",
     "Flatten": "language.reshaping",
     "Max": "language.extremes",
     "Min": "language.extremes",

@@ -129,7 +129,7 @@ def test_composition_refuses_to_lose_a_gradient(tmp_path):
     file.write_text(HEAD + COMPOSED.format(kind="Input"))
     with pytest.raises(NotationError, match=re.escape("weight passes no gradient on")) as refused:
         forward_from(f"{file}:Outer")
-    assert "declare weight as Input in Weighted, or w as Given here" in str(refused.value)
+    assert "declare weight as Input in Weighted, or pass Detach(twice)" in str(refused.value)
 
 
 def test_the_backward_computes_no_gradient_that_nobody_reads(tmp_path):

@@ -60,6 +60,11 @@ BODIES = {
     moments = Sum(e, C) * Sum(x * e, C) + Sum(w, C) * Sum(x**2, C) + Sum(tanh(x), C) * Sum(x**3, C)
     y = tanh(moments / 2000) * Max(x, C) + Max(w, C)
 """,
+    "values that pass no gradient": """
+    x = Input(N, C)
+    share = Detach(exp(x) / Sum(exp(x), C))
+    y = Detach(x) * share + x * Sum(share * x, C)
+""",
     "the same with more axes": """
     x = Input(N, C, K)
     e = exp(x / 3)

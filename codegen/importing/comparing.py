@@ -136,8 +136,8 @@ class Beside:
             )
         return QuestionError(
             f"{self.subject.name} was read as a different function: {what} differs by {gap:.1e}",
-            "it may take another branch at other sizes, stop a gradient (.detach(), torch.no_grad) "
-            "or depend on something that is not an argument; nothing was written",
+            "it may take another branch at other sizes, stop a gradient (torch.no_grad) or "
+            "depend on something that is not an argument; nothing was written",
             self.subject.place,
         )
 

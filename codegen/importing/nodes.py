@@ -8,6 +8,7 @@ import sympy
 from sympy import ITE, And, Basic, Eq, Expr, Ge, Gt, Le, Lt, Ne, Not, Or, Piecewise
 
 from codegen.importing.trees import Tree, pairs_of
+from derive.language.detached import Detach
 from derive.language.functions import in_known_functions
 from derive.language.kept_labels import Kept
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
@@ -57,7 +58,8 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
     if kind == "compared":
         return RELATIONS[args[0]](*parts)
     if kind == "call":
-        return in_known_functions(getattr(sympy, args[0])(*parts))
+        function = Detach if args[0] == "Detach" else getattr(sympy, args[0])
+        return in_known_functions(function(*parts))
     if kind == "choice":
         pairs, _ = pairs_of(e)
         found = [(parts[2 * i], parts[2 * i + 1]) for i in range(len(pairs))]

@@ -35,7 +35,7 @@ from codegen.importing.values import (
     Value,
     needed_of,
 )
-from derive.language.errors import Place, QuestionError
+from derive.language.errors import QuestionError
 
 GUESSED = "Axis"  # how the axes begin that nobody named
 DEEPEST = 10  # nodes inside of each other, on one line
@@ -60,7 +60,6 @@ class Reader(Shaping):
         self.declared: list[Declared] = []
         self.known: dict[Tree, Tree] = {}  # what is a statement, and what it is called
         self.ignored: dict[str, int] = {}
-        self.cuts: list[Place | None] = []  # the lines of .detach()
         self.values: dict[torch.fx.Node, Any] = {}
         self.node: torch.fx.Node | None = None
         self.sizes.taken |= set(taken)
@@ -140,8 +139,8 @@ class Reader(Shaping):
         name = operation_of(node)
         if name in CUTS:
             raise Refused(
-                "torch.no_grad() stops gradients, which a forward cannot express",
-                "pass the constant as a separate argument",
+                "torch.no_grad() stops gradients, which is read only of .detach()",
+                "write what it computes outside of it, with .detach() behind",
             )
         if name in checks:
             return None

@@ -14,8 +14,8 @@ from codegen.importing.subjects import Subject
 from codegen.importing.text import text
 from derive.notation.forward import is_in_the_way
 
-OURS = ("Broadcast", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot", "Position")
-OURS += ("Rename", "Sum", "Unflatten")
+OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot")
+OURS += ("Position", "Rename", "Sum", "Unflatten")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from codegen.lowering.bounded import with_bounded_arguments
 from codegen.lowering.frames import broadcast
 from codegen.program import NUMBERS, Function, Program
-from codegen.program.arrays import ArgMaxOf
+from codegen.program.arrays import ArgMaxOf, Detached
 from codegen.program.parts import is_number, operands, values_in, with_replaced
 from codegen.program.steps import Assign
 from codegen.program.values import (
@@ -168,6 +168,6 @@ def _flows(value: Value, names: Collection[str]) -> bool:
     """Whether a gradient can flow through a value to one of the names: through a test none does."""
     if isinstance(value, Load):
         return value.name in names
-    if isinstance(value, (Compare, Combine)):
+    if isinstance(value, (Compare, Combine, Detached)):
         return False
     return any(_flows(v, names) for v in operands(value))

@@ -34,7 +34,7 @@ from codegen.lowering.pieces import bent, larger, sloping, smaller
 from codegen.lowering.products import lowered_product
 from codegen.lowering.pullbacks import lowered_pullback
 from codegen.lowering.terms import differences_first, lowered_term, lowered_terms
-from codegen.program.arrays import Expand, Own, Zeros
+from codegen.program.arrays import Detached, Expand, Own, Zeros
 from codegen.program.parts import is_number, is_wide
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import (
@@ -55,6 +55,7 @@ from codegen.program.values import (
     WholeQuotient,
 )
 from derive.language.choices import Branches, Compared
+from derive.language.detached import Detach
 from derive.language.errors import QuestionError
 from derive.language.nodes import ArrayNode, OneHot
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, is_number_or_size
@@ -228,6 +229,11 @@ def _rounded_down(lowering: Lowering, e: floor, frame, picked) -> Value:
     return WholeQuotient(lowering.value(above, ()), lowering.value(below, ()))
 
 
+def _detached(lowering: Lowering, e: Detach, frame, picked) -> Value:
+    value = lowering.value(e.args[0], frame, picked)
+    return Detached(value, dims=value.dims)
+
+
 def _pulled(lowering: Lowering, e: Pulled, frame, picked) -> Value:
     upstream, output = (lowering.value(arg, frame, picked) for arg in e.args)
     slope = lowering.value(e.slope(e.args[1]), frame, picked)
@@ -248,6 +254,7 @@ operations: dict[type | tuple[type, ...], Callable[[Lowering, Expr, Frame, Picke
     sloping: _slope,
     Pulled: _pulled,
     floor: _rounded_down,
+    Detach: _detached,
 }
 
 

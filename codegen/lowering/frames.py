@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from codegen.program.arrays import (
     Arrange,
     Convolve,
+    Detached,
     Expand,
     Gathered,
     Merge,
@@ -96,7 +97,7 @@ def is_fresh(value: Value) -> bool:
         return False
     if isinstance(value, Pick) and isinstance(value.index, Number):  # the same memory
         return False
-    if isinstance(value, (Arrange, Merge, Split)):
+    if isinstance(value, (Arrange, Detached, Merge, Split)):
         return is_fresh(value.operand)
     if isinstance(value, Choose) and not value.condition.dims:  # one of the two as it is
         return is_fresh(value.yes) and is_fresh(value.no)

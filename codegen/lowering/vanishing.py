@@ -16,6 +16,7 @@ from codegen.lowering.bounded import SAFE, Origins, is_positive, is_whole, names
 from codegen.lowering.frames import broadcast
 from codegen.lowering.zero_factors import with_exponents_held
 from codegen.program import NUMBERS, Function
+from codegen.program.arrays import Detached
 from codegen.program.parts import is_number
 from codegen.program.steps import Assign
 from codegen.program.values import (
@@ -174,6 +175,8 @@ class _Vanishing:
                 return False
             case Load(name=name):
                 return name in self.wild
+            case Detached(operand=u):
+                return self._may_be_infinite(u)
             case Apply(function=name, operand=u):
                 return name in SAFE and not is_number(u, self.numbers)
             case Power(base=u, exponent=n):

@@ -20,6 +20,13 @@ class Arrange(Value):
 
 
 @dataclass(frozen=True)
+class Detached(Value):
+    """The operand as it is; what differentiates the code passes no gradient on to it."""
+
+    operand: Value
+
+
+@dataclass(frozen=True)
 class Merge(Value):
     """``count`` neighbouring dimensions of the operand, from ``first`` on, as one."""
 

@@ -158,6 +158,9 @@ class Entries(Views, Reads):
             return BUILT[value.function](*operands)
         return call(FUNCTIONS.get(value.function, value.function), *operands)
 
+    def _at_Detached(self, value, at):
+        return self.entry(value.operand, at)
+
     def _at_Pullback(self, value, at):
         return times(self.entry(value.upstream, at), self.entry(value.derivative, at))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from codegen.program import NUMBERS, Function
-from codegen.program.arrays import Arrange, Contract, Merge, Own, Reduce
+from codegen.program.arrays import Arrange, Contract, Detached, Merge, Own, Reduce
 from codegen.program.arrays import Split as TakenApart
 from codegen.program.parts import values_in
 from codegen.program.shards import Exchange, Overwritten, OwnLargest, OwnMean, OwnPick
@@ -23,7 +23,7 @@ from codegen.sharding.ordering import line
 COMPUTED = (Plus, Times, MulAdd, Power, Apply)  # entry by entry, into memory of their own
 SUMMED = (Reduce, Contract, OwnLargest, OwnMean, OwnPick)  # so are these
 BINARY = 2  # operands
-SAME_MEMORY = (Arrange, Merge, TakenApart, Own)  # may be a view of what they are made of
+SAME_MEMORY = (Arrange, Detached, Merge, TakenApart, Own)  # may be a view of what they are made of
 
 
 def overwriting(steps: Sequence[Step], function: Function) -> list[Step]:

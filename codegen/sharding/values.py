@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 
 from codegen.program import values
-from codegen.program.arrays import Arrange, AsNumber, Own, Reduce
+from codegen.program.arrays import Arrange, AsNumber, Detached, Own, Reduce
 from codegen.program.parts import operands, values_in
 from codegen.program.shards import Exchange
 from codegen.program.steps import Step
@@ -30,6 +30,7 @@ POINTWISE = (
     values.Bend,
     values.Slope,
     AsNumber,
+    Detached,
     Own,
 )
 

@@ -9,10 +9,11 @@ from sympy.core.function import _coeff_isneg
 from sympy.core.operations import LatticeOp
 
 from derive.language.choices import Branches, Compared
+from derive.language.detached import Detach
 from derive.language.nodes import Sum
 from derive.language.symbols import axes_of
 
-CHEAP = (Abs, Branches, Compared, Piecewise, sign)  # they compare and choose, and evaluate nothing
+CHEAP = (Abs, Branches, Compared, Detach, Piecewise, sign)  # they evaluate nothing
 
 
 def is_evaluated(e: Expr) -> bool:
@@ -59,6 +60,6 @@ def operations_in(e: Basic) -> int:
         return own + 1 + operations_in(e.base)
     if isinstance(e, (Mul, LatticeOp)):
         own += len(e.args) - 1
-    elif e is E or (e.args and (e.is_Pow or e.is_Function)):
+    elif e is E or (e.args and (e.is_Pow or e.is_Function) and not isinstance(e, Detach)):
         own += 1
     return own + sum(map(operations_in, e.args))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from itertools import count
 from types import FunctionType, ModuleType
 
 from sympy import Expr
@@ -16,20 +17,19 @@ from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.extremes import of_notation
 from derive.language.float_range import check_numbers
-from derive.language.kept_labels import kept_tensor, with_ignored
+from derive.language.kept_labels import with_ignored
 from derive.language.names import checked_name
 from derive.language.nodes import Broadcast
 from derive.language.symbols import (
-    MOST_ENTRIES,
     Axis,
     Tensor,
     axes_of,
-    is_constant,
     ordered,
     with_sizes,
 )
 from derive.notation.composition import PendingBlock, names_in, no_expression, placed_block
-from derive.notation.definition import IGNORE_INDEX, Ignoring, Statement
+from derive.notation.definition import Ignoring, Statement
+from derive.notation.ignored_labels import ignore
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
 from derive.notation.outputs import Outputs, state_outputs
@@ -37,9 +37,9 @@ from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
-    UNDEFINED,
     check_statement,
     in_notation,
+    is_stated,
     known_signs,
     tensors_outside_conditions,
     without_marks,
@@ -71,6 +71,7 @@ class ClassBody(dict):
         self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
+        self.rounds: dict[str, int] = {}  # the number of what was bound last in a loop, by name
         self.nested: dict[str, int] = {}  # how many choices stand in one another
         self.last = ("", Place("<unknown>", 0))
         self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
@@ -95,11 +96,16 @@ class ClassBody(dict):
                 self._read(frame)
             return super().__setitem__(name, value)
         place = caller_place() or Place("<unknown>", 0)
-        self.last = (name, place)
+        stated = name
         try:
             if self._read(frame):
+                if self.reading.goes_through(name, frame.f_lineno) and name not in self.places:
+                    return super().__setitem__(name, value)
                 value = self._as_written(name, value, frame.f_lineno)
-            super().__setitem__(name, self._received(name, value, place))
+                if self.reading.is_in_a_loop(frame.f_lineno) and is_stated(value):
+                    stated = self._numbered(name, place)
+            self.last = (stated, place)
+            super().__setitem__(name, self._received(stated, value, place))
         except NotationError as error:
             raise error.at(place) from None
 
@@ -155,17 +161,28 @@ class ClassBody(dict):
             return value
         if not isinstance(value, Expr):
             raise no_expression(name, value)
-        if is_constant(value) and not value.has(*UNDEFINED):
+        if not is_stated(value):
             return value
         placed = placed_block(self, name, value, place)
         return placed if isinstance(value, PendingBlock) else self.state(name, placed, place)
 
+    def _numbered(self, name: str, place: Place) -> str:
+        """``u_1``, ``u_2`` and so on, for the statements that a loop binds to ``u``: the next that
+        nothing else is called. Outside of a loop ``u`` is taken from then on.
+        """
+        self.places.setdefault(name, place)
+        taken = self.places.keys() | self.reading.assigned.keys()
+        numbers = count(self.rounds.get(name, 0) + 1)
+        self.rounds[name] = next(n for n in numbers if f"{name}_{n}" not in taken)
+        return f"{name}_{self.rounds[name]}"
+
     def claim(self, name: str, place: Place) -> None:
         """Take a name, once."""
         if name in self.places:
+            free = next(n for k in count(2) if (n := f"{name}_{k}") not in self.places)
             raise NotationError(
                 f"{name} is defined already (line {self.places[name].line})",
-                f"give this one a name of its own: write {name}_2 = {place.formula or '...'}",
+                f"give this one a name of its own: write {free} = {place.formula or '...'}",
             )
         self.places[name] = place
 
@@ -207,30 +224,8 @@ class ClassBody(dict):
                 self.broadcast.append(name)
             self.inputs.append(tensor)
             if isinstance(declaration, Label) and declaration.ignored is not None:
-                self._ignore(tensor, declaration.ignored, place)
+                ignore(self, tensor, declaration.ignored, place)
         return tensor
-
-    def _ignore(self, label: Tensor, ignored: int, place: Place) -> None:
-        """``label`` counts only where it is not ``ignored``."""
-        if not -MOST_ENTRIES <= ignored < MOST_ENTRIES:
-            raise NotationError(
-                f"{label}: the label that is ignored is not a 64-bit integer",
-                f"write {label} = Label(N, ignored=-100)",
-            )
-        if self.ignoring and self.ignoring[0].default != ignored:
-            other = self.ignoring[0]
-            raise NotationError(
-                f"{label} is ignored where it is {ignored}, {other.label} where it is "
-                f"{other.default}, but {IGNORE_INDEX} is one number",
-                f"write {label} = Label(..., ignored={other.default})",
-            )
-        if not self.ignoring:
-            self.claim(IGNORE_INDEX, place)
-        kept = kept_tensor(label)
-        self.claim(kept.name, place)
-        self.inputs.append(kept)
-        self.tensors[kept.name] = kept
-        self.ignoring.append(Ignoring(label, kept, ignored))
 
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""

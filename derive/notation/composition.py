@@ -242,7 +242,7 @@ def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
         raise NotationError(
             f"{definition.name}: {name} passes no gradient on, but {value} is computed from "
             f"{source}, which has one",
-            f"declare {name} as Input in {definition.name}, or {source} as Given here",
+            f"declare {name} as Input in {definition.name}, or pass Detach({value})",
         )
 
 

@@ -33,6 +33,7 @@ from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.language.choices import Branches, partial
+from derive.language.detached import Detach
 from derive.language.errors import NotationError, caller_place, shortened_text
 from derive.language.extremes import SYMPYS, extreme_of
 from derive.language.functions import check_known, in_known_functions
@@ -51,6 +52,12 @@ INFINITE = (
     "side of a comparison"
 )
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
+
+
+def is_stated(value: object) -> bool:
+    """Whether a name of a class body is given to a statement by it, not to a number or a size."""
+    known = isinstance(value, Expr) and is_constant(value) and not value.has(*UNDEFINED)
+    return isinstance(value, Expr) and not isinstance(value, Axis) and not known
 
 
 def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
@@ -154,9 +161,13 @@ def known_signs(e: Expr) -> dict[str, bool]:
 
 
 def tensors_outside_conditions(e) -> set[Tensor]:
-    """The tensors of which ``e`` is made, without those that are only met in its conditions."""
+    """The tensors that ``e`` has a derivative by: not those that are only met in its conditions, or
+    are detached.
+    """
     if isinstance(e, Tensor):
         return {e}
+    if isinstance(e, Detach):
+        return set()
     parts = [branch.expr for branch in e.args] if isinstance(e, Piecewise) else e.args
     return set().union(*map(tensors_outside_conditions, parts))
 

@@ -19,6 +19,7 @@ does not succeed, the record says that only the small batches were proved.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -27,8 +28,9 @@ from sympy import Expr, exp
 from derive.chain.chain import Adjoint, Chain, adjoint_of
 from derive.closing.closed_form import ClosedForm, ClosedStatement
 from derive.language.choices import without_minus_infinity
+from derive.language.detached import attached
 from derive.language.errors import UndecidedError, UnprovedError
-from derive.language.symbols import Tensor, tensors_in
+from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.proving.batch_sizes import batches_of
 from derive.proving.chain_proof import shown_adjoint
 from derive.proving.claim import Batch, Equality, ProvedGradient, Shown, may_hold, proved_on
@@ -80,17 +82,21 @@ def proved_gradient(form: ClosedForm, statement: ClosedStatement) -> ProvedGradi
 
     Raises `UnprovedError` if it is not the derivative.
     """
-    proofs = Proofs(form)
+    proofs = Proofs(form, of_values=True)
     shown = proofs.gradient(statement)
     shown.decide()
     return shown.on(proofs.batches)
 
 
 class Proofs:
-    """What has been proved of a closed form so far: everything once, and only what is asked for."""
+    """What has been proved of a closed form so far: everything once, and only what is asked for.
 
-    def __init__(self, form: ClosedForm):
-        self.form = form
+    What is detached is free in every equality, so that a closed form may be differentiated again;
+    but not in one ``of_values``, as a claim is.
+    """
+
+    def __init__(self, form: ClosedForm, of_values: bool = False):
+        self.form, self.of_values = form, of_values
         self.sizes = batches_of(form.definition)
         self.batches = [Batch(form.definition, sizes) for sizes in self.sizes]
         self.kept = {
@@ -180,7 +186,7 @@ class Proofs:
     def _shown(self, claim: Equality, most: int | None) -> tuple[Equality, set[str]] | None:
         """The claim with the statements that it needed, if it is proved on all batches."""
         needed: set[str] = set()
-        for batch in self.parts.batches:
+        for batch in self.compared:
             found = proved_on(claim, batch, most, needed)
             if found is None:
                 return None
@@ -190,7 +196,22 @@ class Proofs:
     def _may_hold(self, adjoint: Adjoint, statement: ClosedStatement) -> bool:
         """Whether it holds at random numbers, with all that is known of the gradients."""
         *_, claim = self.claims(adjoint, statement)
-        return all(may_hold(claim, batch) for batch in self.parts.batches)
+        return all(may_hold(claim, batch) for batch in self.compared)
+
+    @cached_property
+    def compared(self) -> list[Batch]:
+        """The small batches on which both sides of an equality are written out."""
+        if not self.of_values:
+            return self.parts.batches
+        definition = self.parts.definition
+        statements = (replace(s, expression=attached(s.expression)) for s in definition.statements)
+        definition = replace(definition, statements=tuple(statements))
+        return [Batch(definition, batch.sizes) for batch in self.batches]
+
+    def _equality_of(self, home: tuple[Axis, ...], left: Expr, right: Expr) -> Equality:
+        if self.of_values:
+            left, right = attached(left), attached(right)
+        return Equality(self.compared[0].definition, home, left, right)
 
     def _by_steps(
         self, adjoint: Adjoint, statement: ClosedStatement, most: int | None
@@ -207,9 +228,7 @@ class Proofs:
         lines = [self._in_parts(self._inlined(e, free)) for e in written]
         found = []
         for right, left in pairwise(dict.fromkeys(lines)):
-            shown = self._shown(
-                Equality(self.parts.definition, statement.of.home, left, right), most
-            )
+            shown = self._shown(self._equality_of(statement.of.home, left, right), most)
             if shown is None:
                 return None
             found.append(shown)
@@ -229,7 +248,7 @@ class Proofs:
             here, there = ({t.name[1:] for t in adjoints_in(e)} & free for e in (left, right))
             one_sided = here ^ there if here and there else set()
             if not one_sided:
-                yield Equality(self.parts.definition, statement.of.home, left, right)
+                yield self._equality_of(statement.of.home, left, right)
             if not here | there:
                 return
             free = free - {min(one_sided or here | there, key=form.relations.position.get)}

@@ -15,6 +15,7 @@ from math import exp as exponential
 
 from sympy import Add, Expr, Mul, Piecewise, Pow, exp
 
+from derive.language.detached import Detach
 from derive.language.nodes import Max, OneHot, Reshaping, Sum
 from derive.language.reading_at import At
 from derive.language.symbols import Tensor
@@ -139,8 +140,8 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         for other in others:
             first = first.union(other)
         return found.intersection(first)
-    if isinstance(e, (Max, Reshaping)):
-        return bounds(e.operand, ranges)
+    if isinstance(e, (Max, Reshaping, Detach)):
+        return bounds(e.args[0], ranges)
     if isinstance(e, At):
         return bounds(e.operand, ranges).union(bounds(e.fill, ranges))
     if isinstance(e, Sum):

@@ -20,8 +20,10 @@ from derive.source.class_source import (
     assigned_in,
     class_tree,
     decides_in_python,
+    loops_in,
     nodes_in,
     statements_by_line,
+    written_out,
 )
 from derive.source.line_reader import COMPREHENSIONS, Body, Reader
 from derive.source.lost_domain import TypedLine
@@ -49,7 +51,9 @@ class ClassReading:
             )
         self.by_line = {} if self.tree is None else statements_by_line(self.tree)
         self.assigned = assigned_in(self.tree)
-        self.body = Body(self.file, body.tensors, body.statements, self.assigned)
+        self.loops = loops_in(self.tree)
+        inside = frozenset(line for loop in self.loops for line in loop.lines)
+        self.body = Body(self.file, body.tensors, body.statements, self.assigned, inside)
         self.line = 0
         self.read: set[str] = set()  # the names that were looked up
 
@@ -119,6 +123,14 @@ class ClassReading:
                     Place(self.file, node.lineno),
                 )
 
+    def is_in_a_loop(self, line: int) -> bool:
+        """Whether what stands on ``line`` may run more than once."""
+        return line in self.body.looped
+
+    def goes_through(self, name: str, line: int) -> bool:
+        """Whether ``name`` is what a loop that begins on ``line`` goes through something with."""
+        return any(line in loop.head and name in loop.names for loop in self.loops)
+
     def outside(self, name: str, line: int) -> type | None:
         """What the notation has under a name that the class body does not define, although it is
         SymPy's. Raises `NotationError` where nothing has the name.
@@ -155,7 +167,7 @@ class ClassReading:
 
     def _statement(self, name: str, line: int) -> ast.expr | None:
         """What stands right of the ``=`` of ``name`` on ``line``."""
-        for statement in self.by_line.get(line, ()):
+        for statement in map(written_out, self.by_line.get(line, ())):
             annotated = [statement.target] if isinstance(statement, ast.AnnAssign) else []
             targets = getattr(statement, "targets", annotated)
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):

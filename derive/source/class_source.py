@@ -12,6 +12,7 @@ import builtins
 import dis
 import linecache
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 
@@ -111,6 +112,36 @@ def assigned_in(tree: ast.ClassDef | None) -> dict[str, int]:
                     if isinstance(node, ast.Name):
                         found.setdefault(node.id, statement.lineno)
     return found
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The lines of the head of a loop and those of what it runs, and the names that it binds."""
+
+    head: range
+    lines: range
+    names: frozenset[str]
+
+
+def loops_in(tree: ast.ClassDef | None) -> list[Loop]:
+    """The loops that a class body runs itself."""
+    found = []
+    for node in statements_in(tree.body) if tree else ():
+        if isinstance(node, (ast.For, ast.While)):
+            head = node.iter if isinstance(node, ast.For) else node.test
+            targets = ast.walk(node.target) if isinstance(node, ast.For) else ()
+            names = frozenset(n.id for n in targets if isinstance(n, ast.Name))
+            lines = range(node.body[0].lineno, node.body[-1].end_lineno + 1)
+            found.append(Loop(range(node.lineno, head.end_lineno + 1), lines, names))
+    return found
+
+
+def written_out(statement: ast.stmt) -> ast.stmt:
+    """``u += e`` as ``u = u + e``."""
+    if not isinstance(statement, ast.AugAssign):
+        return statement
+    whole = ast.BinOp(statement.target, statement.op, statement.value)
+    return ast.copy_location(ast.Assign([statement.target], whole), statement)
 
 
 def assigned_around(tree: ast.Module, line: int) -> dict[str, int]:

@@ -42,14 +42,15 @@ INFORMATION = ("name", "length", "axes", "home", "role")
 
 @dataclass(frozen=True)
 class Body:
-    """A class body as far as it has run: its file, its tensors and statements in their order, and
-    the names that it assigns anywhere.
+    """A class body as far as it has run: its file, its tensors and statements in their order, the
+    names that it assigns anywhere, and the lines that stand in loops.
     """
 
     file: str
     tensors: Mapping[str, Tensor]
     statements: Sequence  # each has a name, and the expression that it stands for
     assigned: Collection[str]
+    looped: Collection[int] = ()
 
     def read_by(self, name: str) -> list[Tensor]:
         """The tensors that a statement is written with; none for an input."""

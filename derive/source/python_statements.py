@@ -19,6 +19,7 @@ METHODS = ("self", "ctx", "cls")  # the first argument of what is called on an o
 TORCHS = ("forward", "backward", "__init__", "__call__", "setup_context")
 SHAPES = ("shape", "ndim", "dtype", "device")
 SEVERAL = (ast.Tuple, ast.List)
+ROUNDS = "a loop has as many rounds as a number says: for i in range(3)"
 ENTRIES = "nothing goes through the entries of a tensor or the indices of an axis"
 
 
@@ -34,7 +35,9 @@ def branched(node, reader: Reader) -> None:
         word = type(node).__name__.lower()
         raise NotationError(
             f"{word} {written(node.test)}: Python decides once, not for every entry",
-            _as_choice(node) or f"write Piecewise((a, {as_condition(node.test)}), (b, True))",
+            ROUNDS
+            if isinstance(node, ast.While)
+            else _as_choice(node) or f"write Piecewise((a, {as_condition(node.test)}), (b, True))",
         )
 
 
@@ -63,7 +66,7 @@ def looped(node, reader: Reader) -> None:
         raise NotationError(
             f"for {written(node.target)} in {written(node.iter)}: {ENTRIES}",
             f"write Sum(x, {axis}) or Max(x, {axis}); the index is Position({axis}), in "
-            "comparisons",
+            f"comparisons; {ROUNDS}",
         )
 
 
@@ -119,7 +122,7 @@ def matched(node: ast.Match, reader: Reader) -> None:
 
 
 def assigned_again(node: ast.AugAssign, reader: Reader) -> None:
-    if reader.depth == 0 and reader.is_tensor(node.target):
+    if node.lineno not in reader.body.looped and not reader.depth and reader.is_tensor(node.target):
         name = written(node.target)
         raise NotationError(
             f"{name} is defined already, and {written(node)} would define it again",

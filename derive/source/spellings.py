@@ -20,8 +20,8 @@ from derive.language.errors import MATH
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("At", "Broadcast", "Concat", "CumProd", "CumSum", "Flatten", "Flip", "Gather", "Kept"),
-    *("Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename", "Scan"),
+    *("At", "Broadcast", "Concat", "CumProd", "CumSum", "Detach", "Flatten", "Flip", "Gather"),
+    *("Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename", "Scan"),
     *("SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
@@ -141,8 +141,9 @@ _SPELLINGS: dict[Spelling, str] = {
         "inv inverse pinv det slogdet svd eig eigh qr cholesky lstsq matrix_exp"
     ),
     Spelling(why=RANDOM): "rand randn random randint dropout bernoulli normal uniform rand_like",
+    Spelling("Detach(x)"): "detach stop_gradient stop_grad no_grad",
     Spelling(why="declare what passes no gradient: x = Given(N, C)"): (
-        "detach stop_gradient no_grad requires_grad requires_grad_"
+        "requires_grad requires_grad_"
     ),
     Spelling(
         why="a number is written as it is: 0, 1; what is passed is declared: weight = Given(C)"

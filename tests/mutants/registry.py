@@ -176,6 +176,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "codegen.lowering.repeated": ("test_repeated.py",),
     "codegen.lowering.reshapings": EMITTED,
     "codegen.lowering.sums": EMITTED,
+    "derive.language.detached": ("test_detach.py",),
     "derive.language.guarded": ("test_unusual_forwards.py",),
     "derive.range.decided": ("test_check_conditions.py",),
     "derive.zero.conditions": ("test_unusual_forwards.py", *ZERO),

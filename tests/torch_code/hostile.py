@@ -80,10 +80,6 @@ def loop_over_a_size(x):
     return out
 
 
-def detached(x):
-    return (x * x.detach()).sum()
-
-
 def without_grad(x):
     with torch.no_grad():
         w = x.sigmoid()
@@ -171,7 +167,6 @@ SAID = {
     "raises": ("ValueError: not today", 'raise ValueError("not today")'),
     "picked_by_mask": ("depends on its values", "return x[x > 0].sum()"),
     "loop_over_a_size": ("a size becomes a Python number", "for i in range(x.shape[0]):"),
-    "detached": ("its gradient of x", "def detached(x):"),
     "without_grad": ("no_grad() stops gradients", "def without_grad(x):"),
     "branch_on_a_size": ("another branch at", "if x.shape[0] > 5:"),
     "branch_on_two_sizes": ("another branch at", "if x.shape[0] > x.shape[1]:"),

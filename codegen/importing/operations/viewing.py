@@ -29,9 +29,9 @@ for _name in ("clone", "contiguous", "alias", "lift_fresh_copy", "positive"):
 
 @rule("detach")
 def _detach(r, x):
-    """Where it cuts a gradient off, the comparison with autograd tells."""
-    r.cuts.append(r.traced.place(r.node))
-    return x
+    if isinstance(x, Outside) or x.kind != NUMBER or not trees.tensors_in(x.tree):
+        return x
+    return r.pointwise(lambda tree: trees.call("Detach", tree), x)
 
 
 @rule("to", "_to_copy", "type_as")

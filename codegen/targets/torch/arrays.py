@@ -222,6 +222,9 @@ class Arrays(Reads, Convolutions):
             return f"{self.like}.new_full({shape}, {filling})", ATOM
         return f"{self.tight(value.operand)}.expand({self.shape(value.dims)})", ATOM
 
+    def _Detached(self, value: arrays.Detached):
+        return f"{self.tight(value.operand)}.detach()", ATOM
+
     def _Own(self, value: arrays.Own):
         if isinstance(value.operand, arrays.Expand) and self.is_number(value.operand.operand):
             return self.text(value.operand), ATOM  # filled, and so its own already

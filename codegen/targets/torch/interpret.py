@@ -43,6 +43,7 @@ RELATIONS = {
 FUNCTIONS = {
     "Abs": torch.abs,
     "ceiling": torch.ceil,
+    "Detach": torch.Tensor.detach,
     "Mod": torch.remainder,
     "loggamma": torch.lgamma,
     "polygamma": lambda order, x: torch.polygamma(int(order), x),

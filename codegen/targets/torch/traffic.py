@@ -20,6 +20,7 @@ from codegen.program.arrays import (
     Contract,
     ContractAdd,
     Cumulate,
+    Detached,
     Expand,
     Gathered,
     Merge,
@@ -36,7 +37,7 @@ from codegen.targets.torch.vocabulary import PULLBACKS
 from derive.notation.layout import Layout, shape
 
 RELATIONS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
-VIEWS = (Arrange, Merge, Split, Expand)
+VIEWS = (Arrange, Detached, Merge, Split, Expand)
 NOTHING = Moves(0, 0)
 
 

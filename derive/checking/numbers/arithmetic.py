@@ -16,6 +16,7 @@ import mpmath
 import sympy
 from sympy import Expr, Float, Integer
 
+from derive.language.detached import Detach
 from derive.language.functions import Mod, ceiling, floor, i0, i1
 from derive.reading.literal import Beside, Logarithm, Power, Quotient
 
@@ -74,7 +75,7 @@ class Arithmetic:
             return self.power(*values)
         if function is Logarithm:
             return self.apply(sympy.log, values)
-        if function is Beside:
+        if function in (Beside, Detach):
             return values[0]
         if function in (sympy.Max, sympy.Min):
             wanted = 1 if function is sympy.Max else -1

@@ -104,7 +104,13 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
 }
 FUNCTIONS |= {"absolute": Abs, "sgn": sign, "negative": FUNCTIONS["neg"]}
 # The notation's own names.
-SYMPYS = {"Abs": "abs", "loggamma": "lgamma", "ceiling": "ceil", "Mod": "remainder"}
+SYMPYS = {
+    "Abs": "abs",
+    "Detach": "detach",
+    "Mod": "remainder",
+    "ceiling": "ceil",
+    "loggamma": "lgamma",
+}
 
 # The same as it is written, for those that have no value somewhere.
 AS_WRITTEN: dict[str, Callable[[Expr], Expr]] = {

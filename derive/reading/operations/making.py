@@ -31,7 +31,8 @@ making: dict[str, Operation] = {}
 # The same tensor once more
 
 
-@entry(making, "detach", "contiguous", forms="method")
+@entry(making, "detach", forms="method torch F")
+@entry(making, "contiguous", forms="method")
 def _itself(space: Space, input: Value):
     return input
 

@@ -1,0 +1,61 @@
+"""A value that no gradient passes: torch's ``detach``, JAX's ``stop_gradient``."""
+
+from __future__ import annotations
+
+from sympy import Expr, Function, Integer
+
+from derive.language.array_node import expression_of
+from derive.language.errors import NotationError
+from derive.language.symbols import tensors_in
+
+WITHOUT_GRADIENT = ("given", "kept", "label", "scalar")
+
+
+class Detach(Function):
+    """``Detach(e)``: the value of ``e``, whose derivative is 0.
+
+    Source: ``torch.Tensor.detach``. It is a function that nothing is known of but its sign, so
+    that no identity looks through it: the derivative of ``x - Detach(x)`` is 1, and whatever is
+    proved holds for every value that could stand there.
+    """
+
+    nargs = 1
+
+    def __new__(cls, *operands: Expr | float, **options: object) -> Expr:
+        if len(operands) != 1:
+            raise NotationError(
+                f"Detach({', '.join(map(str, operands))}): it takes one expression",
+                "write Detach(x)",
+            )
+        return super().__new__(cls, expression_of(operands[0], "Detach"), **options)
+
+    @classmethod
+    def eval(cls, operand: Expr) -> Expr | None:
+        tensors = tensors_in(operand)
+        plain = bool(tensors) and all(t.role in WITHOUT_GRADIENT for t in tensors)
+        return operand if plain or operand.is_number or isinstance(operand, cls) else None
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return Integer(0)
+
+    def _eval_is_real(self):
+        return self.args[0].is_real
+
+    def _eval_is_integer(self):
+        return self.args[0].is_integer
+
+    def _eval_is_positive(self):
+        return self.args[0].is_positive
+
+    def _eval_is_nonnegative(self):
+        return self.args[0].is_nonnegative
+
+    def _eval_is_finite(self):
+        return self.args[0].is_finite
+
+
+def attached(e: Expr) -> Expr:
+    """The value of ``e``, as an expression in which nothing is detached."""
+    if not e.has(Detach):
+        return e
+    return e.replace(lambda node: isinstance(node, Detach), lambda node: node.args[0])
