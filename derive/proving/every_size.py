@@ -64,8 +64,8 @@ class IndexOfLargest(OverIndices, Expr):
 
 
 @lru_cache(maxsize=8192)
-def _entry(name: str, indices: Index) -> Expr:
-    symbol = Symbol(name, real=True)
+def _entry(name: str, indices: Index, signs: tuple[tuple[str, bool], ...]) -> Expr:
+    symbol = Symbol(name, real=True, **dict(signs))
     return IndexedBase(symbol)[indices] if indices else symbol
 
 
@@ -106,7 +106,9 @@ class IndexedForward:
         return [(i, 1, size) for i, size in zip(index, self.sizes(axis), strict=True)]
 
     def entry(self, tensor: Tensor, at: Mapping[Axis, Index], part: str = "") -> Expr:
-        return _entry(f"{tensor.name}{part}", tuple(i for axis in tensor.axes for i in at[axis]))
+        indices = tuple(i for axis in tensor.axes for i in at[axis])
+        signs = (("positive", True),) if tensor.is_positive else ()
+        return _entry(f"{tensor.name}{part}", indices, signs)
 
     def computed(self, name: str, at: Mapping[Axis, Index]) -> Expr:
         return self.written(self.definition.by_name[name].expression, at)
