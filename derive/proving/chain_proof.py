@@ -22,7 +22,7 @@ from derive.language.errors import UnprovedError
 from derive.language.nodes import along
 from derive.language.symbols import tensors_in
 from derive.notation.definition import Statement
-from derive.proving.claim import Batch, Derivative, Shown, proved_on
+from derive.proving.claim import Batch, Derivative, Shown, needed_on
 
 
 def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> Shown:
@@ -32,12 +32,9 @@ def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> S
     """
     claims = []
     for statement, claim in _claims(chain, adjoint):
-        needed: set[str] = set()
-        for batch in batches:
-            found = proved_on(claim, batch, needed=needed)
-            if found is None:
-                raise UnprovedError(_failure(chain, statement, claim))
-            needed |= found
+        needed = needed_on(claim, batches)
+        if needed is None:
+            raise UnprovedError(_failure(chain, statement, claim))
         claims.append((claim, needed))
     return Shown(adjoint.tensor, claims)
 

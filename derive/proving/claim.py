@@ -148,8 +148,12 @@ class Batch:
 
     def may_vanish(self, e: Expr, names: Collection[str], points: int = POINTS) -> bool:
         """Whether ``e`` is zero at random numbers, with these statements computed."""
-        definitions = {s: value for name in names for s, value in self.definitions(name).items()}
+        definitions = self.defining(names)
         return all(RandomPoint(seed, definitions).may_vanish(e) for seed in range(points))
+
+    def defining(self, names: Collection[str]) -> dict[Expr, Expr]:
+        """The definitions of all entries of these statements."""
+        return {s: value for name in names for s, value in self.definitions(name).items()}
 
     def _latest_first(self, names: Collection[str]) -> list[str]:
         return [s.name for s in reversed(self.definition.statements) if s.name in names]
@@ -208,6 +212,19 @@ def proved_on(
         if found is None:
             return None
         needed.update(found)
+    return needed
+
+
+def needed_on(claim: Claim, batches: Sequence[Batch], most: int | None = None) -> set[str] | None:
+    """The statements whose definitions the claim needs on any of the batches, where it is proved on
+    all of them; else None.
+    """
+    needed: set[str] = set()
+    for batch in batches:
+        found = proved_on(claim, batch, most, needed)
+        if found is None:
+            return None
+        needed |= found
     return needed
 
 

@@ -114,8 +114,8 @@ class Zero(Function):
 
 
 @lru_cache(maxsize=8192)
-def _entry(name: str, indices: Index, positive: bool | None) -> Expr:
-    symbol = Symbol(name, real=True, positive=positive)
+def _entry(name: str, indices: Index, signs: tuple[tuple[str, bool], ...]) -> Expr:
+    symbol = Symbol(name, real=True, **dict(signs))
     return IndexedBase(symbol)[indices] if indices else symbol
 
 
@@ -157,8 +157,8 @@ class IndexedForward:
 
     def entry(self, tensor: Tensor, at: Mapping[Axis, Index], part: str = "") -> Expr:
         indices = tuple(i for axis in tensor.axes for i in at[axis])
-        positive = tensor.is_positive if tensor.role == "scalar" else None
-        return _entry(f"{tensor.name}{part}", indices, positive or None)
+        signs = (("positive", True),) if tensor.is_positive else ()
+        return _entry(f"{tensor.name}{part}", indices, signs)
 
     def computed(self, name: str, at: Mapping[Axis, Index]) -> Expr:
         return self.written(self.definition.by_name[name].expression, at)

@@ -19,7 +19,8 @@ from derive.language.choices import without_minus_infinity
 from derive.language.nodes import Peak
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
-from derive.proving.claim import Batch, Equality, Shown, proved_on
+from derive.proving.alike import shown_by_parts
+from derive.proving.claim import Batch, Equality, Shown
 from derive.values.naming import in_full, written_out
 
 
@@ -52,12 +53,12 @@ class ForwardInParts:
             expression = value.expression
             own = written_out(expression, in_words)
             if written is not None and own != written.expression:
-                claims = [*self._claims(value.tensor, own, written.expression)]
-                found = [self._found(claim) for claim in claims]
+                claims = self._claims(value.tensor, own, written.expression)
+                found = [shown_by_parts(claim, self.as_written) for claim in claims]
                 if None in found:
                     expression = written.expression
                 else:
-                    equal.append(Shown(value.tensor, [*zip(claims, found, strict=True)]))
+                    equal.append(Shown(value.tensor, [c for claims in found for c in claims]))
             if value.tensor.name in self.form.relations.scales.made:
                 expression = self._unmasked(expression)
             values.append(Statement(value.tensor, expression, definition.place))
@@ -76,11 +77,6 @@ class ForwardInParts:
             yield Equality(definition, home, same, difference)
         if own != about:
             yield Equality(definition, tensor.home, own, about)
-
-    def _found(self, claim: Equality) -> set[str] | None:
-        """The statements that the claim needs, where it is proved on all batches."""
-        found = [proved_on(claim, batch) for batch in self.as_written]
-        return None if None in found else set().union(*found)
 
     def _unmasked(self, e: Expr) -> Expr:
         """``e`` as a choice, if it is the exponential of one between a number and -oo."""

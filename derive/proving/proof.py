@@ -8,7 +8,8 @@ derivative is proved on the statement alone (``chain_proof.py``). That the close
 the value of that sum, in which the closed form of each ``dk`` stands, is proved as an equality
 between values of the forward; each ``dk`` the same, up to the upstream gradients. So a long network
 costs as much as its statements do, one after the other. The statements are those of the forward
-with its parts (``forward_in_parts.py``), each proved to say what the user's says.
+with its parts (``forward_in_parts.py``), each proved to say what the user's says; a step of the
+chain through a statement that has parts is equal to what the steps through these come to.
 
 Values of the forward are independent in an equality until their definitions are needed. What takes
 long at once is proved from each expression of the recorded derivation to the next.
@@ -27,13 +28,15 @@ from sympy import Expr, exp
 
 from derive.chain.chain import Adjoint, Chain, adjoint_of
 from derive.closing.closed_form import ClosedForm, ClosedStatement
-from derive.language.choices import without_minus_infinity
+from derive.language.choices import without_minus_infinity, written_in
 from derive.language.detached import attached
 from derive.language.errors import UndecidedError, UnprovedError
+from derive.language.nodes import along
 from derive.language.symbols import Axis, Tensor, tensors_in
+from derive.proving.alike import shown_by_parts
 from derive.proving.batch_sizes import batches_of
 from derive.proving.chain_proof import shown_adjoint
-from derive.proving.claim import Batch, Equality, ProvedGradient, Shown, may_hold, proved_on
+from derive.proving.claim import Batch, Equality, ProvedGradient, Shown, may_hold, needed_on
 from derive.proving.forward_in_parts import ForwardInParts
 from derive.proving.proved import Proved, cut_short, failure, out_of_time
 from derive.proving.written_out import (
@@ -127,8 +130,32 @@ class Proofs:
             chain, batches = self.form.chain, self.batches
             if not self._is_as_written(adjoint):
                 chain, batches = self.parts.chain, self.parts.batches
-            self._steps[adjoint] = shown_adjoint(chain, adjoint, batches)
+            shown = self._step_by_parts(adjoint) or shown_adjoint(chain, adjoint, batches)
+            self._steps[adjoint] = shown
         return self._steps[adjoint]
+
+    def _step_by_parts(self, adjoint: Adjoint) -> Shown | None:
+        """The same of a gradient that the forward has otherwise with its parts, where it is equal
+        to what the steps through the parts come to, each of which is small. None where that is not
+        shown.
+        """
+        written, parts = self.form.chain, self.parts.chain.by_name
+        own = parts.get(adjoint.name)
+        if own is None or own == adjoint or written.by_name.get(adjoint.name) != adjoint:
+            return None
+        steps, e = [own], own.expression
+        known = {*written.by_name, written.upstream.name}
+        while inner := [t for t in adjoints_in(e) if t.name not in known]:
+            steps += [parts[t.name] for t in inner]
+            e = written_in(e, {t: along(parts[t.name].expression, t) for t in inner})
+        claim = Equality(self.parts.definition, adjoint.of.home, adjoint.expression, e)
+        relations = self.form.relations
+        unnamed = [
+            p.tensor.name for p in relations.parts if p.tensor.name not in relations.scales.made
+        ]
+        found = shown_by_parts(claim, self.parts.batches, unnamed)
+        grounds = [*map(self.step, dict.fromkeys(steps)), *self.parts.respelled]
+        return None if found is None else Shown(adjoint.tensor, found, grounds)
 
     def _is_as_written(self, adjoint: Adjoint) -> bool:
         """Whether the chain of the forward as it is written says this of the gradient."""
@@ -185,13 +212,8 @@ class Proofs:
 
     def _shown(self, claim: Equality, most: int | None) -> tuple[Equality, set[str]] | None:
         """The claim with the statements that it needed, if it is proved on all batches."""
-        needed: set[str] = set()
-        for batch in self.compared:
-            found = proved_on(claim, batch, most, needed)
-            if found is None:
-                return None
-            needed |= found
-        return claim, needed
+        needed = needed_on(claim, self.compared, most)
+        return None if needed is None else (claim, needed)
 
     def _may_hold(self, adjoint: Adjoint, statement: ClosedStatement) -> bool:
         """Whether it holds at random numbers, with all that is known of the gradients."""

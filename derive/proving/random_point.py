@@ -76,11 +76,8 @@ class RandomPoint:
     def may_vanish(self, e: Expr) -> bool:
         """Whether ``e`` is zero here up to rounding, or has no value that can be told."""
         self._note_asked(e)
-        try:
-            found = self.value(e)
-        except (ArithmeticError, AttributeError, ValueError, TypeError, RecursionError):
-            return True
-        return not abs(found.value) > SAFE * found.error
+        found = self.number(e)
+        return found is None or not abs(found.value) > SAFE * found.error
 
     def _note_asked(self, e: Expr) -> None:
         """The numbers that scalars are compared with: drawn at random, they would never be met."""
@@ -89,6 +86,13 @@ class RandomPoint:
             scalar, number = node.args if node.args[0].is_Symbol else node.args[::-1]
             if scalar.is_Symbol and number.is_number:
                 self.asked.setdefault(scalar, []).append(float(number))
+
+    def number(self, e: Expr) -> Rounded | None:
+        """The value of ``e``, or None where it has none that can be told."""
+        try:
+            return self.value(e)
+        except (ArithmeticError, AttributeError, ValueError, TypeError, RecursionError):
+            return None
 
     def value(self, e: Expr) -> Rounded:
         """The value of ``e``. Raises an error of arithmetic where it has none."""

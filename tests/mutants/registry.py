@@ -70,6 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.chain.chain": ("test_chain.py", *REST),
     "derive.proving.chain_proof": ("test_chain_proof.py",),
     "derive.proving.parts": ("test_sharding.py",),
+    "derive.proving.alike": ("test_alike.py", "test_proof.py"),
     "derive.proving.claim": ("test_random_point.py", "test_proof.py", "test_chain_proof.py"),
     "derive.proving.random_point": ("test_random_point.py", "test_proof.py"),
     "derive.language.choices": (
