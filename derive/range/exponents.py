@@ -26,7 +26,7 @@ from sympy import (
     zoo,
 )
 
-from derive.language.nodes import Max, Reduction, Reshaping, Sum, renamed
+from derive.language.nodes import Max, OneHot, Reduction, Reshaping, Sum, renamed
 from derive.language.operations import operations_in
 from derive.language.symbols import Tensor, is_number_or_size, tensors_in
 from derive.range.bounds import Bounds, Ranges, bounds
@@ -132,6 +132,14 @@ def is_extreme(choice: Piecewise, largest: bool = True) -> bool:
     if len(values) != 2 or any(value.has(Piecewise, nan, zoo) for value in values):
         return False
     return choice == extreme(*values, largest=largest)
+
+
+def picked_of(e: Expr) -> tuple[OneHot, Expr] | None:
+    """The one-hot and the entries, if ``e`` is what that picks of positive ones."""
+    factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
+    hots = [f for f in factors if isinstance(f, OneHot) and (f.axis,) == e.axes]
+    entry = Mul(*(f for f in factors if f not in hots))
+    return (hots[0], entry) if len(hots) == 1 and is_positive(entry) else None
 
 
 def extremes_joined(e: Expr) -> Expr:
