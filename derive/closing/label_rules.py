@@ -9,6 +9,7 @@ from __future__ import annotations
 from sympy import Expr, Integer, Mul, Piecewise, Pow
 
 from derive.language.nodes import OneHot, Sum, summed
+from derive.language.segments import picked_of
 from derive.language.symbols import Tensor, axes_of
 
 
@@ -58,13 +59,9 @@ def picked_over_itself(node, knowledge):
     for divisor in (f.base for f in node.args if isinstance(f, Pow) and f.exp.is_negative):
         if not isinstance(divisor, Tensor) or divisor.name not in relations.by_name:
             continue
-        picked = relations.unfolded(divisor)
-        if not isinstance(picked, Sum):
-            continue
-        factors = Mul.make_args(picked.operand)
-        hots = [f for f in factors if isinstance(f, OneHot) and picked.axes == (f.axis,)]
-        if hots and all(f in node.args for f in factors):
-            return node / picked.operand * hots[0] * divisor
+        picked = _picked(divisor, knowledge)
+        if picked and all(f in node.args for f in (picked[0], *Mul.make_args(picked[1]))):
+            return node / picked[1] * divisor
     return None
 
 
@@ -118,8 +115,4 @@ def _picked(e: Expr, knowledge) -> tuple[OneHot, Expr] | None:
     relations = knowledge.relations
     if isinstance(e, Tensor) and e.name in relations.by_name:
         e = relations.unfolded(e)
-    if not isinstance(e, Sum):
-        return None
-    factors = Mul.make_args(e.operand)
-    hot = next((f for f in factors if isinstance(f, OneHot) and e.axes == (f.axis,)), None)
-    return hot and (hot, Mul(*(f for f in factors if f is not hot)))
+    return picked_of(e)

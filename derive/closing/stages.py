@@ -26,7 +26,6 @@ from derive.closing.common_sums import with_common_sums
 from derive.closing.cost import arithmetic
 from derive.closing.factoring import factored
 from derive.closing.facts import Facts
-from derive.closing.logarithms import picked_logarithms
 from derive.closing.recomputation import computed_again
 from derive.closing.risks import Preference, divisors, preference
 from derive.closing.shares import with_other_shares
@@ -108,8 +107,7 @@ def _shortened(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Exp
 
 def safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     """``e`` in values that do not overflow, where there is such a form."""
-    picked = picked_logarithms(e, knowledge.relations)
-    stable = knowledge.relations.scales_after.safe(picked)
+    stable = knowledge.relations.scales_after.safe(e)
     stable = e if stable == e else factored(stable)
     return record.add(target, "scale", e, stable, "no exponential can overflow")
 

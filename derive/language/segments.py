@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sympy import Eq, Expr, Piecewise
+from sympy import Eq, Expr, Mul, Piecewise
 
 from derive.language.array_node import expression_of
 from derive.language.errors import NotationError
@@ -55,6 +55,13 @@ def SegmentMax(e: Expr, labels: Tensor, axis: Axis) -> Expr:
             f"declare it along one: {labels} = Label(N)",
         )
     return Max.over(Piecewise((e, hot > 0), (MINUS_INFINITY, True)), labels.axes)
+
+
+def picked_of(e: Expr) -> tuple[OneHot, Expr] | None:
+    """The one-hot and the row, if ``e`` is the entry of a row that a label picks."""
+    factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
+    hots = [f for f in factors if isinstance(f, OneHot) and (f.axis,) == e.axes]
+    return (hots[0], Mul(*(f for f in factors if f not in hots))) if len(hots) == 1 else None
 
 
 def _read(name: str, e, labels, axis, segments: bool = False) -> tuple[Expr, Expr]:

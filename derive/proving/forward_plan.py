@@ -2,11 +2,10 @@
 
 In: a `ClosedForm`. Out: the statements to compute, in order, each proved equal to what the user
 wrote, or as it is written (``line_proof.py``). Unneeded statements are left out; a part that the
-backward reads, or that is written twice, keeps its name. Three rewritings keep the numbers good:
+backward reads, or that is written twice, keeps its name. Two rewritings keep the numbers good:
 
-- an exponential that overflows is taken of a difference to the largest, where that cancels
-  (``scaled.py``);
-- logarithms are split (``logarithms.py``);
+- an exponential that overflows is taken of a difference to the largest, where that cancels, and a
+  logarithm of one is what it is taken of (``scaled.py``);
 - a difference that sums to zero, such as ``x - mean``, is centred once more. The rounded mean of
   numbers near 1e4 is off by up to 5e-4 in float32, and every entry of the difference with it; what
   the difference sums to is that error.
@@ -21,7 +20,6 @@ from sympy import Add, Expr, Mul
 
 from derive.closing.closed_form import ClosedForm
 from derive.closing.facts import Facts
-from derive.closing.logarithms import picked_logarithms, split_logarithms
 from derive.language.choices import written_in
 from derive.language.errors import UnprovedError
 from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, SubtractedPeak, Sum, along
@@ -138,9 +136,7 @@ def _adds(e: Expr, name: str) -> bool:
 
 def _stable(value: Value, facts: Facts) -> Value:
     """The value without what overflows or loses its digits."""
-    relations = facts.relations
-    e = relations.scales.safe(picked_logarithms(value.expression, relations))
-    return Value(value.tensor, split_logarithms(e, relations))
+    return Value(value.tensor, facts.relations.scales.safe(value.expression))
 
 
 def _centred(value: Value, facts: Facts) -> list[Value]:

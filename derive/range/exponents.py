@@ -39,6 +39,7 @@ from derive.language.nodes import (
     renamed,
 )
 from derive.language.operations import operations_in
+from derive.language.segments import picked_of
 from derive.language.symbols import (
     MINUS_INFINITY,
     Axis,
@@ -102,11 +103,9 @@ class Definitions:
         """What the entry that a label picks is at least as large as: in a row of the largest of
         each segment, the entries of its own.
         """
-        factors = Mul.make_args(node.operand)
-        hot = next((f for f in factors if isinstance(f, OneHot) and node.axes == (f.axis,)), None)
-        row = Mul(*(f for f in factors if f is not hot))
+        hot, row = picked_of(node) or (None, None)
         found = self._bounds(row, below=True) if hot is not None else []
-        segments = [e.args[0] for e in found if isinstance(e, Piecewise) and e.args]
+        segments = [e.args[0] for e in found if isinstance(e, Piecewise)]
         return [value for value, condition in segments if condition == (hot > 0)]
 
     def grows(self, e: Expr, axis: Axis, back: bool) -> bool:
@@ -183,6 +182,12 @@ def is_extreme(choice: Piecewise, largest: bool = True) -> bool:
     compared = (Ge, Gt) if largest else (Le, Lt)
     ways = product(compared, (values, values[::-1]))
     return any(choice == Piecewise((a, holds(a, b)), (b, True)) for holds, (a, b) in ways)
+
+
+def positive_picked(e: Expr) -> tuple[OneHot, Expr] | None:
+    """The one-hot and the row, if ``e`` is what that picks of positive entries."""
+    found = picked_of(e)
+    return found if found and is_positive(found[1]) else None
 
 
 def extremes_joined(e: Expr) -> Expr:

@@ -26,7 +26,7 @@ from derive.language.nodes import (
     renamed,
 )
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, tensors_in
-from derive.range.exponents import Definitions, extreme
+from derive.range.exponents import Definitions, extreme, positive_picked
 from derive.zero.positive import is_positive
 
 LONGEST_WORDS = 30  # characters of a name that is made of others
@@ -216,9 +216,11 @@ def _logarithm(scales: Following, e: log) -> Scaled:
     scaled = argument
     if argument.exponent == 0:
         scaled = scales.of(scales.quotient(e.args[0]))
-    if scaled.exponent == 0:
-        return Scaled(log(argument.factor))
-    rest = _split(scaled.factor).replace(_is_of_exponentials, partial(_named_logarithm, scales))
+    if scaled.exponent == 0 and not _holds_exponential(scales, argument.factor):
+        return Scaled(_picked(scales, log(argument.factor)))
+    scaled = argument if scaled.exponent == 0 else scaled
+    rest = _split(scales, scaled.factor)
+    rest = rest.replace(_is_of_exponentials, partial(_named_logarithm, scales))
     return Scaled(rest + scales.named.get(scaled.exponent, scaled.exponent))
 
 
@@ -228,15 +230,41 @@ def _named_logarithm(scales: Following, e: log) -> Expr:
     return scales.name(e, f"{words}_log_term" if len(words) < LONGEST_WORDS else "log_term")
 
 
-def _split(e: Expr) -> Expr:
-    """The logarithm of a product of positive factors, one by one."""
-    if isinstance(e, Mul) and all(map(is_positive, e.args)):
-        return Add(*map(_split, e.args))
+def _picked(scales: Following, e: log) -> Expr:
+    """``e``, or the entry that an index picks of the logarithms, where only those are finite."""
+    total = scales.values.definition_of(e.args[0]) or e.args[0]
+    picked = positive_picked(total)
+    finite = picked and scales.safe(log(picked[1]))
+    return e if not picked or finite == log(picked[1]) else total.on(picked[0] * finite)
+
+
+def _holds_exponential(scales: Following, e: Expr) -> bool:
+    """Whether an exponential is a factor of ``e``, all of which are positive."""
+    known = scales.values.definition_of(e)
+    if known is not None:
+        return bool(e.is_positive) and _holds_exponential(scales, known)
+    if isinstance(e, Mul):
+        return is_positive(e) and any(_holds_exponential(scales, factor) for factor in e.args)
+    if isinstance(e, Pow):
+        return is_positive(e.base) and _holds_exponential(scales, e.base)
+    return isinstance(e, exp)
+
+
+def _split(scales: Following, e: Expr) -> Expr:
+    """The logarithm of a product of positive factors, one by one; of values too, where they hold an
+    exponential, or are a power of another one.
+    """
+    known = scales.values.definition_of(e)
+    is_power = isinstance(known, Pow) and isinstance(known.base, Tensor) and known.base.is_positive
+    if known is not None and (is_power or _holds_exponential(scales, e)):
+        return _split(scales, known)
+    if isinstance(e, Mul) and is_positive(e):
+        return Add(*(_split(scales, factor) for factor in e.args))
     if isinstance(e, Pow) and is_positive(e.base):
-        return e.exp * _split(e.base)
+        return e.exp * _split(scales, e.base)
     content, primitive = e.primitive() if isinstance(e, Add) else (S.One, e)
     if content != 1:
-        return log(content) + _split(primitive)
+        return log(content) + _split(scales, primitive)
     return e.exp if isinstance(e, exp) else log(e)
 
 
@@ -274,5 +302,9 @@ identities: dict[type, Identity] = {
         "always; where a is 1 it may stay 1, for exp(-oo) is 0",
         _choice,
     ),
-    log: Identity("log(a*exp(k)) = log(a) + k", "a is positive", _logarithm),
+    log: Identity(
+        "log(a*exp(k)) = log(a) + k; log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C)",
+        "a is positive; i is the index of an entry along C",
+        _logarithm,
+    ),
 }

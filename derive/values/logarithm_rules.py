@@ -24,8 +24,8 @@ from sympy import (
     tanh,
 )
 
-from derive.language.nodes import OneHot, Reduction, Sum
-from derive.range.exponents import is_extreme
+from derive.language.nodes import Reduction
+from derive.range.exponents import is_extreme, positive_picked
 from derive.values.hyperbolic_rules import is_plain_sum, terms_and_others
 from derive.zero.positive import is_positive
 
@@ -43,7 +43,7 @@ def factors_apart(node: Expr) -> Expr | None:
     e = node.args[0] if isinstance(node, log) and node.has(exp, cosh) else S.Zero
     if isinstance(e, Pow) and is_positive(e.base) and not is_plain_sum(e.base):
         return e.exp * log(e.base)
-    apart = [f for f in Mul.make_args(e) if isinstance(f, exp) or _picked(f) is not None]
+    apart = [f for f in Mul.make_args(e) if isinstance(f, exp) or positive_picked(f) is not None]
     rest = Mul(*(f for f in Mul.make_args(e) if f not in apart))
     if not isinstance(e, Mul) or not apart or not is_positive(rest):
         return None
@@ -52,19 +52,11 @@ def factors_apart(node: Expr) -> Expr | None:
 
 
 def picked_apart(node: Expr) -> Expr | None:
-    found = _picked(node.args[0]) if isinstance(node, log) and node.has(exp) else None
+    found = positive_picked(node.args[0]) if isinstance(node, log) and node.has(exp) else None
     if found is None:
         return None
     hot, entry = found
     return node.args[0].on(hot * log(entry))
-
-
-def _picked(e: Expr) -> tuple[Expr, Expr] | None:
-    """The one-hot and the rest, if ``e`` is what that picks of positive entries."""
-    factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
-    hots = [f for f in factors if isinstance(f, OneHot) and (f.axis,) == e.axes]
-    entry = Mul(*(f for f in factors if f not in hots))
-    return (hots[0], entry) if len(hots) == 1 and is_positive(entry) else None
 
 
 def exponent_inside(node: Expr) -> Expr | None:

@@ -131,7 +131,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.range.bounds": ("test_bounds.py",),
     "derive.range.exponents": ("test_bounds.py", "test_stability.py", *REST),
     "derive.range.exponential_quotients": ("test_stability.py", *REST),
-    "derive.closing.logarithms": ("test_line_proof.py", "test_stability.py", *REST),
     "derive.proving.forward_plan": ("test_line_proof.py", "test_stability.py", *REST),
     "derive.proving.line_proof": ("test_line_proof.py", "test_stability.py", *REST),
     "derive.zero.exact": ZERO,
