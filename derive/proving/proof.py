@@ -144,7 +144,7 @@ class Proofs:
         if own is None or own == adjoint or written.by_name.get(adjoint.name) != adjoint:
             return None
         steps, e = [own], own.expression
-        known = {*written.by_name, written.upstream.name}
+        known = {*written.by_name, *(t.name for t in written.upstreams)}
         while inner := [t for t in adjoints_in(e) if t.name not in known]:
             steps += [parts[t.name] for t in inner]
             e = written_in(e, {t: along(parts[t.name].expression, t) for t in inner})
