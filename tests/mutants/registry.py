@@ -71,6 +71,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.parts": ("test_sharding.py",),
     "derive.proving.claim": ("test_random_point.py", "test_proof.py", "test_chain_proof.py"),
     "derive.proving.random_point": ("test_random_point.py", "test_proof.py"),
+    "derive.language.scans": ("test_scans.py", "test_scan_theorems.py"),
+    "derive.language.log_scans": ("test_scans.py",),
+    "derive.proving.products_between": ("test_scan_theorems.py", "test_scans.py"),
+    "derive.closing.scan_rules": ("test_identities.py", "test_scans.py"),
     "derive.language.choices": (
         "test_exact.py",
         "test_nested_choices.py",
