@@ -75,6 +75,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.language.log_scans": ("test_scans.py",),
     "derive.proving.products_between": ("test_scan_theorems.py", "test_scans.py"),
     "derive.closing.scan_rules": ("test_identities.py", "test_scans.py"),
+    "codegen.lowering.scans": ("test_scans.py",),
     "derive.language.choices": (
         "test_exact.py",
         "test_nested_choices.py",
