@@ -73,6 +73,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.random_point": ("test_random_point.py", "test_proof.py"),
     "derive.language.scans": ("test_scans.py", "test_scan_theorems.py"),
     "derive.language.log_scans": ("test_scans.py",),
+    "derive.language.maxima_so_far": ("test_scans.py",),
+    "derive.proving.largest_of": ZERO,
+    "derive.proving.largest_up_to": ("test_scans.py",),
     "derive.proving.products_between": ("test_scan_theorems.py", "test_scans.py"),
     "derive.closing.scan_rules": ("test_identities.py", "test_scans.py"),
     "derive.language.choices": (
