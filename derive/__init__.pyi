@@ -11,6 +11,7 @@ from derive.language.errors import QuestionError as QuestionError
 from derive.language.errors import UndecidedError as UndecidedError
 from derive.language.errors import UnprovedError as UnprovedError
 from derive.language.kept_labels import Kept as Kept
+from derive.language.maxima_so_far import CumMax as CumMax
 from derive.language.nodes import Broadcast as Broadcast
 from derive.language.nodes import Max as Max
 from derive.language.nodes import OneHot as OneHot

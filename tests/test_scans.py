@@ -15,7 +15,7 @@ from derive.language.scans import KINDS, CumProd, CumSum, Recurrence, Scan
 
 B, T, K = (Axis(name) for name in "BTK")
 HEAD = """from sympy import Eq, Piecewise, exp, log
-from derive import Axis, CumProd, CumSum, Forward, Given, Input, Next, Position, Previous
+from derive import Axis, CumMax, CumProd, CumSum, Forward, Given, Input, Next, Position, Previous
 from derive import Rename, Scalar, Scan, Sum
 
 B, T, K, S, R = (Axis(name) for name in "BTKSR")
@@ -156,6 +156,11 @@ CASES = {
         X,
         draw(3, 5),
         (draw(3, 5) > 0).double(),
+    ),
+    "largest so far": (
+        "x = Input(B, T); y = CumMax(x, T)**2",
+        lambda x: x.cummax(1).values ** 2,
+        X,
     ),
     "logarithm": (
         "x = Input(B, T); y = log(CumSum(exp(x), T))",
@@ -308,11 +313,23 @@ def test_what_is_written_is_read_again(tmp_path):
     assert check(forward, right.replace("True", "False"), of="b").right is False
 
 
+def test_of_equal_entries_the_last_is_the_largest(tmp_path):
+    body, reference, x = CASES["largest so far"]
+    file = file_of(tmp_path, body)
+    function, _module, _result = generated(file, tmp_path)
+    assert_same_gradients(function, reference, (2 * x).round())
+    right = "2*NewMax(x, T)*Scan(1 - NewMax(x, T), dy*CumMax(x, T), T, transposed=True)"
+    wrong = "2*dy*CumMax(x, T)*NewMax(x, T)"
+    assert check(forward_from(file), right, of="x").right
+    assert check(forward_from(file), wrong, of="x").right is False
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
         ("recurrence", ("scan[T](a, b, h0)", "transposed", "mathrm{previous}_{T}")),
         ("from the end", ("cumsum[T; from the end](", "from the end", "mathrm{cumsum}_{T,")),
+        ("largest so far", ("cummax[T](x)", "newmax", "mathrm{cummax}_{T}")),
         ("product", ("cumprod[T](x)", "cumprod", "mathrm{cumprod}_{T}")),
         ("logarithm", ("log(cumsum[T](exp(x)))", "cumsum", "mathrm{cumsum}_{T}")),
     ],

@@ -19,6 +19,8 @@ from derive.language.axes_meant import declared, names_meant
 from derive.language.errors import NotationError
 from derive.language.log_scans import LogCumSumExp as LogCumSumExp
 from derive.language.log_scans import LogCumSumExpBack as LogCumSumExpBack
+from derive.language.maxima_so_far import LargestSoFar as LargestSoFar
+from derive.language.maxima_so_far import NewMax as NewMax
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reshaping as Reshaping
 from derive.language.reshaping import Unflatten as Unflatten

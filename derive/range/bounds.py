@@ -15,7 +15,7 @@ from math import inf, log, pi
 
 from sympy import Add, Expr, Mul, Piecewise, Pow, exp
 
-from derive.language.nodes import Max, OneHot, Reshaping, Sum
+from derive.language.nodes import LargestSoFar, Max, NewMax, OneHot, Reshaping, Sum
 from derive.language.symbols import Tensor
 
 HELD = 1e300  # larger numbers are taken for anything
@@ -126,7 +126,9 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         for other in others:
             first = first.union(other)
         return found.intersection(first)
-    if isinstance(e, (Max, Reshaping)):
+    if isinstance(e, NewMax):
+        return UNIT
+    if isinstance(e, (Max, LargestSoFar, Reshaping)):
         return bounds(e.operand, ranges)
     if isinstance(e, Sum):
         if _has_a_one(e, ranges):

@@ -14,6 +14,7 @@ from types import FunctionType
 from sympy import Basic
 
 from derive.language.kept_labels import Kept, kept_tensor
+from derive.language.maxima_so_far import CumMax
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Rename, Sum, Unflatten
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
@@ -158,6 +159,7 @@ rules: dict[Callable, Callable[..., Written]] = {
     Kept: _kept,
     CumSum: _carried,
     CumProd: _carried,
+    CumMax: _carried,
     Previous: _carried,
     Next: _carried,
     Scan: _scanned,

@@ -17,6 +17,7 @@ from codegen.targets.torch.vocabulary import (
     SIGN,
     SUM,
     UNSHIFTED,
+    WITH_INDICES,
 )
 
 
@@ -71,7 +72,8 @@ class Arrays:
 
     def _Cumulate(self, value: arrays.Cumulate):
         text, along = self.tight(value.operand), value.along
-        cumulated = f"{CUMULATIVE[value.kind]}({along})"
+        values = ".values" if value.kind in WITH_INDICES else ""
+        cumulated = f"{CUMULATIVE[value.kind]}({along}){values}"
         if value.reverse:
             return f"{text}.flip({along}).{cumulated}.flip({along})", ATOM
         return f"{text}.{cumulated}", ATOM

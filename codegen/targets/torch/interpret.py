@@ -18,8 +18,10 @@ from torch import Tensor
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
+    LargestSoFar,
     LogCumSumExp,
     Max,
+    NewMax,
     OneHot,
     Position,
     Recurrence,
@@ -108,6 +110,8 @@ class Interpreter:
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
         if isinstance(e, (Reshaping, Recurrence)):
             return self.reshaped(e) if isinstance(e, Reshaping) else self.recurrent(e)
+        if isinstance(e, (LargestSoFar, NewMax)):
+            return self.largest_so_far(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -156,6 +160,12 @@ class Interpreter:
         order = [*kept, *outside, *missing]
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
+
+    def largest_so_far(self, e: LargestSoFar | NewMax) -> Tensor:
+        """The larger of that before and the entry; of equal ones the entry."""
+        value, along = self.value(e.operand), self.place(e.axis)
+        largest = value.cummax(along).values
+        return largest if isinstance(e, LargestSoFar) else (value >= largest).double()
 
     def recurrent(self, e: Recurrence) -> Tensor:
         """One place after the other."""
