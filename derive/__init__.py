@@ -26,6 +26,7 @@ PUBLIC = {
     "Scalar": "language.declarations",
     "Size": "language.declarations",
     "Broadcast": "language.nodes",
+    "CumMax": "language.maxima_so_far",
     "CumProd": "language.scans",
     "CumSum": "language.scans",
     "Detach": "language.detached",

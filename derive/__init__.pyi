@@ -14,6 +14,7 @@ from derive.language.errors import UnprovedError as UnprovedError
 from derive.language.extremes import Max as Max
 from derive.language.extremes import Min as Min
 from derive.language.kept_labels import Kept as Kept
+from derive.language.maxima_so_far import CumMax as CumMax
 from derive.language.nodes import Broadcast as Broadcast
 from derive.language.nodes import OneHot as OneHot
 from derive.language.nodes import Position as Position

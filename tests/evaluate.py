@@ -18,7 +18,17 @@ import sympy
 from mpmath import MPContext
 
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Recurrence, Reshaping, Sum
+from derive.language.nodes import (
+    ArgMax,
+    LargestSoFar,
+    Max,
+    NewMax,
+    OneHot,
+    Position,
+    Recurrence,
+    Reshaping,
+    Sum,
+)
 from derive.language.symbols import Axis, MinusInfinity, Tensor
 
 DIGITS = MPContext()
@@ -89,6 +99,9 @@ class Numbers:
             return Fraction(at[e.axis])
         if isinstance(e, Recurrence):
             return self.state(e, at)
+        if isinstance(e, (LargestSoFar, NewMax)):
+            row = [self.value(e.operand, {**at, e.axis: k}) for k in range(at[e.axis] + 1)]
+            return max(row) if isinstance(e, LargestSoFar) else Fraction(row[-1] == max(row))
         if e.is_Rational:
             return Fraction(int(e.p), int(e.q))
         if e.is_number:

@@ -8,10 +8,10 @@ from sympy import Expr
 
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted
 from codegen.lowering.picks import Picked, axes_at
-from codegen.program.arrays import Cumulate, Expand, Scanned, Stepped
+from codegen.program.arrays import AsNumber, Cumulate, Expand, Scanned, Stepped
 from codegen.program.parts import is_number
-from codegen.program.values import Value
-from derive.language.nodes import GoneAlong, LogCumSumExp
+from codegen.program.values import Compare, Value
+from derive.language.nodes import GoneAlong, LargestSoFar, LogCumSumExp, NewMax
 from derive.notation.layout import plain
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ def recurrent(lowering: Lowering, e: GoneAlong, frame: Frame, picked: Picked) ->
     if isinstance(e, LogCumSumExp):
         logarithm = Cumulate("logarithm", whole(e.operand), along, e.reverse, dims=dims)
         return arranged(logarithm, frame)
+    if isinstance(e, (LargestSoFar, NewMax)):
+        largest: Value = Cumulate("max", whole(e.operand), along, e.reverse, dims=dims)
+        if isinstance(e, NewMax):
+            new = Compare(whole(e.operand), ">=", largest, dims=dims)
+            largest = AsNumber(new, dims=dims)
+        return arranged(largest, frame)
     initial = None if e.initial == 0 else partly(e.initial)
     if e.is_step:
         value: Value = Stepped(whole(e.operand), initial, along, e.reverse, dims=dims)

@@ -185,8 +185,8 @@ class Reduce(Value):
 
 @dataclass(frozen=True)
 class Cumulate(Value):
-    """``kind`` ('sum', 'product', 'logarithm' of a sum of exponentials) of the entries up to each
-    along one dimension; from the end if ``reverse``.
+    """``kind`` ('sum', 'product', 'max', 'logarithm' of a sum of exponentials) of the entries up to
+    each along one dimension; from the end if ``reverse``.
     """
 
     kind: str

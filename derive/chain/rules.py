@@ -20,9 +20,11 @@ from derive.language.nodes import (
     ArgMax,
     ArrayNode,
     Flatten,
+    LargestSoFar,
     LogCumSumExp,
     LogCumSumExpBack,
     Max,
+    NewMax,
     OneHot,
     Peak,
     Position,
@@ -103,6 +105,12 @@ def _through_reading(node: At, upstream: Expr):
     return [(node.operand, back(node, upstream))]
 
 
+def _through_largest_so_far(node: LargestSoFar, upstream: Expr):
+    # y[t] = max(y[t-1], x[t])  =>  dx[s] = new[s]*g[s] with g[s] = dy[s] + (1 - new[s+1])*g[s+1]
+    new = NewMax.over(node.operand, node.axes)
+    return [(node.operand, new * Transposed.over(upstream, 1 - new, S.Zero, node.axes))]
+
+
 def _nowhere(node: ArrayNode, upstream: Expr):
     # an index is piecewise constant in everything, and a peak cancels: no gradient passes
     return []
@@ -130,6 +138,8 @@ rules: dict[type[ArrayNode], Rule] = {
     LogCumSumExp: Rule(_through_log_sum, "shares of what is summed along {axes}"),
     LogCumSumExpBack: Rule(_through_log_sum, "shares of what is summed along {axes}"),
     At: Rule(_through_reading, "summed over the places that read the entry along {axes}"),
+    LargestSoFar: Rule(_through_largest_so_far, "routed to the largest so far along {axes}"),
+    NewMax: Rule(_nowhere, "an index has no gradient"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sympy import Add, Mul
 
-from derive.language.nodes import Recurrence, Reshaping, Sum, summed
+from derive.language.nodes import GoneAlong, Reshaping, Sum, summed
 from derive.language.reading_at import At
 from derive.language.symbols import axes_of
 
@@ -88,7 +88,7 @@ def reshaped_total(node, knowledge):
 
 
 def recognise(node, knowledge):
-    if isinstance(node, (Sum, Recurrence)):
+    if isinstance(node, (Sum, GoneAlong)):
         return knowledge.relations.recognitions.get(node)
     return None
 

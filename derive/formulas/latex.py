@@ -24,7 +24,7 @@ from derive.formulas.text import (
     ordered_factors,
     signed_terms,
 )
-from derive.language.nodes import ArrayNode, LogCumSumExp, Recurrence, Reduction
+from derive.language.nodes import ArrayNode, GoneAlong, Reduction
 from derive.language.scans import said
 from derive.language.symbols import Axis, Tensor
 
@@ -157,10 +157,7 @@ class FormulaPrinter(OfChoices, LatexPrinter):
             "unflat", f"{self._print(e.flat)} \\to {self._along(e.into)}", e.operand
         )
 
-    def _print_LogCumSumExp(self, e: LogCumSumExp) -> str:
-        return self._print(e.in_full)
-
-    def _print_Recurrence(self, e: Recurrence) -> str:
+    def _print_GoneAlong(self, e: GoneAlong) -> str:
         name, operands, notes = said(e)
         words = "".join(rf",\,\text{{{note}}}" for note in notes)
         inside = ", ".join(map(self._print, operands))

@@ -45,15 +45,7 @@ from derive.formulas.text import (
     signed_terms,
 )
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import (
-    ArrayNode,
-    LogCumSumExp,
-    OneHot,
-    Position,
-    Recurrence,
-    Reduction,
-    Reshaping,
-)
+from derive.language.nodes import ArrayNode, GoneAlong, OneHot, Position, Reduction, Reshaping
 from derive.language.scans import said
 from derive.language.symbols import Along, Axis, Tensor
 
@@ -296,10 +288,7 @@ class _MathML(OfChoices):
         before, after = (listed(map(self._print, axes), DOT) for axes in (e.axes, e.into))
         return applied(name, [self._print(e.operand)], row(before, operator(ARROW), after))
 
-    def _print_LogCumSumExp(self, e: LogCumSumExp) -> Element:
-        return self._print(e.in_full)
-
-    def _print_Recurrence(self, e: Recurrence) -> Element:
+    def _print_GoneAlong(self, e: GoneAlong) -> Element:
         name, operands, notes = said(e)
         along = listed([self._print(e.axis), *(leaf("mtext", note) for note in notes)])
         return applied(name, map(self._print, operands), along)

@@ -9,7 +9,7 @@ from sympy.printing.precedence import PRECEDENCE
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import RELATIONS, Formula
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, Recurrence, Reduction
+from derive.language.nodes import ArrayNode, GoneAlong, Reduction
 from derive.language.scans import said
 from derive.language.symbols import Tensor
 
@@ -51,7 +51,7 @@ class _Unicode(Formula):
     def _print_OneHot(self, e: ArrayNode) -> str:
         return f"1[{self._print(e.operand)} = {e.axis.name}]"
 
-    def _print_Recurrence(self, e: Recurrence) -> str:
+    def _print_GoneAlong(self, e: GoneAlong) -> str:
         name, operands, notes = said(e)
         along = "; ".join([e.axis.name, *notes])
         return f"{name}[{along}]({', '.join(map(self._print, operands))})"

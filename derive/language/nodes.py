@@ -24,6 +24,8 @@ from derive.language.extremes import Peak as Peak
 from derive.language.extremes import SubtractedPeak as SubtractedPeak
 from derive.language.log_scans import LogCumSumExp as LogCumSumExp
 from derive.language.log_scans import LogCumSumExpBack as LogCumSumExpBack
+from derive.language.maxima_so_far import LargestSoFar as LargestSoFar
+from derive.language.maxima_so_far import NewMax as NewMax
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Reindexing as Reindexing
 from derive.language.reshaping import Reshaping as Reshaping

@@ -32,7 +32,7 @@ class GoneAlong(ArrayNode):
     """A node whose entries follow from one another along an axis."""
 
     reverse, is_step = False, False
-    word = ""
+    word, written_as = "", ""
 
     @property
     def axis(self) -> Axis:
@@ -42,6 +42,14 @@ class GoneAlong(ArrayNode):
     @property
     def brings(self) -> tuple[Axis, ...]:
         return self.axes
+
+    @property
+    def subject(self) -> Expr:
+        """What it is of, for a name."""
+        return self.operand
+
+    def _sympystr(self, printer):
+        return written(self, printer._print)
 
 
 class Recurrence(GoneAlong):
@@ -102,7 +110,6 @@ class Recurrence(GoneAlong):
 
     @property
     def subject(self) -> Expr:
-        """What it is of, for a name."""
         return self.factor if self.is_product else self.operand
 
     @property
@@ -125,9 +132,6 @@ class Recurrence(GoneAlong):
         if not self.exclusive and term.is_positive:
             return True
         return (initial.is_positive and (term.is_positive or factor.is_positive)) or None
-
-    def _sympystr(self, printer):
-        return written(self, printer._print)
 
 
 class RecurrenceBefore(Recurrence):
@@ -157,8 +161,10 @@ KINDS = {
 Said = tuple[str, tuple[Expr, ...], tuple[str, ...]]
 
 
-def said(e: Recurrence) -> Said:
+def said(e: GoneAlong) -> Said:
     """How it is written in a book: its name, what it is taken of, and from where to where."""
+    if not isinstance(e, Recurrence):
+        return e.word, e.operands, ("from the end",) * e.reverse
     before = ("before",) * e.exclusive
     starts = [e.initial] if e.initial != 0 else []
     if e.is_step:
@@ -171,8 +177,10 @@ def said(e: Recurrence) -> Said:
     return e.word, (e.factor, e.operand, *starts), ("transposed",) * e.reverse + before
 
 
-def written(e: Recurrence, shown: Callable[[Expr], str]) -> str:
+def written(e: GoneAlong, shown: Callable[[Expr], str]) -> str:
     """As a user writes it."""
+    if not isinstance(e, Recurrence):
+        return f"{e.written_as}({shown(e.operand)}, {e.axis.name})"
     options = [("reverse" if e.is_sum else "transposed", e.reverse), ("exclusive", e.exclusive)]
     more = "".join(f", {name}=True" for name, holds in options if holds)
     initial = f", initial={shown(e.initial)}" if e.initial != 0 else ""
@@ -191,7 +199,7 @@ def CumSum(x: Expr, axis: Axis, *, reverse: bool = False, exclusive: bool = Fals
     With ``reverse`` from each entry to the end; with ``exclusive`` without the entry itself.
     Source: ``torch.cumsum``.
     """
-    x = _checked("CumSum", x, axis)
+    x = checked_along("CumSum", x, axis)
     check_carried("CumSum", x, [axis])
     return KINDS[bool(reverse), bool(exclusive)].over(x, S.One, S.Zero, [axis])
 
@@ -201,7 +209,7 @@ def CumProd(x: Expr, axis: Axis, *, exclusive: bool = False) -> Expr:
 
     With ``exclusive`` without the entry itself: 1 at the first. Source: ``torch.cumprod``.
     """
-    x = _checked("CumProd", x, axis)
+    x = checked_along("CumProd", x, axis)
     check_carried("CumProd", x, [axis])
     return KINDS[False, bool(exclusive)].over(S.Zero, x, S.One, [axis])
 
@@ -224,7 +232,7 @@ def Scan(
     unknown = [name for name in direction if name not in ("reverse", "transposed")]
     if unknown:
         raise NotationError(f"Scan has no {unknown[0]}=", f"write {USAGE}")
-    a, b = _checked("Scan", a, axis), _checked("Scan", b, axis)
+    a, b = checked_along("Scan", a, axis), checked_along("Scan", b, axis)
     initial = _before("Scan", initial, axis)
     if axis not in axes_of(a) | axes_of(b):
         check_carried("Scan", b, [axis])
@@ -241,14 +249,14 @@ def Scan(
 
 def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
     """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first."""
-    x, initial = _checked("Previous", x, axis), _before("Previous", initial, axis)
+    x, initial = checked_along("Previous", x, axis), _before("Previous", initial, axis)
     check_carried("Previous", x, [axis])
     return RecurrenceBefore.over(x, S.Zero, initial, [axis])
 
 
 def Next(x: Expr, axis: Axis) -> Expr:
     """``Next(x, T)``: the entry behind each along ``T``; 0 behind the last."""
-    x = _checked("Next", x, axis)
+    x = checked_along("Next", x, axis)
     check_carried("Next", x, [axis])
     return TransposedBefore.over(x, S.Zero, S.Zero, [axis])
 
@@ -268,7 +276,7 @@ def _before(node: str, initial: Expr | float, axis: Axis) -> Expr:
     return initial
 
 
-def _checked(node: str, operand: Expr | float, axis: Axis) -> Expr:
+def checked_along(node: str, operand: Expr | float, axis: Axis) -> Expr:
     """An operand that a user wrote. Raises `NotationError`."""
     operand = checked_operand(node, operand, (axis,), lambda e, axes: along_axes(node, e, axes))
     if isinstance(operand, Tensor) and operand.role == "label":

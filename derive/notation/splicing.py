@@ -14,9 +14,9 @@ from sympy import Expr, Mul
 from derive.language.errors import NotationError
 from derive.language.nodes import (
     ArrayNode,
+    GoneAlong,
     Max,
     OneHot,
-    Recurrence,
     Reshaping,
     Sum,
     Unflatten,
@@ -69,7 +69,7 @@ def taken_along(node: ArrayNode, operands: Sequence[Expr], bound: Bound) -> Expr
     the others, whose first largest entry is the first of them all.
     """
     operand, axes = operands[0], spliced(node.axes, bound)
-    if isinstance(node, Recurrence):
+    if isinstance(node, GoneAlong):
         return type(node).over(*operands, (the_one(node.axis, bound, f"{node} goes along it"),))
     if isinstance(node, OneHot):
         return OneHot.over(operand, (the_one(node.axis, bound, f"a label indexes it in {node}"),))

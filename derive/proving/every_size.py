@@ -33,8 +33,10 @@ from derive.language.choices import with_args
 from derive.language.nodes import (
     ArgMax,
     Flatten,
+    LargestSoFar,
     LogCumSumExp,
     Max,
+    NewMax,
     OneHot,
     Position,
     Recurrence,
@@ -45,6 +47,7 @@ from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 from derive.proving.indexed_sum import IndexedSum, OverIndices
+from derive.proving.largest_up_to import IsNewLargest, LargestUpTo
 from derive.proving.products_between import ProductBetween, telescoped
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
@@ -200,6 +203,8 @@ class IndexedForward:
             return self._one_hot(e, at, values)
         if isinstance(e, Recurrence):
             return self._recurrence(e, at, values)
+        if isinstance(e, (LargestSoFar, NewMax)):
+            return self._largest_so_far(e, at, values)
         if isinstance(e, LogCumSumExp):
             return self.written(e.in_full, at, values)
         return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
@@ -256,6 +261,17 @@ class IndexedForward:
             return between if e.exclusive else between * between.at(last)
 
         return product
+
+    def _largest_so_far(self, e: LargestSoFar | NewMax, at, values) -> Expr:
+        """The largest up to a place, or whether that is the entry there."""
+        if len(at[e.axis]) > 1:
+            raise NotShown(f"{e.axis} is gone along, and made of several")
+        (here,), (size,) = at[e.axis], self.sizes(e.axis)
+        (bound,), (place,) = (self.index(e.axis, self._level(at, kind)) for kind in "mp")
+        operand = self.written(e.operand, {**at, e.axis: (bound,)}, values)
+        if isinstance(e, NewMax):
+            return IsNewLargest(here, size, operand, bound)
+        return LargestUpTo(here, size, operand, bound, place)
 
     def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
         """The name of a bound index that no other around it is called as."""

@@ -25,11 +25,14 @@ from derive.language.nodes import (
     ArrayNode,
     Flatten,
     GoneAlong,
+    LargestSoFar,
     LogCumSumExp,
     Max,
+    NewMax,
     OneHot,
     Peak,
     Position,
+    Recurrence,
     Reshaping,
     Sum,
     Unflatten,
@@ -38,6 +41,9 @@ from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, axes_of, ordered
 from derive.language.traversal import parts_of
 from derive.notation.definition import Definition
+from derive.proving.largest_of import LargestOf as LargestOf
+from derive.proving.largest_of import indicators as indicators
+from derive.proving.largest_of import selectors as selectors
 from derive.zero.indicator import Indicator
 
 Index = tuple[int, ...]
@@ -46,29 +52,6 @@ Entries = dict[Index, Expr]
 # The nodes that treat all places along an axis alike. A node that does not, such as a shift or a
 # cumulative sum, stays out of this table, and every entry of what holds it is checked.
 INDIFFERENT = (Sum, Max, Peak, ArgMax, OneHot, Flatten, Unflatten)
-
-
-class LargestOf(Function):
-    """The largest of its arguments.
-
-    Where they differ, its derivative by the k-th is 1 if that is the largest.
-    """
-
-    is_real = True
-
-    def fdiff(self, argindex=1):
-        return selectors(self.args)[argindex - 1]
-
-
-def selectors(entries: tuple[Expr, ...]) -> list[Expr]:
-    """For each entry: 1 if it is the first largest one, else 0."""
-    return indicators(f"largest of {entries}", len(entries), entries)
-
-
-def indicators(group: str, count: int, values: tuple[Expr, ...] = ()) -> list[Expr]:
-    """0/1 symbols of which exactly one is 1: the last is written as 1 minus the others."""
-    free = [Indicator(k, group, values) for k in range(count - 1)]
-    return [*free, Integer(1) - Add(*free)]
 
 
 def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
@@ -292,6 +275,8 @@ class SmallBatch:
         """From the state before, which is the next one where it goes back."""
         if isinstance(e, LogCumSumExp):
             return self._scalar(e.in_full, at, values)
+        if not isinstance(e, Recurrence):
+            return self._largest_so_far(e, at, values)
         step = -1 if e.reverse else 1
         before = {**at, e.axis: at[e.axis] - step}
         is_first = before[e.axis] not in range(self.sizes[e.axis])
@@ -301,6 +286,15 @@ class SmallBatch:
         factor = self._scalar(e.factor, before if e.exclusive or e.reverse else at, values)
         state = self._scalar(e.initial if is_first else e, before, values)
         return factor * state + term
+
+    def _largest_so_far(self, e: LargestSoFar | NewMax, at, values) -> Expr:
+        """The larger of that before and the entry; or whether that is the entry."""
+        whole, here = isinstance(e, LargestSoFar), self._scalar(e.operand, at, values)
+        if at[e.axis] == 0:
+            return here if whole else Integer(1)
+        largest = LargestSoFar.over(e.operand, e.axes)
+        both = self._scalar(largest, {**at, e.axis: at[e.axis] - 1}, values), here
+        return LargestOf(*both) if whole else selectors(both)[1]
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
         if e.operand.is_Integer:

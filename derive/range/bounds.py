@@ -16,7 +16,7 @@ from math import exp as exponential
 from sympy import Add, Expr, Mul, Piecewise, Pow, exp
 
 from derive.language.detached import Detach
-from derive.language.nodes import Max, OneHot, Reshaping, Sum
+from derive.language.nodes import LargestSoFar, Max, NewMax, OneHot, Reshaping, Sum
 from derive.language.reading_at import At
 from derive.language.symbols import Tensor
 
@@ -140,7 +140,9 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         for other in others:
             first = first.union(other)
         return found.intersection(first)
-    if isinstance(e, (Max, Reshaping, Detach)):
+    if isinstance(e, NewMax):
+        return UNIT
+    if isinstance(e, (Max, LargestSoFar, Reshaping, Detach)):
         return bounds(e.args[0], ranges)
     if isinstance(e, At):
         return bounds(e.operand, ranges).union(bounds(e.fill, ranges))

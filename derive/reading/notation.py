@@ -10,7 +10,17 @@ from sympy import Integer
 
 from derive.language.errors import NotationError
 from derive.language.kept_labels import with_ignored
-from derive.language.nodes import ArgMax, Flatten, Max, Position, Unflatten, renamed, summed
+from derive.language.maxima_so_far import CumMax
+from derive.language.nodes import (
+    ArgMax,
+    Flatten,
+    Max,
+    NewMax,
+    Position,
+    Unflatten,
+    renamed,
+    summed,
+)
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
@@ -20,13 +30,15 @@ from derive.reading.operations.picking import hot, indices, kept_of
 from derive.reading.refusals import Refusal
 from derive.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
 
-# The options of what goes along an axis.
-SCANS = {
-    "CumSum": {"reverse", "exclusive"},
-    "CumProd": {"exclusive"},
-    "Scan": {"initial", "reverse", "exclusive", "transposed"},
-    "Previous": {"initial"},
-    "Next": set(),
+# What goes along an axis: how it is made, and its options.
+SCANS: dict[str, tuple[Callable, frozenset[str]]] = {
+    "CumSum": (CumSum, frozenset({"reverse", "exclusive"})),
+    "CumProd": (CumProd, frozenset({"exclusive"})),
+    "CumMax": (CumMax, frozenset()),
+    "NewMax": (lambda x, axis: NewMax.over(x, [axis]), frozenset()),
+    "Scan": (Scan, frozenset({"initial", "reverse", "exclusive", "transposed"})),
+    "Previous": (Previous, frozenset({"initial"})),
+    "Next": (Next, frozenset()),
 }
 NODES = frozenset(
     {
@@ -61,7 +73,8 @@ class Notation:
     def call(self, node: ast.Call) -> Value:
         name = node.func.id
         keywords = {k.arg: k.value for k in node.keywords}
-        allowed = SCANS.get(name) or ({"into"} if name in ("Flatten", "Unflatten") else set())
+        _, options = SCANS.get(name, (None, frozenset()))
+        allowed = options | ({"into"} if name in ("Flatten", "Unflatten") else set())
         if set(keywords) - allowed or any(isinstance(a, ast.Starred) for a in node.args):
             raise Refusal(f"{name} has no such argument", USAGE[name])
         try:
@@ -203,7 +216,7 @@ class Notation:
             Unflatten.over(x.expression, [flat], parts), {*x.axes, *parts} - {flat}, x
         )
 
-    def along(self, make: Callable, *operands, **options) -> Value:
+    def along(self, *operands, make: Callable, **options) -> Value:
         *operands, axis = operands
         values = [self.operand(node) for node in operands]
         along = self.axis(axis)
@@ -271,11 +284,7 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Rational": Notation.rational,
     "Piecewise": Notation.piecewise,
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
-    "CumSum": lambda self, *nodes, **options: self.along(CumSum, *nodes, **options),
-    "CumProd": lambda self, *nodes, **options: self.along(CumProd, *nodes, **options),
-    "Scan": lambda self, *nodes, **options: self.along(Scan, *nodes, **options),
-    "Previous": lambda self, *nodes, **options: self.along(Previous, *nodes, **options),
-    "Next": lambda self, *nodes, **options: self.along(Next, *nodes, **options),
+    **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
 }
 USAGE = {
     **{name: f"write {name}(x, labels, V), with the axis of the labels" for name in SEGMENTS},
@@ -292,6 +301,8 @@ USAGE = {
     "Unflatten": "write Unflatten(x, K, into=(T, E))",
     "CumSum": "write CumSum(x, T)",
     "CumProd": "write CumProd(x, T)",
+    "CumMax": "write CumMax(x, T)",
+    "NewMax": "write NewMax(x, T)",
     "Scan": "write Scan(a, b, T)",
     "Previous": "write Previous(x, T)",
     "Next": "write Next(x, T)",

@@ -20,9 +20,10 @@ from derive.language.errors import MATH
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("At", "Broadcast", "Concat", "CumProd", "CumSum", "Detach", "Flatten", "Flip", "Gather"),
-    *("Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename", "Scan"),
-    *("SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice", "Sum", "Unflatten", "Window"),
+    *("At", "Broadcast", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Flatten", "Flip"),
+    *("Gather", "Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename"),
+    *("Scan", "SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice", "Sum", "Unflatten"),
+    "Window",
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Outputs", "Reduced", "Scalar", "Size"),
@@ -56,7 +57,6 @@ CHOICE = "Piecewise((x, x > 0), (0, True))"
 BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
 NAMED = "axes have names: nothing is moved, leave it out, and name axes instead of numbers"
 LEFT_OUT = "leave it out: it changes no value"
-SCAN = "the largest so far cannot be written in the notation"
 ORDER = "it orders entries, which cannot be written in the notation"
 RANDOM = "nothing is random in the mathematics: draw it outside, and pass it as Given(N, C)"
 SIZE = "an axis stands for its own size: write its name where the size is meant"
@@ -130,7 +130,8 @@ _SPELLINGS: dict[Spelling, str] = {
         "cat concat concatenate stack hstack vstack pad"
     ),
     Spelling("Broadcast(x, K)"): "expand expand_as broadcast_to repeat tile",
-    Spelling(why=SCAN): "cummax cummin",
+    Spelling("CumMax(x, N)"): "cummax running_max",
+    Spelling("-CumMax(-x, N)"): "cummin running_min",
     Spelling(why=ORDER): (
         "sort sorted argsort topk top_k median quantile kthvalue unique searchsorted msort mode"
     ),

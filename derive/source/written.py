@@ -14,6 +14,7 @@ from types import FunctionType
 from sympy import Basic
 
 from derive.language.kept_labels import Kept, kept_tensor
+from derive.language.maxima_so_far import CumMax
 from derive.language.nodes import (
     Broadcast,
     Flatten,
@@ -193,6 +194,7 @@ rules: dict[Callable, Callable[..., Written]] = {
     Kept: _kept,
     CumSum: _carried,
     CumProd: _carried,
+    CumMax: _carried,
     Previous: _carried,
     Next: _carried,
     Scan: _scanned,

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
-from derive.language.nodes import Max, Recurrence, RecurrenceBefore, Sum
+from derive.language.nodes import GoneAlong, Max, Recurrence, RecurrenceBefore, Sum
 from derive.language.operations import is_evaluated
 from derive.language.symbols import (
     Tensor,
@@ -179,7 +179,7 @@ def _reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
     if found is None:
         return
     reduction, rest = found
-    if isinstance(reduction, Recurrence):
+    if isinstance(reduction, GoneAlong):
         return
     powers = {
         tensor: known.by_name[tensor.name].expression
@@ -195,7 +195,7 @@ def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
     """The one reduction or recurrence in a product, where the rest is a number or a size, and
     that.
     """
-    kinds = Sum, Max, Recurrence
+    kinds = Sum, Max, GoneAlong
     reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, kinds)]
     if len(reductions) != 1:
         return None

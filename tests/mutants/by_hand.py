@@ -139,7 +139,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ("derive.proving.small_batch", "SmallBatch._treats_places_alike"): (
         ("type(node) in INDIFFERENT", "True"),
     ),
-    ("derive.proving.small_batch", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
+    ("derive.proving.largest_of", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
     # the claims and the proof
     ("derive.proving.claim", "Shown.decide"): (("ground.decide()", "True"),),
     ("derive.proving.claim", "proved_on"): (("return None", "continue"),),

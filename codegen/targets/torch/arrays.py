@@ -20,6 +20,7 @@ from codegen.targets.torch.vocabulary import (
     SIGN,
     SUM,
     UNSHIFTED,
+    WITH_INDICES,
 )
 
 
@@ -92,7 +93,8 @@ class Arrays(Reads, Convolutions):
 
     def _Cumulate(self, value: arrays.Cumulate):
         text, along = self.tight(value.operand), value.along
-        cumulated = f"{CUMULATIVE[value.kind]}({along})"
+        values = ".values" if value.kind in WITH_INDICES else ""
+        cumulated = f"{CUMULATIVE[value.kind]}({along}){values}"
         if value.reverse:
             return f"{text}.flip({along}).{cumulated}.flip({along})", ATOM
         return f"{text}.{cumulated}", ATOM

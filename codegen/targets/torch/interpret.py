@@ -19,8 +19,10 @@ from torch import Tensor
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
+    LargestSoFar,
     LogCumSumExp,
     Max,
+    NewMax,
     OneHot,
     Position,
     Recurrence,
@@ -121,6 +123,7 @@ class Interpreter:
             (Reshaping, self.reshaped),
             (At, self.read),
             (Recurrence, self.recurrent),
+            ((LargestSoFar, NewMax), self.largest_so_far),
         ):
             if isinstance(e, kind):
                 return rule(e)
@@ -192,6 +195,12 @@ class Interpreter:
         order = [*kept, *outside, *missing]
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
+
+    def largest_so_far(self, e: LargestSoFar | NewMax) -> Tensor:
+        """The larger of that before and the entry; of equal ones the entry."""
+        value, along = self.value(e.operand), self.place(e.axis)
+        largest = value.cummax(along).values
+        return largest if isinstance(e, LargestSoFar) else (value >= largest).double()
 
     def recurrent(self, e: Recurrence) -> Tensor:
         """One place after the other."""

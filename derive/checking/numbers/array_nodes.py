@@ -15,8 +15,10 @@ from derive.checking.numbers.arithmetic import Arithmetic
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
 from derive.language.nodes import (
     ArgMax,
+    LargestSoFar,
     LogCumSumExp,
     Max,
+    NewMax,
     OneHot,
     Position,
     Recurrence,
@@ -142,6 +144,28 @@ def _recurrent(at: Evaluating, e: Recurrence) -> Table:
     return Table(places, entries)
 
 
+def _largest_so_far(at: Evaluating, e: LargestSoFar | NewMax) -> Table:
+    """One place after the other; of equal entries the last."""
+    table = at.table(e.operand)
+    left = tuple(axis for axis in table.axes if axis != e.axis)
+    read, entries = _reader(table, (*left, e.axis)), {}
+    zero, one = at.arithmetic.number(Integer(0)), at.arithmetic.number(Integer(1))
+
+    def largest(value, before):
+        side = at.side(value, before)
+        at.at_kink |= side == 0
+        return (value, one) if side >= 0 else (before, zero)
+
+    for i in at.indices(left):
+        state = read((*i, 0)), one
+        for place in range(at.size(e.axis)):
+            if place and state is not UNDEFINED:
+                state = at.or_undefined(largest, read((*i, place)), state[0])
+            whole = isinstance(e, LargestSoFar)
+            entries[*i, place] = UNDEFINED if state is UNDEFINED else state[0 if whole else 1]
+    return Table((*left, e.axis), entries)
+
+
 def _reader(table: Table, axes: tuple[Axis, ...]) -> Callable[[Index], object]:
     """The entries of a table at indices along more axes than it has."""
     project = projection(axes, table.axes)
@@ -180,6 +204,8 @@ ARRAY_NODES: dict[type, Callable] = {
     OneHot: _one_hot,
     Reshaping: _reshaped,
     Recurrence: _recurrent,
+    LargestSoFar: _largest_so_far,
+    NewMax: _largest_so_far,
     LogCumSumExp: lambda at, e: at.table(e.in_full),
     At: _read,
 }
