@@ -103,18 +103,28 @@ class Overlapped(Value):
 
 
 @dataclass(frozen=True)
-class Placed(Value):
-    """The operand added up along a dimension: entry n of each row at
-    ``step*n + spacing*label + offset``, in as many as the axis ``length`` has.
+class Line:
+    """Along a dimension: entry ``k`` of row n lies at ``step*n + spacing*k + offset``, for as many
+    entries as the axis ``entries`` has, in as many places as the axis ``length``.
     """
 
-    operand: Value
-    label: Value
     along: int
+    entries: str
     step: Value
     spacing: Value
     offset: Value
     length: str
+
+
+@dataclass(frozen=True)
+class Placed(Value):
+    """The operand added up where its entries lie: along each of the ``lines`` one of its entries,
+    that which ``label`` names, counted along all of them with the last one fastest.
+    """
+
+    operand: Value
+    label: Value
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True)

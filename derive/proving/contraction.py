@@ -18,6 +18,7 @@ from sympy import (
     Add,
     Basic,
     Dummy,
+    Eq,
     Expr,
     Indexed,
     Integer,
@@ -33,7 +34,7 @@ from sympy import (
     log,
 )
 
-from derive.proving.every_size import IndexOfLargest, LargestAlong
+from derive.proving.every_size import IndexOfLargest, LargestAlong, Zero
 from derive.proving.indexed_sum import IndexedSum
 from derive.zero.exact import is_zero
 from derive.zero.positive import log_of_number, split_log
@@ -109,6 +110,9 @@ def _nodes(e: Basic) -> int:
 @lru_cache(maxsize=8192)
 def _indicator(condition) -> Expr:
     """1 where the condition holds, else 0."""
+    of_indices = isinstance(condition, Eq) and not condition.has(Indexed)
+    if of_indices and all(symbol.is_integer for symbol in condition.free_symbols):
+        return Zero(condition.lhs - condition.rhs)
     return Piecewise((1, condition), (0, True))
 
 

@@ -23,8 +23,10 @@ class Reads:
         raise NotImplementedError
 
     def _Read(self, value: arrays.Read):
-        if value.shared or not value.steps:
+        if value.shared:
             return self._taken(value), ATOM
+        if not value.steps:
+            return self._one(value), ATOM
         text, along, count = self._plain(value), value.along, len(value.operand.dims)
         if value.divisor != ONE:
             text = f"_runtime.spaced({text}, {along}, {self.text(value.divisor)})"
@@ -47,6 +49,16 @@ class Reads:
         if turned:
             text = f"{text}.flip({', '.join(map(str, turned))})"
         return text, ATOM
+
+    def _one(self, value: arrays.Read) -> str:
+        """One entry for all places."""
+        if value.fits and value.divisor == ONE:
+            entry = "-1" if value.after == ZERO else self.text(value.offset)
+            return f"{self.tight(value.operand)}.select({value.along}, {entry})"
+        text = self.text(value.operand)
+        if value.divisor != ONE:
+            text = f"_runtime.spaced({text}, {value.along}, {self.text(value.divisor)})"
+        return f"{self._padded(text, value)}.squeeze({value.along})"
 
     def _plain(self, value: arrays.Read) -> str:
         """What is read, as an argument or before a bracket."""
@@ -122,10 +134,13 @@ class Reads:
         return f"_runtime.overlapped({operand}, {value.along}, {numbers}, {length})", ATOM
 
     def _Placed(self, value: arrays.Placed):
-        numbers = ", ".join(map(self.text, (value.step, value.spacing, value.offset)))
+        lines = [
+            f"({line.along}, {self.sizes[line.entries]}, {self.text(line.step)}, "
+            f"{self.text(line.spacing)}, {self.text(line.offset)}, {self.sizes[line.length]})"
+            for line in value.lines
+        ]
         operand, label = self.text(value.operand), self.text(value.label)
-        length = self.sizes[value.length]
-        return f"_runtime.placed({operand}, {label}, {value.along}, {numbers}, {length})", ATOM
+        return f"_runtime.placed({operand}, {label}, {', '.join(lines)})", ATOM
 
 
 def _opposite(value: values.Value) -> values.Value:
