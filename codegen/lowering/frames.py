@@ -10,20 +10,17 @@ from collections.abc import Iterable, Sequence
 
 from codegen.program.arrays import (
     Arrange,
-    Convolve,
     Expand,
     Gathered,
     Merge,
     OneHotOf,
-    Overlapped,
     Pick,
-    Placed,
     Positions,
-    Read,
     Split,
     Zeros,
 )
 from codegen.program.parts import values_in
+from codegen.program.reads import Convolve, Overlapped, Placed, Read
 from codegen.program.steps import Step
 from codegen.program.values import Choose, Load, Number, Plus, SizeOf, Times, Value
 from derive.language.errors import QuestionError

@@ -11,8 +11,8 @@ from sympy import Expr, Mul
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Picked, axes_at, met
-from codegen.program.arrays import Line, Overlapped, Placed
 from codegen.program.parts import is_number
+from codegen.program.reads import Line, Overlapped, Placed
 from codegen.program.values import Value
 from derive.language.nodes import OneHot, Sum, Unflatten
 from derive.language.reading_at import Affine, At, affine

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 
-from codegen.program.arrays import Expand, Geometry, Line, OneHotOf, Positions, Stepped, Zeros
+from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
+from codegen.program.reads import Geometry, Line, Stepped
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
 from codegen.program.values import Constant, Load, Number, Value

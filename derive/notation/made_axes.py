@@ -173,7 +173,8 @@ def _put_read(order: list[Axis], read: Mapping[Axis, Axis]) -> None:
     pending.sort(key=lambda axis: axis.formula is None)
     for axis in pending:
         formula = axis.formula
-        after = [read[axis]] if formula is None else sorted(formula.atoms(Axis), key=str)
+        beside = [other for other in order if read.get(other) == read[axis]]
+        after = [read[axis], *beside] if formula is None else sorted(formula.atoms(Axis), key=str)
         places = [order.index(other) for other in after if other in order]
         together = isinstance(formula, Add) and all(isinstance(n, Axis) for n in formula.args)
         place = (min if together else max)(places, default=len(order) - 1)

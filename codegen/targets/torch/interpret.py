@@ -16,7 +16,7 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, Max, OneHot, Position, Reshaping, Sum
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Reindexing, Reshaping, Sum
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
@@ -98,10 +98,8 @@ class Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
-        if isinstance(e, Reshaping):
-            return self.reshaped(e)
-        if isinstance(e, At):
-            return self.read(e)
+        if isinstance(e, Reindexing):
+            return self.read(e) if isinstance(e, At) else self.reshaped(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
