@@ -20,6 +20,7 @@ from derive.language.nodes import OneHot as OneHot
 from derive.language.nodes import Position as Position
 from derive.language.nodes import Rename as Rename
 from derive.language.nodes import Sum as Sum
+from derive.language.reading_at import At as At
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Unflatten as Unflatten
 from derive.language.scans import CumProd as CumProd
@@ -30,6 +31,12 @@ from derive.language.scans import Scan as Scan
 from derive.language.symbols import Axes as Axes
 from derive.language.symbols import Axis as Axis
 from derive.language.symbols import Tensor
+from derive.language.windows import Concat as Concat
+from derive.language.windows import Flip as Flip
+from derive.language.windows import Pad as Pad
+from derive.language.windows import Shift as Shift
+from derive.language.windows import Slice as Slice
+from derive.language.windows import Window as Window
 from derive.notation.forward import Forward as Forward
 from derive.notation.library import forward_from as forward_from
 from derive.notation.reduced import Reduced as Reduced

@@ -48,6 +48,7 @@ OPERATORS = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
     ast.Pow: operator.pow,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -216,8 +217,8 @@ class Arguments:
     def with_fixed(self, known: dict[str, int]) -> dict[str, int]:
         """The sizes, and those that follow: from ``K = C / groups``, and from ``P == K * H``."""
         for name, formula in self.sizes.items():
-            if name in self.lengths and not formula.missing(known):
-                known.setdefault(name, formula.divided(self.name, known))
+            if name in self.lengths and name not in known and not formula.missing(known):
+                known[name] = formula.divided(self.name, known)
         for whole, parts in self.products:
             unknown = parts.missing(known)
             if whole not in known and not unknown:
@@ -701,6 +702,98 @@ def added_at(tensor: Tensor, along: int, place: int, source: Tensor) -> Tensor:
         return tensor.index_add(along, index, source.unsqueeze(along))
     tensor.select(along, place).add_(source)
     return tensor
+
+
+# Entries read at another index
+
+
+def padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0.0) -> Tensor:
+    """``tensor`` with as many more entries ``fill`` at the ends of a dimension; fewer entries where
+    they are less than 0.
+    """
+    length = tensor.shape[along]
+    start, stop = min(max(-before, 0), length), length - min(max(-after, 0), length)
+    kept = tensor.narrow(along, start, max(stop - start, 0))
+    whole = length + before + after  # what is cut off may be more than there is
+    before = min(max(before, 0), whole)
+    places = (0, 0) * (tensor.dim() - 1 - along)
+    ends = (before, whole - before - kept.shape[along])
+    return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
+
+
+def spaced(tensor: Tensor, along: int, step: int) -> Tensor:
+    """``tensor`` with zeros after every entry along a dimension: ``step`` entries for each."""
+    places = (0, 0) * (tensor.dim() - 1 - along)
+    apart = torch.nn.functional.pad(tensor.unsqueeze(along + 1), (*places, 0, step - 1))
+    return apart.flatten(along, along + 1)
+
+
+def overlapped(
+    tensor: Tensor, along: int, step: int, spacing: int, offset: int, length: int
+) -> Tensor:
+    """The last dimension added up along another: entry k of row n at place
+    ``step*n + spacing*k + offset`` of ``length``. What lies outside is left out.
+    """
+    count, entries = tensor.shape[along], tensor.shape[-1]
+    low, extent = extent_of(count, entries, step, spacing)
+    shape = list(tensor.shape[:-1])
+    shape[along] = extent
+    total = tensor.new_zeros(shape)
+    for k in range(entries if count else 0):
+        first = spacing * k - low
+        rows = total.narrow(along, first, step * (count - 1) + 1)
+        rows[(slice(None),) * along + (slice(None, None, step),)] += tensor.select(-1, k)
+    return padded(total, along, low + offset, length - low - offset - extent)
+
+
+def placed(tensor: Tensor, label: Tensor, *lines: tuple[int, ...]) -> Tensor:
+    """``tensor`` added up where its entries lie. A line ``(along, entries, step, spacing, offset,
+    length)`` says it for a dimension: entry k of row n at ``step*n + spacing*k + offset`` of
+    ``length``. What lies outside is left out. ``label`` is k, counted along all lines.
+    """
+    dims = [line[0] for line in lines]
+    rest, inside, place, count = label, True, 0, 1
+    for along, entries, step, spacing, offset, length in reversed(lines):
+        rows = torch.arange(tensor.shape[along], device=tensor.device)
+        rows = rows.view(-1, *[1] * (tensor.dim() - 1 - along))
+        at = step * rows + spacing * (rest % entries) + offset
+        inside, rest = inside & (at >= 0) & (at < length), rest // entries
+        place, count = place + count * at, count * length
+    index, source = torch.where(inside, place, 0), torch.where(inside, tensor, 0.0)
+    last = range(-len(dims), 0)
+    index, source = (t.expand(tensor.shape).movedim(dims, [*last]) for t in (index, source))
+    index, source = index.flatten(-len(dims)), source.flatten(-len(dims))
+    total = source.new_zeros((*source.shape[:-1], count)).scatter_add(-1, index, source)
+    return total.unflatten(-1, [line[-1] for line in lines]).movedim([*last], dims)
+
+
+def extent_of(count: int, entries: int, step: int, spacing: int) -> tuple[int, int]:
+    """The first place of windows that begin at 0, and how far it is from there to the last."""
+    low = min(0, spacing * (entries - 1))
+    extent = step * (count - 1) + abs(spacing) * (entries - 1) + 1
+    return low, extent if count and entries else 0
+
+
+def entries_at(
+    tensor: Tensor,
+    along: int,
+    places: tuple[int | None, ...],
+    index: Tensor,
+    divisor: int = 1,
+    fill: float = 0.0,
+) -> Tensor:
+    """``tensor`` at an index along a dimension, over ``divisor``, and ``fill`` where that is the
+    index of no entry. ``places`` are for each dimension of the result that of ``tensor``.
+    """
+    rest = [i for i in places if i is not None]
+    row = tensor.permute(*rest, along)
+    row = row[tuple(slice(None) if i is not None else None for i in places)]
+    length = tensor.shape[along]
+    there = (index >= 0) & (index < length * divisor) & (index % divisor == 0)
+    shape = torch.broadcast_shapes(row.shape[:-1], index.shape)
+    index = torch.where(there, index // divisor, 0).expand(shape)
+    found = row.expand(*shape, length).gather(-1, index.unsqueeze(-1)).squeeze(-1)
+    return torch.where(there, found, fill)
 
 
 # Transforms and modes around a call

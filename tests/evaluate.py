@@ -29,6 +29,7 @@ from derive.language.nodes import (
     Reshaping,
     Sum,
 )
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, MinusInfinity, Tensor
 
 DIGITS = MPContext()
@@ -89,6 +90,10 @@ class Numbers:
             )
         if isinstance(e, Reshaping):
             return self.value(e.operand, at | self.counted(e, at))
+        if isinstance(e, At):
+            place, inside = self.value(e.index, at), range(self.sizes[e.axis])
+            here = place.denominator == 1 and int(place) in inside
+            return self.value(e.operand, {**at, e.axis: int(place)}) if here else Fraction(0)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             row = [self.value(e.operand, {**at, axis: k}) for k in range(self.sizes[axis])]

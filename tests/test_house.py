@@ -19,7 +19,15 @@ from codegen.program.values import Value
 from codegen.targets import targets
 from codegen.targets.torch.printer import Printer
 from derive.chain.rules import rules
-from derive.language.nodes import ArrayNode, Broadcast, Min, Reduction, Reshaping
+from derive.language.nodes import (
+    ArrayNode,
+    Broadcast,
+    GoneAlong,
+    Min,
+    Reduction,
+    Reindexing,
+    Reshaping,
+)
 
 ROOT = Path(derive.__file__).parents[1]
 
@@ -88,7 +96,7 @@ def nodes() -> list[type[ArrayNode]]:
         for c in vars(derive.language.nodes).values()
         if isinstance(c, type) and issubclass(c, ArrayNode)
     ]
-    bases = (ArrayNode, Reduction, Reshaping)
+    bases = (ArrayNode, Reduction, Reindexing, Reshaping, GoneAlong)
     return [c for c in found if c not in (*bases, Broadcast, Min)]  # gone before derivation
 
 

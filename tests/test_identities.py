@@ -10,7 +10,8 @@ from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
 from derive.language.choices import Compared
 from derive.language.declarations import Input, Label, Scalar
-from derive.language.nodes import Flatten, OneHot, Recurrence, Sum, Unflatten
+from derive.language.nodes import Flatten, OneHot, Position, Recurrence, Sum, Unflatten
+from derive.language.reading_at import At
 from derive.language.scans import KINDS, CumProd, CumSum, Scan
 from derive.language.symbols import Axis, axes_of
 from derive.notation.forward import Forward
@@ -115,6 +116,15 @@ EXAMPLES = {
         Flatten(2 * k * a, N, C, into=F),
         Unflatten.over(s * k * f, [F], [N, C]),
     ],
+    "reading a product": [
+        At.over(a * c, N, 2 * Position(F) - 1),
+        At.over(a * c * s, N, Position(N) + Position(K) - 1),
+        At.over(a * k, N, N - 1 - Position(N)),
+    ],
+    "reading a sum": [
+        At.over(Sum(a * b, C), N, Position(F) / 2),
+        At.over(Sum(a * k, K), N, 2 - Position(N)),
+    ],
     "total of a reshaped tensor": [
         Sum.over(Flatten(a, C, N, into=F), [F]),
         Sum.over(Flatten(a * k, N, C, into=F), [F, K]),
@@ -183,6 +193,11 @@ OTHERS = {
     "reshaping a product": [
         Flatten(c * a, N, C, into=F),
         Unflatten.over(a * f, [F], [N, C]),  # an N of a is another one
+    ],
+    "reading a product": [At.over(a * b, N, Position(F)), At.over(c, N, Position(F))],
+    "reading a sum": [
+        At.over(Sum(a * b, C), N, Position(C)),  # that C is another one
+        At.over(a, N, Position(F)),
     ],
     "total of a reshaped tensor": [Sum.over(Flatten(a * k, N, C, into=F), [K])],
     "constant of a scan": [CumSum(a * b, N), Scan(k, k * a, N, initial=k), CumProd(k * a, N)],

@@ -17,7 +17,7 @@ from sympy import Expr, Mul
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked
 from codegen.lowering.reads import Ends, ends_of
-from codegen.program.arrays import Channels, Convolve, Geometry
+from codegen.program.reads import Channels, Convolve, Geometry
 from codegen.program.values import Times, Value
 from derive.language.nodes import OneHot, Position, Sum
 from derive.language.reading_at import Affine, At, affine, is_long

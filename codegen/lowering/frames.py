@@ -10,23 +10,20 @@ from collections.abc import Iterable, Sequence
 
 from codegen.program.arrays import (
     Arrange,
-    Convolve,
     Detached,
     Expand,
     Gathered,
     Merge,
     OneHotOf,
-    Overlapped,
     Pick,
-    Placed,
     Positions,
-    Read,
     SegmentArgMax,
     SegmentMax,
     Split,
     Zeros,
 )
 from codegen.program.parts import values_in
+from codegen.program.reads import Convolve, Overlapped, Placed, Read
 from codegen.program.steps import Step
 from codegen.program.values import Choose, Load, Number, Plus, SizeOf, Times, Value
 from derive.language.errors import QuestionError
@@ -153,8 +150,10 @@ def _sizes_of(value: Value) -> set[str]:
         several = (name for names in shown if len(names) > 1 for name in names)
         made = several if value.made == "output" else (dim.axis.name for dim in value.dims)
         return {*channels.group, *made, *(g.input for g in value.geometry if value.made == "input")}
-    if isinstance(value, (Overlapped, Placed)):
+    if isinstance(value, Overlapped):
         return {value.length}
+    if isinstance(value, Placed):
+        return {name for line in value.lines for name in (line.entries, line.length)}
     if isinstance(value, (Expand, Zeros, Gathered)):
         return {dim.axis.name for dim in value.dims if not dim.one}
     return set()

@@ -20,7 +20,7 @@ from codegen.lowering.reads import (
     resolved,
     simplest,
 )
-from codegen.program.arrays import Joined
+from codegen.program.reads import Joined
 from codegen.program.values import Times, Value
 from derive.language.reading_at import At, affine
 from derive.language.symbols import Axis

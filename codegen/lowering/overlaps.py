@@ -11,9 +11,10 @@ from sympy import Expr, Mul
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Picked, axes_at, met
-from codegen.program.arrays import Overlapped, Placed
+from codegen.program.parts import is_number
+from codegen.program.reads import Line, Overlapped, Placed
 from codegen.program.values import Value
-from derive.language.nodes import OneHot, Sum
+from derive.language.nodes import OneHot, Sum, Unflatten
 from derive.language.reading_at import Affine, At, affine
 from derive.language.symbols import Axis, axes_of
 from derive.notation.layout import plain
@@ -52,17 +53,55 @@ def _back(lowering: Lowering, read: At, entry: Axis, picked: Picked) -> Value:
     at = others.index(read.axis)
     dims = plain((*others[:at], place, *others[at + 1 :]))
     numbers = [lowering.value(n, ()) for n in _line(index, entry)]
-    factors = Mul.make_args(read.operand)
-    hot = next((f for f in factors if isinstance(f, OneHot) and f.axis == entry), None)
-    if hot is None:
-        whole = plain((*others, entry))
-        value = fitted(lowering.value(read.operand, (*others, entry), picked), whole)
-        return Overlapped(value, at, *numbers, place.name, dims=dims)
-    label = met(hot.operand, picked)
-    rest = Mul(*(f for f in factors if f is not hot))
-    value = fitted(lowering.value(rest, others, {**picked, entry: label}), plain(others))
-    chosen = fitted(index_of(lowering, label, others), plain(others))
-    return Placed(value, chosen, at, *numbers, place.name, dims=dims)
+    whole = plain((*others, entry))
+    value = fitted(lowering.value(read.operand, (*others, entry), picked), whole)
+    return Overlapped(value, at, *numbers, place.name, dims=dims)
+
+
+def placed(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value | None:
+    """The same of windows of which a one-hot has one entry: that is put back at its index."""
+    base, entries, places = e.operand, {}, {}
+    while isinstance(base, At) and base.fill == 0:
+        index = affine(base.index)
+        inside = [a for a in index.axes if a in e.axes]
+        rest = [a for a in index.axes if a not in e.axes]
+        if len(inside) != 1 or len(rest) != 1 or index.of(rest[0]) != 1:
+            return None
+        entries[inside[0]], places[base.axis] = (base.axis, index), rest[0]
+        base = base.operand
+    chosen = _chosen(base)
+    if picked or not entries or {*entries} != {*e.axes} or chosen is None:
+        return None
+    label, along, rest = chosen
+    if {*along} != {*entries} or axes_of(rest) & {*along}:
+        return None
+    own = axes_of(rest) | axes_of(label) | places.keys()
+    others = tuple(a for a in lowering.order if a in own)
+    lines = []
+    for entry in along:
+        read, index = entries[entry]
+        numbers = (lowering.value(n, ()) for n in _line(index, entry))
+        lines.append(Line(others.index(read), entry.name, *numbers, places[read].name))
+    value = fitted(lowering.value(rest, others), plain(others))
+    if is_number(value, lowering.scalars):
+        return None
+    at = fitted(index_of(lowering, met(label), others), plain(others))
+    dims = plain(tuple(places.get(axis, axis) for axis in others))
+    return arranged(Placed(value, at, tuple(lines), dims=dims), frame)
+
+
+def _chosen(e: Expr) -> tuple[Expr, tuple[Axis, ...], Expr] | None:
+    """The label of a one-hot in a product, the axes of its entries, and the other factors."""
+    factors = Mul.make_args(e)
+    for factor in factors:
+        rest = Mul(*(f for f in factors if f is not factor))
+        if isinstance(factor, OneHot):
+            return factor.operand, (factor.axis,), rest
+        if isinstance(factor, Unflatten) and (found := _chosen(factor.operand)) is not None:
+            label, along, inside = found
+            if along == (factor.flat,) and factor.flat not in axes_of(inside):
+                return label, factor.into, rest * inside
+    return None
 
 
 def _line(index: Affine, entry: Axis) -> tuple[Expr, Expr, Expr]:

@@ -11,7 +11,7 @@ from sympy import Add, Expr, Integer, Mul, floor
 
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
-from codegen.program.arrays import Read, Stride
+from codegen.program.reads import Read
 from codegen.program.values import Value
 from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis
@@ -22,17 +22,30 @@ if TYPE_CHECKING:
 
 
 def lowered_read(lowering: Lowering, e: At, frame: Frame, picked: Picked) -> Value:
-    """The operand, of which the axis that is read stands where the first of the new ones will."""
+    """What is read, its dimensions in the order of ``frame``."""
+    return arranged(_read(lowering, e, frame, picked), frame)
+
+
+def _read(lowering: Lowering, e: At, frame: Frame, picked: Picked) -> Read:
+    """The operand, of which the axis that is read stands where the first of the new ones will; of
+    what is read itself, as it lies.
+    """
     index = affine(e.index)
     own = axes_at(e.operand, picked) - {e.axis}
     new = [axis for axis in outer_first(e, index) if axis not in own]
-    order = dict.fromkeys((*(a for a in frame if a in own | {*new}), *lowering.order))
-    others = tuple(axis for axis in order if axis in own)
-    places = [list(order).index(axis) for axis in new]
-    along = sum(list(order).index(axis) < min(places, default=0) for axis in others)
-    operand = operand_with(lowering, e, others, along, picked)
+    if isinstance(e.operand, At) and not picked:
+        operand: Value = _read(lowering, e.operand, (), picked)
+        lie = [dim.axis for dim in operand.dims]
+        along = lie.index(e.axis)
+        others = tuple(axis for axis in lie if axis != e.axis)
+    else:
+        order = [*dict.fromkeys((*(a for a in frame if a in own | {*new}), *lowering.order))]
+        others = tuple(axis for axis in order if axis in own)
+        first = min(map(order.index, new), default=0)
+        along = sum(order.index(axis) < first for axis in others)
+        operand = operand_with(lowering, e, others, along, picked)
     dims = plain((*others[:along], *new[:1], *others[along:], *new[1:]))
-    return arranged(read_of(lowering, operand, along, e, dims), frame)
+    return read_of(lowering, operand, along, e, dims)
 
 
 def operand_with(lowering: Lowering, e: At, others: Frame, along: int, picked: Picked) -> Value:
@@ -54,7 +67,7 @@ def read_of(
         return lowering.value(size, ())
 
     steps = tuple(
-        Stride(axis.name, number(abs_of(index.of(axis))), is_negative(index.of(axis)))
+        Stepped(axis.name, number(abs_of(index.of(axis))), is_negative(index.of(axis)))
         for axis in outer_first(e, index)
     )
     sizes = (index.offset, index.divisor, e.fill, ends.before, ends.after, ends.stop)

@@ -12,7 +12,7 @@ from sympy import Expr, Mul
 from codegen.lowering.convolutions import convolved
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, without_ones
 from codegen.lowering.indices import index_of
-from codegen.lowering.overlaps import overlapped
+from codegen.lowering.overlaps import overlapped, placed
 from codegen.lowering.picks import Picked, axes_at, met
 from codegen.program.arrays import Contract, Gathered, Reduce, Split
 from codegen.program.values import Number, SizeOf, Times, Value
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value:
     """A sum as a picked entry, rows added at an index, a matrix product, or a reduction."""
-    for recognised in (convolved, overlapped):
+    for recognised in (convolved, placed, overlapped):
         if (value := recognised(lowering, e, frame, picked)) is not None:
             return value
     factors = Mul.make_args(e.operand)

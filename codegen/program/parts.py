@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 
-from codegen.program.arrays import Expand, Geometry, OneHotOf, Positions, Stride, Zeros
+from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
+from codegen.program.reads import Geometry, Line, Stepped
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
 from codegen.program.values import Constant, Load, Number, Value
@@ -33,7 +34,7 @@ def with_replaced(node, change: Callable[[Value], Value | None]):
         return tuple(with_replaced(each, change) for each in node)
     if isinstance(node, Value) and (other := change(node)) is not None:
         return other
-    if not isinstance(node, (Value, Step, Stride, Geometry)):
+    if not isinstance(node, (Value, Step, Stepped, Geometry, Line)):
         return node
     changed = {}
     for field in fields(node):
@@ -48,7 +49,7 @@ def _values_among(items) -> Iterator[Value]:
     for item in items:
         if isinstance(item, Value):
             yield item
-        elif isinstance(item, (Stride, Geometry)):
+        elif isinstance(item, (Stepped, Geometry, Line)):
             yield from _values_among(vars(item).values())
         elif isinstance(item, tuple):
             yield from _values_among(item)

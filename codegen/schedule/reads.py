@@ -7,7 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
-from codegen.program.arrays import Joined, Overlapped, Read, Reduce, Stride
+from codegen.program.arrays import Reduce
+from codegen.program.reads import Joined, Overlapped, Read
 from codegen.program.values import Number, Plus, Value
 from codegen.schedule.elements import (
     ONE,
@@ -86,8 +87,8 @@ class Reads:
         *_, last = value.operand.dims
         place = value.dims[value.along]
         steps = (
-            Stride(place.axis.name, UNIT, False),
-            Stride(last.axis.name, value.spacing, True),
+            Stepped(place.axis.name, UNIT, False),
+            Stepped(last.axis.name, value.spacing, True),
         )
         read = value.operand.dims[value.along].axis.name
         offset = Plus(((value.offset, True),))

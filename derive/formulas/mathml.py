@@ -35,6 +35,7 @@ from derive.formulas.mathml_elements import (
     table,
     with_children,
 )
+from derive.formulas.mathml_reads import ReadAt
 from derive.formulas.text import (
     LARGEST_DIVISOR,
     RELATIONS,
@@ -45,7 +46,7 @@ from derive.formulas.text import (
     signed_terms,
 )
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, GoneAlong, OneHot, Position, Reduction, Reshaping
+from derive.language.nodes import ArrayNode, GoneAlong, OneHot, Reduction, Reshaping
 from derive.language.scans import said
 from derive.language.symbols import Along, Axis, Tensor
 
@@ -103,7 +104,7 @@ def _ends_in_a_sum(term: Expr) -> bool:
     return bool(above) and not below and isinstance(ordered_factors(above)[-1], Reduction)
 
 
-class _MathML(OfChoices):
+class _MathML(OfChoices, ReadAt):
     printmethod = "_mathml_element"  # no node prints itself here
     emptyPrinter = staticmethod(lambda e: leaf("mtext", str(e)))
 
@@ -271,9 +272,6 @@ class _MathML(OfChoices):
     def _print_MinusInfinity(self, e: Symbol) -> Element:
         return row(operator("\u2212"), leaf("mi", "\u221e"))
 
-    def _print_Position(self, e: Position) -> Element:
-        return subscript(leaf("mi", "index", mathvariant="normal"), self._print(e.axis))
-
     def _print_OneHot(self, e: OneHot) -> Element:
         label = self._print(e.operand)
         return indicator(row(label, operator("="), self._print(e.axis)))
@@ -292,14 +290,6 @@ class _MathML(OfChoices):
         name, operands, notes = said(e)
         along = listed([self._print(e.axis), *(leaf("mtext", note) for note in notes)])
         return applied(name, map(self._print, operands), along)
-
-    def _print_At(self, e: ArrayNode) -> Element:
-        place = [self._print(e.axis), operator("="), self._print(e.index)]
-        if e.fill != 0:
-            place += [leaf("mtext", ", else\u00a0"), self._print(e.fill)]
-        operand = self._print(e.operand)
-        operand = operand if isinstance(e.operand, Tensor) else brackets(operand)
-        return subscript(operand, row(*place))
 
     def _print_ArrayNode(self, e: ArrayNode) -> Element:
         return applied(type(e).__name__, map(self._print, e.args))

@@ -22,6 +22,7 @@ from sympy import Atom, Basic, Expr, Integer, Pow, S, Symbol
 from sympy.core.cache import cacheit
 
 from derive.language.errors import NotationError, shortened
+from derive.language.lengths import checked_length
 from derive.language.names import checked_name
 
 MOST_ENTRIES = 2**63  # along an axis: torch counts with 64 bits, one of them the sign
@@ -38,7 +39,7 @@ class Axis(Symbol):
     __slots__ = ("formula", "length")
 
     def __new__(cls, name: str, length: int | Expr | None = None, *more: object) -> Axis:
-        formula = _formula(name, length) if isinstance(length, Expr) else None
+        formula = checked_length(name, length) if isinstance(length, Expr) else None
         length = None if isinstance(length, Expr) else length
         several = [*str(name).replace(",", " ").split(), *(n for n in (length, *more) if n)]
         if len(several) > 1 and all(isinstance(n, str) and n.isidentifier() for n in several):
@@ -90,16 +91,6 @@ class Axis(Symbol):
         size = self.formula or self.length
         length = "" if size is None else f", {size}"
         return f'{type(self).__name__}("{self.name}"{length})'
-
-
-def _formula(name: str, length: Expr) -> Expr:
-    """A length as an expression in the sizes of other axes. Raises `NotationError`."""
-    if length.atoms(Axis) and is_number_or_size(length) and not length.is_Symbol:
-        return length
-    raise NotationError(
-        f"Axis({name!r}, {shortened(length)}): the length is not made of the sizes of other axes",
-        f"write Axis({name!r}, 4), Axis({name!r}, T - 1), or Axis({name!r}) where it is open",
-    )
 
 
 class Axes(Axis):

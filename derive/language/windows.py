@@ -61,6 +61,8 @@ def Window(
 ) -> Expr:
     """``Window(x, T, into=(To, K), stride=2, padding=1)``: windows of ``K`` entries, ``To`` of
     them, as a convolution or a pooling reads them; ``padding`` is what comes before the first.
+
+    Long: it takes what a convolution takes, under the names that torch has for it.
     """
     _check_axis("Window", x, axis)
     if not isinstance(into, (tuple, list)) or len(into) != 2:

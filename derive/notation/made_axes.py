@@ -139,12 +139,25 @@ def axis_order(
     read = read or {}
     order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
     parts = {part for flat, own in flattened.items() if flat in order for part in own}
-    apart = {*order, *parts, *read}
+    of_read = {flat for flat, own in flattened.items() if read.keys() & {*own}}
+    apart = {*order, *parts, *read, *of_read}
     order = [axis for axis in given if axis not in apart] + order
     for flat, own in flattened.items():
         if flat in order:
             _place_parts(order, flat, own)
     made = {twin: (original,) for twin, original in twins.items()} | dict(flattened)
+    _put_made(order, made, flattened)
+    _put_read(order, read)
+    _put_made(order, made, flattened)
+    return order
+
+
+def _put_made(
+    order: list[Axis],
+    made: Mapping[Axis, tuple[Axis, ...]],
+    flattened: Mapping[Axis, tuple[Axis, ...]],
+) -> None:
+    """Put those axes whose parts are in ``order`` into their places."""
     pending = [axis for axis in made if axis not in order]
     while ready := [axis for axis in pending if all(part in order for part in made[axis])]:
         axis = ready[0]
@@ -153,20 +166,19 @@ def axis_order(
             place += 1  # after those that were made before it
         order.insert(place, axis)
         pending.remove(axis)
-    return _with_read(order, read)
 
 
-def _with_read(order: list[Axis], read: Mapping[Axis, Axis]) -> list[Axis]:
+def _put_read(order: list[Axis], read: Mapping[Axis, Axis]) -> None:
     pending = [axis for axis in read if axis not in order]
     pending.sort(key=lambda axis: axis.formula is None)
     for axis in pending:
         formula = axis.formula
-        after = [read[axis]] if formula is None else sorted(formula.atoms(Axis), key=str)
+        beside = [other for other in order if read.get(other) == read[axis]]
+        after = [read[axis], *beside] if formula is None else sorted(formula.atoms(Axis), key=str)
         places = [order.index(other) for other in after if other in order]
         together = isinstance(formula, Add) and all(isinstance(n, Axis) for n in formula.args)
         place = (min if together else max)(places, default=len(order) - 1)
         order.insert(place + 1, axis)
-    return order
 
 
 def _place_parts(order: list[Axis], flat: Axis, parts: tuple[Axis, ...]) -> None:

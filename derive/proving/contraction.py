@@ -16,6 +16,7 @@ from sympy import (
     Add,
     Basic,
     Dummy,
+    Eq,
     Expr,
     Gt,
     Indexed,
@@ -34,7 +35,7 @@ from sympy import (
 )
 
 from derive.language.symbols import MINUS_INFINITY
-from derive.proving.every_size import IndexOfLargest, LargestAlong
+from derive.proving.every_size import IndexOfLargest, LargestAlong, Zero
 from derive.proving.numbering import numbered
 from derive.proving.products_between import one_step
 from derive.zero.exact import is_zero
@@ -115,6 +116,9 @@ def _indicator(condition) -> Expr:
     """1 where the condition holds, else 0: of a delta that is above 0, the delta."""
     if isinstance(condition, Gt) and condition.rhs == 0 and condition.lhs.func == KroneckerDelta:
         return condition.lhs
+    of_indices = isinstance(condition, Eq) and not condition.has(Indexed)
+    if of_indices and all(symbol.is_integer for symbol in condition.free_symbols):
+        return Zero(condition.lhs - condition.rhs)
     return Piecewise((1, condition), (0, True))
 
 

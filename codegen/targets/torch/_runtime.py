@@ -794,21 +794,25 @@ def overlapped(
     return padded(total, along, low + offset, length - low - offset - extent)
 
 
-def placed(
-    tensor: Tensor, label: Tensor, along: int, step: int, spacing: int, offset: int, length: int
-) -> Tensor:
-    """``tensor`` added up along a dimension: entry n at place ``step*n + spacing*label + offset``
-    of ``length``. What lies outside is left out.
+def placed(tensor: Tensor, label: Tensor, *lines: tuple[int, ...]) -> Tensor:
+    """``tensor`` added up where its entries lie. A line ``(along, entries, step, spacing, offset,
+    length)`` says it for a dimension: entry k of row n at ``step*n + spacing*k + offset`` of
+    ``length``. What lies outside is left out. ``label`` is k, counted along all lines.
     """
-    count = tensor.shape[along]
-    rows = torch.arange(count, device=tensor.device)
-    rows = rows.view(-1, *[1] * (tensor.dim() - 1 - along))
-    index = (step * rows + spacing * label + offset).expand(tensor.shape)
-    inside = (index >= 0) & (index < length)
-    shape = list(tensor.shape)
-    shape[along] = length
-    source = torch.where(inside, tensor, 0.0)
-    return tensor.new_zeros(shape).scatter_add(along, torch.where(inside, index, 0), source)
+    dims = [line[0] for line in lines]
+    rest, inside, place, count = label, True, 0, 1
+    for along, entries, step, spacing, offset, length in reversed(lines):
+        rows = torch.arange(tensor.shape[along], device=tensor.device)
+        rows = rows.view(-1, *[1] * (tensor.dim() - 1 - along))
+        at = step * rows + spacing * (rest % entries) + offset
+        inside, rest = inside & (at >= 0) & (at < length), rest // entries
+        place, count = place + count * at, count * length
+    index, source = torch.where(inside, place, 0), torch.where(inside, tensor, 0.0)
+    last = range(-len(dims), 0)
+    index, source = (t.expand(tensor.shape).movedim(dims, [*last]) for t in (index, source))
+    index, source = index.flatten(-len(dims)), source.flatten(-len(dims))
+    total = source.new_zeros((*source.shape[:-1], count)).scatter_add(-1, index, source)
+    return total.unflatten(-1, [line[-1] for line in lines]).movedim([*last], dims)
 
 
 def extent_of(count: int, entries: int, step: int, spacing: int) -> tuple[int, int]:

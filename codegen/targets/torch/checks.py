@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from codegen.program import parts, steps, values
+from codegen.targets.torch.derived import derived_lines
 from codegen.targets.torch.lines import LONGEST, broken
 from codegen.targets.torch.vocabulary import PRODUCT, SIGN
 from derive.language.symbols import Axes
@@ -216,7 +216,7 @@ class Checks:
         """What finds a size out; what does not divide is refused first."""
         line = f"{name} = {self.text(length)}"
         if isinstance(length, values.Derived):
-            return self._derived_lines(name, length, line)
+            return derived_lines(self, length, line, _raised)
         if not isinstance(length, values.Quotient):
             return [line]
         dividend, divisor = self.text(length.dividend), self.text(length.divisor, SIGN)
@@ -227,16 +227,6 @@ class Checks:
             f"    {_raised(wrong)}",
             line,
         ]
-
-    def _derived_lines(self, name: str, length: values.Derived, line: str) -> list[str]:
-        """What is no length is refused."""
-        found = f"{self.around.program}: {name} = {length.formula} is"
-        lines = [line, f"if {name} < 1:", f"    {_raised(f'{found} {{{name}}}')}"]
-        if length.divisor == values.Number(Fraction(1)):
-            return lines
-        dividend, divisor = (self.text(v, PRODUCT) for v in (length.dividend, length.divisor))
-        whole = f"{found} not whole: {{{dividend}}} / {{{divisor}}}"
-        return [f"if {dividend} % {divisor}:", f"    {_raised(whole)}", *lines]
 
     def restored(self, name: str, layout: Layout) -> str:
         """A result with all the dimensions that an `Axes` stands for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from codegen.program import arrays, values
+from codegen.program import reads, values
 from codegen.targets.torch.vocabulary import ATOM, SIGN, SUM
 
 NOTHING, ONE = values.Number(Fraction(0)), values.Number(Fraction(1))
@@ -22,7 +22,7 @@ class Convolutions:
     def tight(self, value: values.Value) -> str:
         raise NotImplementedError
 
-    def _Convolve(self, value: arrays.Convolve):
+    def _Convolve(self, value: reads.Convolve):
         c, rank = value.channels, len(value.geometry)
         ones = [("",)] * rank
         roles = {
@@ -74,7 +74,7 @@ class Convolutions:
                 text = f"{text}.unflatten({place}, ({sizes}))"
         return text
 
-    def _options(self, value: arrays.Convolve, same: bool) -> str:
+    def _options(self, value: reads.Convolve, same: bool) -> str:
         found = {
             "stride": [g.stride for g in value.geometry],
             "padding": [g.before if same else NOTHING for g in value.geometry],
@@ -93,7 +93,7 @@ class Convolutions:
     def _product(self, names: Sequence[str]) -> str:
         return " * ".join(self.sizes[name] for name in names) or "1"
 
-    def _length(self, g: arrays.Geometry, made: str, same: bool) -> str:
+    def _length(self, g: reads.Geometry, made: str, same: bool) -> str:
         if made == "weight":
             return self.sizes[g.entry]
         size = self.sizes[g.input]

@@ -45,7 +45,7 @@ class Notation(Branches):
         """The sizes of axes that others were put together to, where no input has them."""
         shown = {dim.axis.name for p in self.program.forward.tensors for dim in p.layout}
         return [
-            f"{self.sizes[flat]} = {' * '.join(self.sizes[part] for part in parts)}"
+            f"{flat} = {' * '.join(parts)}"
             for flat, parts in self.program.flattened
             if flat not in shown
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from codegen.program import arrays, values
+from codegen.program import reads, values
 from codegen.targets.torch.vocabulary import ATOM, SIGN, SUM
 
 ZERO, ONE = values.Number(Fraction(0)), values.Number(Fraction(1))
@@ -22,9 +22,11 @@ class Reads:
     def tight(self, value: values.Value) -> str:
         raise NotImplementedError
 
-    def _Read(self, value: arrays.Read):
-        if value.shared or not value.steps:
+    def _Read(self, value: reads.Read):
+        if value.shared:
             return self._taken(value), ATOM
+        if not value.steps:
+            return self._one(value), ATOM
         text, along, count = self._plain(value), value.along, len(value.operand.dims)
         if value.divisor != ONE:
             text = f"_runtime.spaced({text}, {along}, {self.text(value.divisor)})"
@@ -48,16 +50,26 @@ class Reads:
             text = f"{text}.flip({', '.join(map(str, turned))})"
         return text, ATOM
 
-    def _plain(self, value: arrays.Read) -> str:
+    def _one(self, value: reads.Read) -> str:
+        """One entry for all places."""
+        if value.fits and value.divisor == ONE:
+            entry = "-1" if value.after == ZERO else self.text(value.offset)
+            return f"{self.tight(value.operand)}.select({value.along}, {entry})"
+        text = self.text(value.operand)
+        if value.divisor != ONE:
+            text = f"_runtime.spaced({text}, {value.along}, {self.text(value.divisor)})"
+        return f"{self._padded(text, value)}.squeeze({value.along})"
+
+    def _plain(self, value: reads.Read) -> str:
         """What is read, as an argument or before a bracket."""
         as_argument = value.divisor != ONE or not value.fits
         return self.text(value.operand) if as_argument else self.tight(value.operand)
 
-    def _place(self, value: arrays.Read, i: int) -> int:
+    def _place(self, value: reads.Read, i: int) -> int:
         """The dimension of the i-th of the new axes."""
         return value.along if i == 0 else len(value.operand.dims) + i - 1
 
-    def _step(self, step: arrays.Stride) -> str:
+    def _step(self, step: reads.Stepped) -> str:
         return "" if step.step == ONE else self.text(step.step)
 
     def _extent(self, steps) -> str:
@@ -73,7 +85,7 @@ class Reads:
         less = sum(s.step == ONE for s in steps) - 1
         return " + ".join(terms) + (f" - {less}" if less > 0 else " + 1" if less < 0 else "")
 
-    def _sliced(self, text: str, value: arrays.Read, step: str) -> str:
+    def _sliced(self, text: str, value: reads.Read, step: str) -> str:
         """A view of what is read, without what lies before and after it."""
         start = "" if value.before == ZERO else self.text(_opposite(value.before))
         stop = "" if value.after == ZERO else self.text(value.stop)
@@ -81,7 +93,7 @@ class Reads:
             return text
         return f"{text}[{':, ' * value.along}{start}:{stop}{':' * bool(step)}{step}]"
 
-    def _padded(self, text: str, value: arrays.Read) -> str:
+    def _padded(self, text: str, value: reads.Read) -> str:
         before, after = self.text(value.before), self.text(value.after)
         fill = "" if value.fill == ZERO else f", {self.text(value.fill)}"
         last = value.along == len(value.operand.dims) - 1
@@ -90,7 +102,7 @@ class Reads:
             return f"torch.nn.functional.pad({text}, ({before}, {after}){value_of})"
         return f"_runtime.padded({text}, {value.along}, {before}, {after}{fill})"
 
-    def _taken(self, value: arrays.Read) -> str:
+    def _taken(self, value: reads.Read) -> str:
         """Entry by entry, where it is read along what it has already: at an index for each."""
         dims, operand = value.dims, self.tight(value.operand)
         terms = [(-1 if s.backward else 1, s) for s in value.steps]
@@ -109,23 +121,26 @@ class Reads:
         fill = "" if value.fill == ZERO else f", fill={self.text(value.fill)}"
         return f"_runtime.entries_at({operand}, {value.along}, ({places},), {index}{more}{fill})"
 
-    def _Joined(self, value: arrays.Joined):
+    def _Joined(self, value: reads.Joined):
         parts = [
             f"{'-' * negative}{self.text(v, SIGN if negative else SUM)}"
             for v, negative in value.parts
         ]
         return f"torch.cat(({', '.join(parts)}), {value.along})", ATOM
 
-    def _Overlapped(self, value: arrays.Overlapped):
+    def _Overlapped(self, value: reads.Overlapped):
         numbers = ", ".join(map(self.text, (value.step, value.spacing, value.offset)))
         operand, length = self.text(value.operand), self.sizes[value.length]
         return f"_runtime.overlapped({operand}, {value.along}, {numbers}, {length})", ATOM
 
-    def _Placed(self, value: arrays.Placed):
-        numbers = ", ".join(map(self.text, (value.step, value.spacing, value.offset)))
+    def _Placed(self, value: reads.Placed):
+        lines = [
+            f"({line.along}, {self.sizes[line.entries]}, {self.text(line.step)}, "
+            f"{self.text(line.spacing)}, {self.text(line.offset)}, {self.sizes[line.length]})"
+            for line in value.lines
+        ]
         operand, label = self.text(value.operand), self.text(value.label)
-        length = self.sizes[value.length]
-        return f"_runtime.placed({operand}, {label}, {value.along}, {numbers}, {length})", ATOM
+        return f"_runtime.placed({operand}, {label}, {', '.join(lines)})", ATOM
 
 
 def _opposite(value: values.Value) -> values.Value:
