@@ -364,14 +364,12 @@ class Asked:
     that are ``optional`` may be None.
     """
 
+    optional: Sequence[str] = ()
+
     def __init__(
-        self,
-        own: Arguments,
-        parameters: Mapping[str, inspect.Parameter],
-        inputs: Sequence[str],
-        optional: Sequence[str] = (),
+        self, own: Arguments, parameters: Mapping[str, inspect.Parameter], inputs: Sequence[str]
     ):
-        self.own, self.optional = own, optional
+        self.own = own
         places = {name: place for place, name in enumerate(parameters)}
         tensors = [name for name in places if own.axes_of(name)]
         others = {name: place for name, place in places.items() if name not in tensors}
@@ -858,6 +856,7 @@ class Pair(Arguments, Lines):
         by_lines: bool = False,
         differentiated: str = "forward",
     ):
+        """Long: what is not the rule has a name."""
         Arguments.__init__(self, name, notation)
         Lines.__init__(self)
         self.outputs, self.count = outputs.split(), len(outputs.split()) or 1
@@ -893,8 +892,8 @@ class Pair(Arguments, Lines):
         super().backward(function)
         result = fields(function)
         self.gradients = result._fields
-        optional = parameters(function)[: self.count] if self.count > 1 else ()
-        asked = Asked(self, types(function), self.inputs, optional)
+        asked = Asked(self, types(function), self.inputs)
+        asked.optional = parameters(function)[: self.count] if self.count > 1 else ()
 
         def called(arguments, known):
             found = self.rule.backward(*arguments, self.rule.every)
