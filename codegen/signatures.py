@@ -91,22 +91,7 @@ class Signatures(Refusals):
         others = [t for t, _ in self.definition.scalars if t.name in self.numbers - known]
         saved += [Parameter(t.name, (), "scalar") for t in others]
         saved.sort(key=lambda p: p.role == "scalar")  # numbers come last, as in every signature
-        upstreams = self.upstreams()
-        lowering = Lowering(
-            {
-                **self.layouts,
-                **{line.tensor.name: line.layout for line in self._gradient_lines()},
-                **{p.name: p.layout for p in upstreams},
-            },
-            self.definition.axes,
-            self.definition.by_name,
-            self._at_hand(),
-        )
-        steps: list[Step] = []
-        for line in self._gradient_lines():
-            like = upstreams[0].name
-            steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
-        used = {self._original[axis] for axis in sizes_used(steps)}
+        upstreams, used = self.upstreams(), self._sizes_of_gradients()
         shown = [*upstreams, *saved]
         if len(upstreams) > 1:
             shown = saved
@@ -127,6 +112,25 @@ class Signatures(Refusals):
             *saved[len(tensors) :],
             *(Parameter(self._names[axis], (), "size") for axis in missing),
         ]
+
+    def _sizes_of_gradients(self) -> set[str]:
+        """The axes whose sizes the lines of the gradients read."""
+        upstreams = self.upstreams()
+        lowering = Lowering(
+            {
+                **self.layouts,
+                **{line.tensor.name: line.layout for line in self._gradient_lines()},
+                **{p.name: p.layout for p in upstreams},
+            },
+            self.definition.axes,
+            self.definition.by_name,
+            self._at_hand(),
+        )
+        steps: list[Step] = []
+        for line in self._gradient_lines():
+            like = upstreams[0].name
+            steps += lowering.accumulated(line.tensor.name, line.terms, line.layout, like)
+        return {self._original[axis] for axis in sizes_used(steps)}
 
     def upstreams(self) -> list[Parameter]:
         """The gradients that arrive, one for each output."""

@@ -105,7 +105,8 @@ def test_the_results_go_by_their_names_from_the_chain_on(document, second):
     assert set(second.second.results.values()) <= names
     reached = {b.start.left for b in blocks(document, Derivation, f"{BACKWARD}: {CLOSED}")}
     assert {*second.second.results.values()} & reached
-    assert f"d{second.upstream}" not in map(str, names)
+    (upstream,) = second.upstreams.values()
+    assert f"d{upstream}" not in map(str, names)
 
 
 def test_what_was_proved_is_the_proof_of_both_programs(document, second):
@@ -116,7 +117,8 @@ def test_what_was_proved_is_the_proof_of_both_programs(document, second):
 def test_a_line_says_what_it_needs_before(document, second):
     """From what is given, in the order of computation, and nothing that no other line reads."""
     form, results = second.first.closed_form, second.second.results
-    given = {t.name for t in (*form.definition.inputs, *form.saved, second.upstream)}
+    arriving = second.upstreams.values()
+    given = {t.name for t in (*form.definition.inputs, *form.saved, *arriving)}
     given |= {t.name for t in second.vectors.values()}
     given |= {t.name for t in second.cotangents.values()} - {t.name for t in results.values()}
     read, written = set(), []

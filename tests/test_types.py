@@ -27,7 +27,8 @@ CALLED = ("__new__", "__init__", "__call__")
 OWN = """
 import gradform
 from gradform import Axis, Flatten, Forward, Given, Input, Kept, Label, Max, OneHot, Position
-from gradform import Proved, Reduced, Scalar, Size, Sum, Unflatten, check, derive, from_torch
+from gradform import Outputs, Proved, Reduced, Scalar, Size, Sum, Unflatten, check, derive
+from gradform import from_torch
 from gradform.generated.rms_norm import rms_norm, rms_norm_forward
 from sympy import Piecewise, Rational, exp, log
 from torch import Tensor
@@ -56,6 +57,17 @@ class Loss(Forward):
     logp = h - Max(h, C) - log(Sum(exp(h - Max(h, C)), C))
     losses = -Sum(weight * OneHot(labels, C) * logp, C)
     loss = Reduced(losses, mean=Sum(Kept(labels), N))
+
+class Centred(Forward):
+    x = Input(N, C)
+    m = Sum(x, C) / C
+    d = x - m
+    outputs = Outputs(d, m)
+
+class Scaled(Forward):
+    x = Input(N, C)
+    d, m = Centred(x)
+    y = d * m
 
 proved: Proved = derive(Loss, limit=3.0)
 said: str = str(check(Loss, "dloss", of="x"))

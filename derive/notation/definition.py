@@ -40,6 +40,12 @@ class Statement:
     def name(self) -> str:
         return self.tensor.name
 
+    @property
+    def renames(self) -> Tensor | None:
+        """The tensor that this is by another name, if it is one, along the same axes."""
+        e = self.expression
+        return e if isinstance(e, Tensor) and e.axes == e.home else None
+
     def __str__(self) -> str:
         return f"{self.name} = {self.expression}"
 

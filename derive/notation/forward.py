@@ -17,7 +17,7 @@ import inspect
 import sys
 from collections.abc import Sequence
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sympy import Expr
 from sympy.core.relational import Relational
@@ -70,7 +70,7 @@ class ForwardMeta(type):
         cls.definition = _finished(body, name, _paragraph(body.get("__doc__")), place)
         return cls
 
-    def __call__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Expr:
+    def __call__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Expr | tuple[Expr, ...]:
         if not hasattr(cls, "definition"):
             raise NotationError(
                 "Forward is inherited from, and not called", "write class MyNorm(Forward):"
@@ -231,5 +231,5 @@ class Forward(metaclass=ForwardMeta):
     definition: Definition
 
     if TYPE_CHECKING:  # mypy asks for it, and not for `ForwardMeta.__call__`
-
-        def __new__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Expr: ...
+        # An expression, or a tuple where there are several outputs.
+        def __new__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Any: ...

@@ -86,11 +86,11 @@ def as_one_block(definition: Definition) -> tuple[Definition, Mapping[str, str]]
     """The definition with its outputs as they were before they were `split`, for a call: there they
     are values like any other. And the name of the tensor that each output is.
     """
-    own = {s.name: s.expression for s in definition.statements if s.name in definition.returned}
-    again = {name: e for name, e in own.items() if isinstance(e, Tensor)}
-    inner = {e.name: name for name, e in again.items() if e.role == "statement"}
+    own = [definition.by_name[name] for name in definition.returned]
+    again = {s.name: s.renames for s in own if s.renames is not None}
+    inner = {t.name: name for name, t in again.items() if t.role == "statement"}
     rest = [s for s in definition.statements if s.name not in again]
-    names = {name: again[name].name if name in again else name for name in own}
+    names = {s.name: again[s.name].name if s.name in again else s.name for s in own}
     names = {name: inner.get(of, of) for name, of in names.items()}
     statements = tuple(_renamed(rest, inner))
     return replace(definition, statements=statements, returned=()), names

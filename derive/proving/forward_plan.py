@@ -95,8 +95,8 @@ def _returned_at_once(values: list[Value], needed: set[str], definition: Definit
     """
     layouts, outer = layouts_of(definition), {}
     for value in values:
-        inner = value.expression
-        if value.tensor.name in definition.returned and isinstance(inner, Tensor):
+        inner, tensor = value.expression, value.tensor.name
+        if tensor in definition.returned and definition.by_name[tensor].renames == inner:
             free = inner.role == "statement" and inner.name not in {*needed, *outer}
             if free and layouts[inner.name] == layouts[value.tensor.name]:
                 outer[inner.name] = value.tensor

@@ -138,7 +138,7 @@ class Relations:
     def _returned(self) -> dict[str, Expr]:
         """The outputs that others read under another name, by that name."""
         stated = (self.definition.by_name[name] for name in self.definition.returned)
-        return {s.expression.name: s.tensor for s in stated if isinstance(s.expression, Tensor)}
+        return {s.renames.name: s.tensor for s in stated if s.renames is not None}
 
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""

@@ -42,11 +42,13 @@ def respelled(definition: Definition, spelling: Spelling) -> type[Forward]:
 
 
 def inlined(pen: Pen) -> None:
-    """Every name but that of the output is replaced by what it stands for."""
-    *inner, output = pen.definition.statements
-    for statement in inner:
-        pen.meanings[statement.name] = pen.line(statement)
-    pen.state(output, pen.line(output))
+    """Every name but those of the outputs is replaced by what it stands for."""
+    outputs = pen.returned or [pen.definition.output.name]
+    for statement in pen.definition.statements:
+        if statement.name in outputs:
+            pen.state(statement, pen.line(statement))
+        else:
+            pen.meanings[statement.name] = pen.line(statement)
 
 
 def all_named(pen: Pen) -> None:
@@ -165,11 +167,13 @@ def _has_one(e: Expr) -> bool:
 
 def doubled_lines(pen: Pen) -> None:
     """h = u becomes h = 2*u, which is used as h/2."""
-    *inner, output = pen.definition.statements
-    for statement in inner:
-        tensor = pen.state(statement, 2 * pen.line(statement))
-        pen.meanings[statement.name] = tensor / 2
-    pen.state(output, pen.line(output))
+    outputs = pen.returned or [pen.definition.output.name]
+    for statement in pen.definition.statements:
+        if statement.name in outputs:
+            pen.state(statement, pen.line(statement))
+        else:
+            tensor = pen.state(statement, 2 * pen.line(statement))
+            pen.meanings[statement.name] = tensor / 2
 
 
 def doubled_inputs(pen: Pen) -> None:

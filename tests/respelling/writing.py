@@ -16,6 +16,7 @@ from derive.language.symbols import Axis, Tensor
 from derive.notation.class_body import ClassBody
 from derive.notation.definition import Definition, Statement
 from derive.notation.forward import Forward, ForwardMeta
+from derive.notation.outputs import as_one_block
 from derive.notation.splicing import spliced, taken_along
 
 KINDS = {"input": Input, "given": Given}
@@ -34,7 +35,8 @@ class Pen:
         naming: Callable[[str], str] = str,
         along: Mapping[Axis, tuple[Axis, ...]] | None = None,
     ):
-        self.definition = definition
+        self.definition, outputs = as_one_block(definition)
+        self.returned = [outputs[name] for name in definition.returned]
         self.naming = naming
         self.along = {axis: (axis,) for axis in definition.axes} | dict(along or {})
         self.body = ClassBody(definition.name)
@@ -73,6 +75,7 @@ class Pen:
         """The new forward. Raises `NotationError` where it is none."""
         self.body["__doc__"] = self.definition.doc
         self.body.last = (self.body.statements[-1].name, self.definition.place)
+        self.body.returned = [self.meanings[name].name for name in self.returned]
         return ForwardMeta(self.definition.name, (Forward,), self.body)
 
     def _declare_all(self) -> None:

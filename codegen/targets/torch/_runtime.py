@@ -365,14 +365,12 @@ class Asked:
     that are ``optional`` may be None.
     """
 
+    optional: Sequence[str] = ()
+
     def __init__(
-        self,
-        own: Arguments,
-        parameters: Mapping[str, inspect.Parameter],
-        inputs: Sequence[str],
-        optional: Sequence[str] = (),
+        self, own: Arguments, parameters: Mapping[str, inspect.Parameter], inputs: Sequence[str]
     ):
-        self.own, self.optional = own, optional
+        self.own = own
         places = {name: place for place, name in enumerate(parameters)}
         tensors = [name for name in places if own.axes_of(name)]
         others = {name: place for name, place in places.items() if name not in tensors}
@@ -1012,6 +1010,7 @@ class Pair(Arguments, Lines):
         by_lines: bool = False,
         differentiated: str = "forward",
     ):
+        """Long: what is not the rule has a name."""
         Arguments.__init__(self, name, notation)
         Lines.__init__(self)
         self.outputs, self.count = outputs.split(), len(outputs.split()) or 1
@@ -1047,8 +1046,8 @@ class Pair(Arguments, Lines):
         super().backward(function)
         result = fields(function)
         self.gradients = result._fields
-        optional = parameters(function)[: self.count] if self.count > 1 else ()
-        asked = Asked(self, types(function), self.inputs, optional)
+        asked = Asked(self, types(function), self.inputs)
+        asked.optional = parameters(function)[: self.count] if self.count > 1 else ()
 
         def called(arguments, known):
             found = self.rule.backward(*arguments, self.rule.every)
@@ -1276,12 +1275,11 @@ class Rule:
     """
 
     def __init__(self, pair: Pair, lines: Lines, gradients: Sequence[str]):
-        self.pair, self.gradients = pair, gradients
+        self.pair, self.gradients, self.views = pair, gradients, pair.views
         kinds = ("forward", "backward", "behind", "pullback")
-        functions = [lines.functions.get(kind) for kind in kinds]
-        self.forward, self.backward, *second = functions
-        self.inputs = parameters(self.forward)
-        count, names = pair.count, parameters(self.backward)
+        self.forward, self.backward, *second = map(lines.functions.get, kinds)
+        self.inputs, names = parameters(self.forward), parameters(self.backward)
+        count = pair.count
         outputs, kept = [name[1:] for name in names[:count]], names[count:-1]
         self.saved = [name for name in kept if name not in pair.numbers]
         self.numbers = [name for name in kept if name in pair.numbers]
@@ -1290,13 +1288,8 @@ class Rule:
         self.outputs = self.results[:count]  # as autograd sees them
         if self.pullback is not None:
             self.outputs += [n[2:] for n in parameters(self.pullback)[count : -len(kept) - 1]]
-        self.views = pair.views.difference(outputs) if count > 1 else pair.views
-        self.of_one = [lines.of_one[name] for name in outputs] if count > 1 else []
         if count > 1:
-            self.of_all = self.filling(self.backward)
-            self.backward = self.of_several
-            if pair.views.intersection(outputs):
-                self.forward = viewed(self.forward, [n in pair.views for n in outputs])
+            self._of_several_outputs(lines, outputs)
         self.needs = self.needs_behind = namedtuple("Needs", self.inputs)
         self.every = self.needs(*[True] * len(self.inputs))
         self.usual = tuple([name in gradients for name in self.inputs])
@@ -1321,6 +1314,15 @@ class Rule:
             for kind, needs in (("behind", self.needs_behind), ("pullback", self.needs)):
                 own = getattr(self, kind), needs, self.third(*lines.again.get(kind, ()))
                 self.again[kind] = again_function(self, kind.title(), *own, *third)
+
+    def _of_several_outputs(self, lines: Lines, outputs: Sequence[str]) -> None:
+        """Of these some may have no gradient, and be other values by new names."""
+        self.of_one = [lines.of_one[name] for name in outputs]
+        self.of_all, self.backward = self.filling(self.backward), self.of_several
+        marks = [name in self.views for name in outputs]
+        self.views = self.views.difference(outputs)
+        if any(marks):
+            self.forward = viewed(self.forward, marks)
 
     def apply(self, *arguments) -> tuple:
         return self.fast(*unwrap_dead_wrappers(arguments))

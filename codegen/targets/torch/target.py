@@ -79,7 +79,7 @@ class TorchTarget:
             inputs=page.inputs,
             output=listed("", program.outputs),
             functions=page.printed(),
-            alone=page.cores_alone("", "_pair"),
+            alone=[page.cores_alone("", "_pair")] * (len(program.outputs) > 1),
             seconds=page.seconds(),
             name=program.name,
             plains=page.plains(),
