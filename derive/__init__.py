@@ -35,6 +35,7 @@ PUBLIC = {
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",
     "Kept": "language.kept_labels",
+    "Ordered": "notation.ordered",
     "Reduced": "notation.reduced",
     "Proved": "proving.proved",
     "NotationError": "language.errors",

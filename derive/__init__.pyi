@@ -25,6 +25,7 @@ from derive.language.symbols import Axis as Axis
 from derive.language.symbols import Tensor
 from derive.notation.forward import Forward as Forward
 from derive.notation.library import forward_from as forward_from
+from derive.notation.ordered import Ordered as Ordered
 from derive.notation.reduced import Reduced as Reduced
 from derive.orders.check import check as check
 from derive.proving.proved import Proved as Proved

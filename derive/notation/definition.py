@@ -67,6 +67,7 @@ class Definition:
     names of the inputs that are broadcast to their axes, ``demands`` what the scalars have to be.
     Where the caller chooses how the output is reduced, ``reductions`` has its statement for each of
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
+    The statements named in ``ordered`` say the order of their dimensions.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Definition:
     kept: frozenset[str] | None = None
     reductions: tuple[tuple[str, Statement], ...] = ()
     reduction: str = ""
+    ordered: frozenset[str] = frozenset()
 
     @property
     def snake(self) -> str:

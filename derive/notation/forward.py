@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Sequence
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from derive.notation.block_names import without_prefixes
 from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
-from derive.notation.definition import Definition
+from derive.notation.definition import Definition, Statement
 from derive.notation.influence import (
     warn_of_missing_total,
     warn_of_no_influence,
@@ -107,13 +108,13 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
     *before, last = body.statements
     outputs = {
-        word: without_prefixes([*before, s], taken, order)
+        word: without_prefixes([*before, s], taken, order, body.orders)
         for word, s in (body.reductions or {"": last}).items()
     }
     default = next(iter(outputs))
     return Definition(
         name,
-        doc,
+        "\n\n".join([doc, *_put_aside(body.statements, outputs[default])]).strip(),
         place,
         tuple(body.inputs),
         tuple(body.scalars),
@@ -126,9 +127,20 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         tuple(body.sizes),
         tuple(body.broadcast),
         tuple(body.demands),
+        ordered=frozenset(body.orders),
         reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
         reduction=default,
     )
+
+
+def _put_aside(before: Sequence[Statement], after: Sequence[Statement]) -> list[str]:
+    """What is said of the statements that are called as the gradient of another tensor."""
+    return [
+        f"{s.name} of the source is called {other.name} here: {s.name} is the gradient of "
+        f"{s.name[1:]}."
+        for s, other in zip(before, after, strict=True)
+        if not s.block and s.name != other.name
+    ]
 
 
 def _check_stated(body: ClassBody, name: str, place: Place) -> None:

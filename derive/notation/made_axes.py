@@ -8,6 +8,7 @@ parts. Which sizes follow from which is decided here, once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from sympy import postorder_traversal
 
@@ -88,15 +89,21 @@ def axis_order(
     twins: Mapping[Axis, Axis],
     flattened: Mapping[Axis, tuple[Axis, ...]],
     given: Iterable[Axis] = (),
+    said: Iterable[tuple[Axis, ...]] = (),
 ) -> list[Axis]:
     """Axes become dimensions in the order of first appearance among the inputs; a twin follows
     its original, what was flattened the last of its parts, and a part stands before the next one,
     or after what was split. Of the ``given`` axes, those that nothing is split into come first:
-    results side by side.
+    results side by side; or where an order of dimensions that is ``said`` has them.
     """
     order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
     parts = {part for flat, own in flattened.items() if flat in order for part in own}
-    order = [axis for axis in given if axis not in order and axis not in parts] + order
+    first = [axis for axis in given if axis not in order and axis not in parts]
+    order = first + order
+    for before, axis in (pair for axes in said for pair in pairwise(axes)):
+        if axis in first and before in order:
+            order.remove(axis)
+            order.insert(order.index(before) + 1, axis)
     for flat, own in flattened.items():
         if flat in order:
             _place_parts(order, flat, own)
