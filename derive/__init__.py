@@ -49,6 +49,7 @@ PUBLIC = {
     "SegmentMean": "language.segments",
     "SegmentMax": "language.segments",
     "Outputs": "notation.outputs",
+    "Ordered": "notation.ordered",
     "Reduced": "notation.reduced",
     "Proved": "proving.proved",
     "NotationError": "language.errors",

@@ -11,7 +11,7 @@ from sympy import Add, Expr, Integer, Mul, floor
 
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
-from codegen.program.reads import Read
+from codegen.program.reads import Read, Stepped
 from codegen.program.values import Value
 from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis

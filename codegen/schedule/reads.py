@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import reduce
 
 from codegen.program.arrays import Reduce
-from codegen.program.reads import Joined, Overlapped, Read
+from codegen.program.reads import Joined, Overlapped, Read, Stepped
 from codegen.program.values import Number, Plus, Value
 from codegen.schedule.elements import (
     ONE,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from derive.language.names import unused
 from derive.language.symbols import Axis, Tensor
 from derive.notation.composition import translated
 from derive.notation.definition import Statement
@@ -20,9 +21,12 @@ def without_prefixes(
     taken: Collection[str],
     axes: Sequence[Axis],
     renamed: Mapping[str, str],
+    orders: Mapping[str, tuple[Axis, ...]],
 ) -> tuple[Statement, ...]:
     """The statements under the shortest of their names, or as they are ``renamed``; ``taken`` are
-    all names that something else has, and that neither these nor the gradients of these may have.
+    all names that something else has, and that neither these nor the gradients of these may have:
+    what is called as the gradient of another one is called a value of that name. Their dimensions
+    are in the order of ``axes``, or in that which ``orders`` has for them.
     """
     names = {**_names(statements, taken), **renamed}
     tensors = {tensor.name: tensor for s in statements for tensor in s.expression.atoms(Tensor)}
@@ -30,7 +34,8 @@ def without_prefixes(
     bound = {axis: (axis,) for axis in axes}
     found = []
     for s in statements:
-        named = Tensor(names[s.name], s.tensor.axes, role="statement", **s.tensor._assumptions_orig)
+        home = orders.get(s.name) or sorted(s.tensor.axes, key=axes.index)
+        named = Tensor(names[s.name], home, role="statement", **s.tensor._assumptions_orig)
         value = translated(s.expression, tensors, bound)
         tensors[s.name] = named
         found.append(Statement(named, value, s.place, s.block))
@@ -48,4 +53,10 @@ def _names(statements: Sequence[Statement], taken: Collection[str]) -> dict[str,
         in_the_way = short in others or short in gradients or f"d{short}" in every
         return often[short] == 1 and not in_the_way
 
-    return {name: short if is_free(short) else name for name, short in own.items()}
+    names = {name: short if is_free(short) else name for name, short in own.items()}
+    for name, found in names.items():
+        if found[0] == "d" and found[1:] in every:
+            names[name] = unused(
+                f"{found}_value", {*every, *gradients, *names.values()}.__contains__
+            )
+    return names

@@ -32,6 +32,7 @@ from derive.notation.definition import Ignoring, Statement
 from derive.notation.ignored_labels import ignore
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
+from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs, state_outputs
 from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
@@ -41,7 +42,6 @@ from derive.notation.statements import (
     in_notation,
     is_stated,
     known_signs,
-    tensors_outside_conditions,
     without_marks,
 )
 from derive.source.class_reading import ClassReading
@@ -71,6 +71,7 @@ class ClassBody(dict):
         self.sizes: list[tuple[str, Axis]] = []
         self.statements: list[Statement] = []
         self.tensors: dict[str, Tensor] = {}
+        self.orders: dict[str, tuple[Axis, ...]] = {}  # of the statements that say it
         self.rounds: dict[str, int] = {}  # the number of what was bound last in a loop, by name
         self.nested: dict[str, int] = {}  # how many choices stand in one another
         self.last = ("", Place("<unknown>", 0))
@@ -96,8 +97,10 @@ class ClassBody(dict):
                 self._read(frame)
             return super().__setitem__(name, value)
         place = caller_place() or Place("<unknown>", 0)
-        stated = name
+        stated, order = name, None
         try:
+            if isinstance(value, Ordered):
+                value, order = value.expression, value.axes
             if self._read(frame):
                 if self.reading.goes_through(name, frame.f_lineno) and name not in self.places:
                     return super().__setitem__(name, value)
@@ -105,6 +108,8 @@ class ClassBody(dict):
                 if self.reading.is_in_a_loop(frame.f_lineno) and is_stated(value):
                     stated = self._numbered(name, place)
             self.last = (stated, place)
+            if order is not None:
+                self.orders[stated] = order
             super().__setitem__(name, self._received(stated, value, place))
         except NotationError as error:
             raise error.at(place) from None
@@ -263,25 +268,11 @@ class ClassBody(dict):
             return axis
         return Axis(f"{axis.name}_{block}")
 
-    def differentiable_in(self, value: Expr) -> Tensor | None:
-        """A differentiable input that ``value`` is computed from, if there is one. What it is only
-        compared with in a condition passes no gradient on.
-        """
-        statements = {s.name: s.expression for s in self.statements}
-        unread, seen = [value], set()
-        while unread:
-            for t in tensors_outside_conditions(unread.pop()):
-                if t.role == "input":
-                    return t.at_home
-                if t.name in statements and t.name not in seen:
-                    seen.add(t.name)
-                    unread.append(statements[t.name])
-        return None
-
     def _axis_order(self, expressions, twins):
         order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))
         return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
 
     def ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
         given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
-        return axis_order(self.inputs, twins, flattened, given, read_in(expressions))
+        orders = self.orders.values()
+        return axis_order(self.inputs, twins, flattened, given, read_in(expressions), orders)

@@ -37,11 +37,12 @@ def check_complete(
     for statement in body.statements:
         _check_sizes_known(statement, order)
     _check_parts_known(body, order, twins, flattened)
+    aside = {s.name for s in body.statements[:-1]}  # these get another name
     for taken in body.places:
-        if f"d{taken}" in body.places:
+        if f"d{taken}" in body.places.keys() - aside:
             raise NotationError(
                 f"d{taken} is the name of the gradient of {taken}",
-                f"rename d{taken}",
+                f"rename d{taken}: a caller meets both",
                 body.places[f"d{taken}"],
             )
     _check_names(body, name)

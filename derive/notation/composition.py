@@ -33,6 +33,7 @@ from derive.notation.definition import REDUCTION
 from derive.notation.outputs import as_one_block
 from derive.notation.reduced import as_block
 from derive.notation.splicing import derived_along, read_along, spliced, taken_along, the_one
+from derive.notation.statements import tensors_outside_conditions
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,8 @@ def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
             tensors[statement.name] = value  # of the numbers that it was called with
             continue
         own = name if statement.name == output else f"{block.name}_{statement.name}"
+        if statement.name in call.definition.ordered:
+            body.orders[own] = spliced(statement.tensor.home, block.axes)
         tensors[statement.name] = body.state(own, value, place, block.name)
     return tensors[output]
 
@@ -237,13 +240,29 @@ def _demand(body, definition, own: Demand, here: Demand, place: Place) -> None:
 
 def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
     """A `Given` passes no gradient on, so nothing that needs one may get lost in it."""
-    source = body.differentiable_in(value)
+    source = differentiable_in(body, value)
     if source is not None:
         raise NotationError(
             f"{definition.name}: {name} passes no gradient on, but {value} is computed from "
             f"{source}, which has one",
             f"declare {name} as Input in {definition.name}, or pass Detach({value})",
         )
+
+
+def differentiable_in(body, value: Expr) -> Tensor | None:
+    """A differentiable input that ``value`` is computed from, if there is one. What it is only
+    compared with in a condition passes no gradient on.
+    """
+    statements = {s.name: s.expression for s in body.statements}
+    unread, seen = [value], set()
+    while unread:
+        for t in tensors_outside_conditions(unread.pop()):
+            if t.role == "input":
+                return t.at_home
+            if t.name in statements and t.name not in seen:
+                seen.add(t.name)
+                unread.append(statements[t.name])
+    return None
 
 
 def translated(e, tensors: dict[str, Expr], axes: Mapping[Axis, tuple[Axis, ...]]):

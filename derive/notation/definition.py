@@ -76,7 +76,8 @@ class Definition:
     Where the caller chooses how the output is reduced, ``reductions`` has its statement for each of
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     ``returned`` are the names of the outputs where there are several; no statement reads one of
-    them (``outputs.py``), so that each has one gradient, which arrives.
+    them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
+    ``ordered`` say the order of their dimensions.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Definition:
     reductions: tuple[tuple[str, Statement], ...] = ()
     reduction: str = ""
     returned: tuple[str, ...] = ()
+    ordered: frozenset[str] = frozenset()
 
     @property
     def snake(self) -> str:

@@ -109,7 +109,7 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
     *before, last = body.statements
     outputs = {
-        word: without_prefixes([*before, s], taken, order, body.renamed)
+        word: without_prefixes([*before, s], taken, order, body.renamed, body.orders)
         for word, s in (body.reductions or {"": last}).items()
     }
     default = next(iter(outputs))
@@ -118,7 +118,7 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         statements, returned = split(statements, _returned(body, statements), taken)
     return Definition(
         name,
-        doc,
+        "\n\n".join([doc, *_put_aside(body.statements, outputs[default])]).strip(),
         place,
         tuple(body.inputs),
         tuple(body.scalars),
@@ -131,6 +131,11 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         tuple(body.sizes),
         tuple(body.broadcast),
         tuple(body.demands),
+        ordered=frozenset(
+            new.name
+            for old, new in zip(body.statements, outputs[default], strict=True)
+            if old.name in body.orders
+        ),
         reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
         reduction=default,
         returned=returned,
@@ -142,6 +147,16 @@ def _returned(body: ClassBody, statements: Sequence[Statement]) -> list[Tensor]:
     pairs = zip(body.statements, statements, strict=True)
     named = {old.name: new.tensor for old, new in pairs}
     return [named.get(name, body.tensors.get(name)) for name in body.returned]
+
+
+def _put_aside(before: Sequence[Statement], after: Sequence[Statement]) -> list[str]:
+    """What is said of the statements that are called as the gradient of another tensor."""
+    return [
+        f"{s.name} of the source is called {other.name} here: {s.name} is the gradient of "
+        f"{s.name[1:]}."
+        for s, other in zip(before, after, strict=True)
+        if not s.block and s.name != other.name
+    ]
 
 
 def _check_stated(body: ClassBody, name: str, place: Place) -> None:

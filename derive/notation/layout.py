@@ -1,9 +1,9 @@
 """How tensors lie: which dimensions they have, in which order, and which of them have size 1.
 
 Axes become dimensions in the order in which they first appear among the inputs. Inputs and outputs
-have exactly their axes. Inside, a statement that was reduced along an axis keeps a dimension of
-size 1 there if a later statement broadcasts it back along that axis, so that shapes align by
-position as torch aligns them.
+have exactly their axes, and so has a statement that says their order. Inside, a statement that was
+reduced along an axis keeps a dimension of size 1 there if a later statement broadcasts it back
+along that axis, so that shapes align by position as torch aligns them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def layouts_of(definition: Definition) -> dict[str, Layout]:
     pairs = [(s.tensor, s.expression) for s in definition.statements]
     fixed = {t.name: plain(t.home) for t in definition.inputs}
     fixed |= {t.name: () for t, _ in definition.scalars}
-    fixed |= {t.name: plain(t.home) for t in definition.outputs}
+    said = [s.tensor for s in definition.statements if s.name in definition.ordered]
+    fixed |= {t.name: plain(t.home) for t in (*said, *definition.outputs)}
     return layouts(pairs, definition.axes, fixed)
 
 

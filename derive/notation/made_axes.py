@@ -8,6 +8,7 @@ parts. Which sizes follow from which is decided here, once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from sympy import Add, Expr, postorder_traversal
 
@@ -129,19 +130,26 @@ def axis_order(
     flattened: Mapping[Axis, tuple[Axis, ...]],
     given: Iterable[Axis] = (),
     read: Mapping[Axis, Axis] | None = None,
+    said: Iterable[tuple[Axis, ...]] = (),
 ) -> list[Axis]:
     """Axes become dimensions in the order of first appearance among the inputs; a twin follows
     its original, what was flattened the last of its parts, and a part stands before the next one,
     or after what was split. Of the ``given`` axes, those that nothing is split into come first:
-    results side by side. An axis that entries are ``read`` along follows the one that is read, and
-    the last of those that its length is made of; one as long as others together, the first.
+    results side by side; or where an order of dimensions that is ``said`` has them. An axis that
+    entries are ``read`` along follows the one that is read, and the last of those that its length
+    is made of; one as long as others together, the first.
     """
     read = read or {}
     order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
     parts = {part for flat, own in flattened.items() if flat in order for part in own}
     of_read = {flat for flat, own in flattened.items() if read.keys() & {*own}}
     apart = {*order, *parts, *read, *of_read}
-    order = [axis for axis in given if axis not in apart] + order
+    first = [axis for axis in given if axis not in apart]
+    order = first + order
+    for before, axis in (pair for axes in said for pair in pairwise(axes)):
+        if axis in first and before in order:
+            order.remove(axis)
+            order.insert(order.index(before) + 1, axis)
     for flat, own in flattened.items():
         if flat in order:
             _place_parts(order, flat, own)

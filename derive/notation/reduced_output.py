@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from derive.language.errors import NotationError, Place
 from derive.language.symbols import Tensor
-from derive.notation.composition import placed_block
+from derive.notation.composition import differentiable_in, placed_block
 from derive.notation.definition import REDUCTION, Statement
 from derive.notation.reduced import Reduced
 
@@ -33,7 +33,7 @@ def state_reduced(body, name: str, reduced: Reduced, place: Place) -> Tensor:
     body.claim(REDUCTION, place)
     for word, divisor in reduced.divisors.items():
         reduced.divisors[word] = placed_block(body, name, divisor, place)
-        source = body.differentiable_in(divisor)
+        source = differentiable_in(body, divisor)
         if source is not None:
             raise NotationError(
                 f"Reduced(..., {word}={divisor}): that is computed from {source}, which has a "
