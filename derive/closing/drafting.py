@@ -55,7 +55,7 @@ def draft_keeping(simplifier: Simplifier, kept: frozenset[str]) -> Draft:
         e = simplifier.closed(e, adjoint.tensor, record)
         e = _vanished(e, closed, adjoint, simplifier, record)
         closed[adjoint.name] = e
-        wanted_whole = adjoint.name in contracted and _is_computed(e)
+        wanted_whole = adjoint.name in contracted and is_computed(e)
         if e != 0 and (_has_contraction(e) or wanted_whole or operations_in(e) > LONGEST):
             keep.add(adjoint.name)
     return Draft(closed, frozenset(keep), record)
@@ -154,6 +154,10 @@ def _has_contraction(e: Expr) -> bool:
     return any(map(is_contraction, sums_in(e)))
 
 
-def _is_computed(e: Expr) -> bool:
-    """Whether there is anything to compute: not for a tensor with numbers in front of it."""
-    return isinstance(e, Add) or sum(not is_number_or_size(f) for f in Mul.make_args(e)) > 1
+def is_computed(e: Expr, reads: int = 1) -> bool:
+    """Whether there is anything to compute, or a view to write out in several places: not for a
+    tensor with numbers in front of it.
+    """
+    if isinstance(e, Add) or (isinstance(e, Reindexing) and reads > 1):
+        return True
+    return sum(not is_number_or_size(f) for f in Mul.make_args(e)) > 1

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from sympy import Add, Expr, Mul
+from sympy import Expr
 
-from derive.closing.drafting import LONGEST, in_contractions, inserted
+from derive.closing.drafting import LONGEST, in_contractions, inserted, is_computed
 from derive.closing.risks import Preference, preference
 from derive.closing.shares import with_other_shares
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import safe
 from derive.closing.steps import Pairs, Record
-from derive.language.nodes import Reindexing, sums_in
+from derive.language.nodes import sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import tensors_in
 from derive.running.limits import look
@@ -50,8 +50,7 @@ class Search:
         self.fixed = self.wanted | {
             name
             for name, e in self.named.items()
-            if any(map(is_contraction, sums_in(e)))
-            or (name in met and _is_computed(e, reads[name]))
+            if any(map(is_contraction, sums_in(e))) or (name in met and is_computed(e, reads[name]))
         }
 
     def names(self) -> frozenset[str]:
@@ -124,9 +123,3 @@ def _up_to_operations(p: Preference) -> tuple:
 
 def _adjoints_in(e: Expr) -> set[str]:
     return {t.name for t in tensors_in(e) if t.role == "adjoint"}
-
-
-def _is_computed(e: Expr, reads: int) -> bool:
-    """Whether there is anything to compute, or a view to write out in several places."""
-    several = isinstance(e, Reindexing) and reads > 1
-    return several or isinstance(e, Add) or len(Mul.make_args(e)) > 1

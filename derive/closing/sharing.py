@@ -58,6 +58,16 @@ def copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> Pa
     return statements
 
 
+def copies_inserted(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
+    """What is only another tensor, and not wanted itself, has no name."""
+    for copy, _ in statements:
+        e = dict(statements)[copy]
+        if isinstance(e, Tensor) and copy not in wanted:
+            rest = [(t, b) for t, b in statements if t != copy]
+            statements = _replaced(rest, copy, e, f"{copy} is {e}", record, skip=copy)
+    return statements
+
+
 def multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
     """A gradient that is a number times another one: dt = -dx."""
     result: Pairs = []

@@ -11,7 +11,8 @@ kept where nothing is risked more and the whole costs no more.
 - *improve*: a saved value is replaced where something equal is cheaper (``alternatives.py``);
 - *choose*: where a choice is 0 nothing is divided;
 - *compute again*: what follows entry by entry from what is read anyway is not saved
-  (``recomputation.py``).
+  (``recomputation.py``);
+- *insert copies*: a statement that is only another tensor is written as that where it is read.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from derive.closing.recomputation import computed_again
 from derive.closing.risks import Preference, divisors, preference
 from derive.closing.shares import with_other_shares
 from derive.closing.sharing import (
+    copies_inserted,
     copies_removed,
     gradients_reused,
     in_order_of_use,
@@ -153,6 +155,8 @@ def _move(rewrite: Callable[[Arrangement], Pairs]) -> Move:
     return Move(lambda a: a.on(in_order_of_use(rewrite(a))))
 
 
+inserting = Move(lambda a: a.on(copies_inserted(a.pairs, a.wanted, a.record)), unasked=True)
+
 stages: dict[str, Move] = {
     "common sums": _move(lambda a: with_common_sums(a.pairs, a.knowledge.relations, a.record)),
     "other shares": Move(
@@ -168,6 +172,8 @@ stages: dict[str, Move] = {
     "improve again": _move(lambda a: improved(a.pairs, a.knowledge, a.record)),
     "choose": Move(lambda a: a.each(_chosen), unasked=True),
     "compute again": Move(_computed_again),
+    "insert copies": inserting,
     "shorten": Move(lambda a: a.each(_shortened), unasked=True),
     "evaluate once": _move(_repeats(apart=(exp,))),
+    "insert copies again": inserting,
 }
