@@ -87,7 +87,7 @@ class Relations:
 
     @cached_property
     def risked(self) -> dict[Expr, frozenset]:
-        """What expressions risk, of those for which that was asked (``alternatives.py``)."""
+        """What expressions risk, of those for which that was asked (``risks.py``)."""
         return {}
 
     @cached_property
@@ -150,7 +150,7 @@ class Relations:
     def unfolded(self, tensor: Tensor) -> Expr:
         """The definition of a value, along the axes along which it is met."""
         value = self.by_name[tensor.name]
-        return along(value.expression, tensor)
+        return along(resolved(value.expression, self.same), tensor)
 
     @cached_property
     def solved(self) -> dict[str, dict[Expr, tuple[Expr, Value]]]:
