@@ -55,19 +55,22 @@ named = {name: statement.tensor for name, statement in D.by_name.items()}
 SOLVED = {
     "factor": {x},
     "function": {tanh(x), exp(-w), RELATIONS.with_parts(exp(x + w))},
-    "logarithm": {log(named["total"])},
+    "logarithm": {named["total"]},
     "reduction": {Sum.over(named["squared"], [C]), Sum.over(exp(x), [C])},
     "reduction of powers": {Sum.over(w**2, [C])},
     "state before": {Scan(w, x, C, initial=g, exclusive=True)},
     "remainder": {1 - named["gate"], 1 - 3 / named["whole"]},
+    "definition": {named["scaled"], named["cubed"], named["squared"]},
 }
 
 
-# What it is not solved for: a root has two signs, a scalar may be 0, exp(w) is no tensor.
+# What it is not solved for: a root has two signs, a scalar may be 0, exp(w) is no tensor; what is
+# taken entry by entry is no sum; a sum, a root, an exponential and a tanh of a name are saved.
 OPEN = {
     "factor": {w, g, named["gate"]},
     "function": {tanh(w), exp(w)},
-    "logarithm": {log(1 + w**2)},
+    "logarithm": {1 + w**2, *(v.tensor for v in RELATIONS.parts if v.expression == 1 + w**2)},
+    "definition": {named[name] for name in ("total", "root", "growing", "bent")},
 }
 
 

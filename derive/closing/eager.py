@@ -18,7 +18,7 @@ from derive.language.choices import Compared
 from derive.language.nodes import ArgMax, GoneAlong, OneHot, Reduction, Reindexing, Sum
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, axes_of, is_constant
-from derive.values.equations import is_share
+from derive.range.exponential_quotients import is_share
 
 # The size of every axis: so long that one axis more outweighs many small reads.
 NOMINAL = 32

@@ -12,8 +12,8 @@ from collections import Counter, deque
 from sympy import Expr
 
 from derive.closing.drafting import LONGEST, in_contractions, inserted, is_computed
+from derive.closing.forms import with_other_shares
 from derive.closing.risks import Preference, preference
-from derive.closing.shares import with_other_shares
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import safe
 from derive.closing.steps import Pairs, Record

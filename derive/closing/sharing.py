@@ -27,7 +27,7 @@ from derive.language.symbols import (
     tensors_in,
 )
 from derive.notation.statements import known_signs
-from derive.values.equations import is_share
+from derive.range.exponential_quotients import is_share
 
 KINDS = {Pow: "root", Piecewise: "choice"}  # what a value that occurs twice is called
 

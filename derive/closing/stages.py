@@ -8,7 +8,7 @@ kept where nothing is risked more and the whole costs no more.
 - *common sums*, *copies*, *multiples*, *gradients*, *products*, *repeats*: a sum that is a gradient
   already, or that two others are made of, and what is written twice, is computed once;
 - *other shares*, *stable*: what could overflow or cancel is written in values that do not;
-- *improve*: a saved value is replaced where something equal is cheaper (``alternatives.py``);
+- *improve*: a saved value is replaced where something equal is cheaper (``forms.py``);
 - *choose*: where a choice is 0 nothing is divided;
 - *compute again*: what follows entry by entry from what is read anyway is not saved
   (``recomputation.py``);
@@ -22,14 +22,13 @@ from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Mul, Piecewise, Pow, exp
 
-from derive.closing.alternatives import improved
 from derive.closing.common_sums import with_common_sums
 from derive.closing.cost import arithmetic
 from derive.closing.factoring import factored
 from derive.closing.facts import Facts
+from derive.closing.forms import improved, with_other_shares
 from derive.closing.recomputation import computed_again
 from derive.closing.risks import Preference, divisors, preference
-from derive.closing.shares import with_other_shares
 from derive.closing.sharing import (
     copies_inserted,
     copies_removed,

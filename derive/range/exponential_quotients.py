@@ -1,9 +1,10 @@
-"""Quotients of exponentials, turned so that none of them overflows."""
+"""Quotients of exponentials: how they are recognised, and turned so that none overflows."""
 
 from __future__ import annotations
 
-from sympy import Add, Expr, Mul, S, cosh, exp, expand, sinh, tanh
+from sympy import Add, Expr, Mul, Pow, S, cosh, exp, expand, sinh, tanh
 
+from derive.language.symbols import is_constant
 from derive.zero.positive import is_positive
 
 
@@ -20,7 +21,7 @@ def over_positive_sums(product: Expr) -> Expr:
             continue
         times = next((n for n in range(2, 1 - power) if _is_multiple(exponent, base, n)), 1)
         share = exponent / times
-        turned = Add(*(_one_exponential(term * exp(-share)) for term in base.args))
+        turned = Add(*(one_exponential(term * exp(-share)) for term in base.args))
         return Mul(*rest[:i], *rest[i + 1 :], turned**-times, base ** (power + times))
     return Mul(*factors)
 
@@ -46,12 +47,12 @@ def share_of_whole(product: Expr) -> Expr | None:
         divides = power.is_Integer and power < 0 and isinstance(base, Add) and is_positive(base)
         if divides and exponent != 0 and _is_multiple(exponent, base, -power):
             share = exponent / -power
-            turned = Add(*(_one_exponential(term * exp(-share)) for term in base.args))
+            turned = Add(*(one_exponential(term * exp(-share)) for term in base.args))
             return Mul(*(f for f in rest if f is not factor), turned**power)
     return None
 
 
-def _one_exponential(e: Expr) -> Expr:
+def one_exponential(e: Expr) -> Expr:
     """A product of exponentials as one."""
     coefficient, exponents = S.One, S.Zero
     for factor in Mul.make_args(e):
@@ -69,3 +70,20 @@ def _is_multiple(exponent: Expr, base: Add, times: int) -> bool:
         for term in base.args
         for f in Mul.make_args(term)
     )
+
+
+def constant_of(e: Expr) -> Expr | None:
+    """The number ``a``, if ``e`` is a + b*exp(u), both positive."""
+    if not isinstance(e, Add) or len(e.args) != 2:
+        return None
+    constants = [term for term in e.args if is_constant(term) and term.is_positive]
+    exponentials = [f for term in e.args for f in Mul.make_args(term) if isinstance(f, exp)]
+    if len(constants) != 1 or len(exponentials) != 1:
+        return None
+    factor = (e - constants[0]) / exponentials[0]
+    return constants[0] if is_constant(factor) and factor.is_positive else None
+
+
+def is_share(e: Expr) -> bool:
+    """Whether ``e`` is a power of 1/(a + b*exp(u))."""
+    return isinstance(e, Pow) and e.exp.is_Integer and e.exp < 0 and constant_of(e.base) is not None

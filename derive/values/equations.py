@@ -12,11 +12,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
-from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, log
+from sympy import (
+    Add,
+    Dummy,
+    Expr,
+    Function,
+    Mul,
+    Piecewise,
+    Pow,
+    S,
+    atan,
+    cos,
+    erf,
+    exp,
+    log,
+    sin,
+    tanh,
+)
 
-from derive.language.nodes import GoneAlong, Max, Recurrence, RecurrenceBefore, Sum
+from derive.language.nodes import (
+    ArgMax,
+    ArrayNode,
+    GoneAlong,
+    Max,
+    Recurrence,
+    RecurrenceBefore,
+    Sum,
+)
 from derive.language.operations import is_evaluated
 from derive.language.symbols import (
     Tensor,
@@ -26,14 +51,18 @@ from derive.language.symbols import (
     is_number_or_size,
     tensors_in,
 )
+from derive.notation.definition import Definition
+from derive.range.exponential_quotients import constant_of
 from derive.values.naming import Value
 
+BOUNDED = (atan, cos, erf, sin, tanh)
 Solution = tuple[Expr, Expr]  # a member, and what it equals
 
 
 class Known(Protocol):
     """What may be asked about the forward."""
 
+    definition: Definition
     by_name: dict[str, Value]
     position: dict[str, int]
 
@@ -150,7 +179,7 @@ def _may_divide_by(slope: Expr, function: Expr) -> bool:
 
 
 def _logarithm(value: Value, known: Known) -> Iterator[Solution]:
-    """The logarithm of a value, of what is larger than that too."""
+    """What a value holds the logarithm of, where that depends on other entries."""
     for term in Add.make_args(value.expression):
         logarithms = [f for f in Mul.make_args(term) if isinstance(f, log)]
         if len(logarithms) != 1:
@@ -160,8 +189,38 @@ def _logarithm(value: Value, known: Known) -> Iterator[Solution]:
         divides = any(p.is_negative for p in (1 / factor).as_powers_dict().values())
         divides = divides or factor.has(Piecewise)  # 0 in one of its cases
         is_value = isinstance(inside, Tensor) and inside not in tensors_in(rest)
-        if is_value and (factor.is_number or not divides):
-            yield logarithms[0], (value.tensor - rest) / factor
+        if is_value and (factor.is_number or not divides) and _depends_on_others(inside, known):
+            yield inside, exp(((value.tensor - rest) / factor).expand(deep=False))
+
+
+def _depends_on_others(value: Tensor, known: Known) -> bool:
+    """Whether an entry needs other entries: else it is computed again where it is read."""
+    e = known.by_name[value.name].expression if value.name in known.by_name else value
+    read = (t for t in tensors_in(e) if t.name in known.by_name and t != value)
+    return e.has(ArrayNode) or any(_depends_on_others(t, known) for t in read)
+
+
+# -- the definition itself -----------------------------------------------------------
+
+
+def _definition(value: Value, known: Known) -> Iterator[Solution]:
+    named = value.tensor.name in known.definition.by_name
+    evaluated = named and any(map(is_evaluated, value.expression.atoms(Function)))
+    if is_safe(value.expression) and not evaluated:
+        yield value.tensor, value.expression
+
+
+@lru_cache(maxsize=8192)
+def is_safe(e: Expr) -> bool:
+    """Built of +, -, *, whole powers, division by constants, comparisons, and functions that are
+    bounded: computed again, it is the same and finite.
+    """
+    powers = all(
+        is_constant(p) or (p.exp.is_Integer and (p.exp > 0 or is_constant(p.base)))
+        for p in e.atoms(Pow)
+    )
+    functions = (f for f in e.atoms(Function) if is_evaluated(f))
+    return powers and all(isinstance(f, BOUNDED) for f in functions) and not e.has(Sum, Max, ArgMax)
 
 
 # -- reductions, and what remains of a whole -----------------------------------------
@@ -225,28 +284,9 @@ def _remainder(value: Value, known: Known) -> Iterator[Solution]:
         e = e.func(known.unfolded(e.base), e.exp)
     is_share = isinstance(e, Pow) and e.exp == -1
     whole, inverse = (e.base, value.tensor) if is_share else (e, 1 / value.tensor)
-    constant = _constant_of(whole)
+    constant = constant_of(whole)
     if constant is not None:
         yield 1 - constant * inverse, 1 / (1 + constant / (whole - constant))
-
-
-def _constant_of(e: Expr) -> Expr | None:
-    """The number ``a``, if ``e`` is a + b*exp(u), both positive."""
-    if not isinstance(e, Add) or len(e.args) != 2:
-        return None
-    constants = [term for term in e.args if is_constant(term) and term.is_positive]
-    exponentials = [f for term in e.args for f in Mul.make_args(term) if isinstance(f, exp)]
-    if len(constants) != 1 or len(exponentials) != 1:
-        return None
-    factor = (e - constants[0]) / exponentials[0]
-    return constants[0] if is_constant(factor) and factor.is_positive else None
-
-
-def is_share(e: Expr) -> bool:
-    """Whether ``e`` is a power of 1/(a + b*exp(u))."""
-    return (
-        isinstance(e, Pow) and e.exp.is_Integer and e.exp < 0 and _constant_of(e.base) is not None
-    )
 
 
 table: dict[str, Solving] = {
@@ -262,8 +302,8 @@ table: dict[str, Solving] = {
         _function,
     ),
     "logarithm": Solving(
-        "v = c + k*log(s): log(s) = (v - c)/k",
-        "s is a value, and 1/k divides by nothing",
+        "v = c + k*log(s): s = exp((v - c)/k)",
+        "s is a value that depends on other entries, and 1/k divides by nothing",
         _logarithm,
     ),
     "reduction": Solving("v = r*Sum(a, N): Sum(a, N) = v/r", "r is a number or a size", _reduction),
@@ -281,5 +321,10 @@ table: dict[str, Solving] = {
         "v = a + b*exp(u): 1 - a/v = 1/(1 + a/b*exp(-u)); of s = 1/v too",
         "a and b are positive and do not vary",
         _remainder,
+    ),
+    "definition": Solving(
+        "v = e",
+        "e is plain arithmetic of values, and of bounded functions that the user gave no name",
+        _definition,
     ),
 }

@@ -87,7 +87,7 @@ class Relations:
 
     @cached_property
     def risked(self) -> dict[Expr, frozenset]:
-        """What expressions risk, of those for which that was asked (``alternatives.py``)."""
+        """What expressions risk, of those for which that was asked (``risks.py``)."""
         return {}
 
     @cached_property
@@ -166,7 +166,7 @@ class Relations:
         """
         value = self.by_name[tensor.name]
         known = {} if value.tensor in self._returned.values() else self._returned
-        return along(resolved(value.expression, known), tensor)
+        return along(resolved(resolved(value.expression, known), self.same), tensor)
 
     @cached_property
     def solved(self) -> dict[str, dict[Expr, tuple[Expr, Value]]]:

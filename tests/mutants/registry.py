@@ -114,9 +114,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.values.relations": ("test_risks.py", *REST),
     "derive.closing.factoring": (*REST, "test_check.py"),
     "derive.closing.common_sums": REST,
-    "derive.closing.shares": REST,
     "derive.closing.sharing": REST,
-    "derive.closing.alternatives": (
+    "derive.closing.forms": (
         "test_bounds.py",
         "test_canonical.py",
         "test_stability.py",
