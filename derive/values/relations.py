@@ -232,11 +232,9 @@ class Relations:
         return frozenset(found.union(map(self.with_values, found)))
 
 
-def relations_of(definition: Definition, merged: bool = False) -> Relations:
-    """Name the parts of every statement and collect the values in order. ``merged``: without the
-    names of statements that are read once, where they would be seen as a whole all the same.
-    """
-    parts = Parts(definition, merged)
+def relations_of(definition: Definition) -> Relations:
+    """Name the parts of every statement and collect the values in order."""
+    parts = Parts(definition)
     values: list[Value] = []
     scales = Scales(parts.scaled)
     for statement in definition.statements:
@@ -252,5 +250,5 @@ def relations_of(definition: Definition, merged: bool = False) -> Relations:
     named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
     last = frozenset(value.tensor.name for value in values[first:])
     behind = last if definition.output.name not in definition.at_hand else frozenset()
-    made = parts.aliases, parts.moments.made
+    made = parts.graph.aliases, parts.graph.moments.made
     return Relations(definition, tuple(values), named, scales.finished(), *made, behind)
