@@ -24,7 +24,7 @@ BEYOND = "what is read overflows before the gradient does"
 
 # Why a spelling is dearer, or not as right at the extremes. These may only become fewer.
 DEARER = {
-    **dict.fromkeys(("tanh in lines", "mish by exponentials"), NAMED),
+    "mish by exponentials": NAMED,
     **dict.fromkeys(
         (
             "elu by its sides",
@@ -56,7 +56,6 @@ DEARER = {
     ),
 }
 OFF = {
-    "tanh in lines": NAMED,
     **dict.fromkeys(
         (
             "asinh by another log",

@@ -8,7 +8,7 @@ import torch
 from evaluate import Numbers, close
 from generating import forward_file, generated
 
-import derive.values.parts as parts
+import derive.values.graph as graph
 from derive import Axis, forward_from
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close as closed
@@ -215,7 +215,7 @@ def test_where_nothing_cancels_nothing_is_rewritten(body, tmp_path):
 
 
 def test_what_is_wrong_about_the_means_is_refused(tmp_path, monkeypatch):
-    right = parts.about_means
-    monkeypatch.setattr(parts, "about_means", lambda e, known: 2 * right(e, known))
+    right = graph.about_means
+    monkeypatch.setattr(graph, "about_means", lambda e, known: 2 * right(e, known))
     with pytest.raises(UnprovedError):
         generated(forward_file(tmp_path, "Wrong", lines(MOMENTS["means"])), tmp_path)

@@ -334,7 +334,7 @@ def test_a_gradient_rests_on_those_that_it_reads():
 
     class Inner(derive.Forward):
         x = derive.Input(N, C)
-        h = x**2
+        h = x**2 + 1
         y = h**3
 
     form = close(derive_chain(Inner.definition))

@@ -143,11 +143,6 @@ def close(chain: Chain) -> ClosedForm:
     with Stage(SEARCHED) as search:
         for form in _found(first, *others):
             found.append(form)
-        if all(form.preference[0] for form in found):
-            merged = Facts(relations_of(chain.definition, merged=True))
-            if merged.relations.aliases != known.relations.aliases:
-                for form in _found(*_simplifiers(chain, merged)):
-                    found.append(form)
     best = min([*found, named], key=lambda form: form.preference)
     return replace(best, hurried=True) if search.is_over else best
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Add, Basic, Expr, Mul, Piecewise, Pow, S
+from sympy import Add, Expr, Mul, Piecewise, Pow, S
 
 from derive.language.choices import written_in
-from derive.language.nodes import ArrayNode, Reduction, along
+from derive.language.nodes import Reduction, along
 from derive.language.reading_at import At
-from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
-from derive.notation.definition import Definition, Statement
+from derive.language.symbols import Tensor, is_constant, tensors_in
+from derive.notation.definition import Statement
 
 LARGEST_DIVISOR = 64  # of a sum of fractions that is written as a fraction of whole terms
 
@@ -62,19 +62,3 @@ def _is_indicator(e: Expr) -> bool:
     """Whether ``e`` is a choice between numbers by what is given: nothing is computed for it."""
     numbers = isinstance(e, Piecewise) and all(value.is_number for value, _ in e.args)
     return numbers and all(t.role in ("given", "kept", "label", "scalar") for t in tensors_in(e))
-
-
-def is_merged(definition: Definition, statement: Statement, e: Expr) -> bool:
-    """Whether ``e``, the value of ``statement``, is read in one place, entry by entry, and would be
-    seen there as a whole without its name too.
-    """
-    if e.has(ArrayNode) or axes_of(e) != set(statement.tensor.home):
-        return False
-    places = [place for s in definition.statements for place in _places(s.expression, statement)]
-    return len(places) == 1 and not isinstance(e, places[0])
-
-
-def _places(e: Basic, statement: Statement) -> list[type]:
-    """The kinds of node that read ``statement`` directly in ``e``."""
-    met = [type(e) for arg in e.args if isinstance(arg, Tensor) and arg.name == statement.name]
-    return met + [kind for arg in e.args for kind in _places(arg, statement)]

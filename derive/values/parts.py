@@ -14,83 +14,34 @@ from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, exp
 from sympy.core.relational import Relational
 
 from derive.language.choices import Branches, Compared, as_choices
-from derive.language.names import unused
 from derive.language.nodes import GoneAlong, Max, Reduction, Reindexing, Sum
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.notation.definition import Definition, Statement
-from derive.notation.statements import known_signs
-from derive.values.aliases import is_merged, is_other_name, number_apart, resolved
-from derive.values.canonical import canonical
-from derive.values.moments import Moments, about_means
+from derive.values.graph import Graph, Names
 from derive.values.naming import Value, name_of_two, reductions_in, with_names
 
 
 class Parts:
     """Finds the parts of one statement after the other, and names them."""
 
-    def __init__(self, definition: Definition, merged: bool = False):
+    def __init__(self, definition: Definition):
         self.definition = definition
-        self.merged = merged
+        self.names = Names(definition)
+        self.graph = Graph(definition, self.names)
         self.found: dict[Expr, Tensor] = {}
         self.statement = ""
-        names = [t.name for t in definition.inputs] + [t.name for t, _ in definition.scalars]
-        names += [s.name for s in definition.statements]
-        self.taken = {
-            *names,
-            *(f"d{name}" for name in names),
-            *(axis.name for axis in definition.axes),
-        }
-        self.aliases: dict[str, Expr] = {}
-        self.spelled: dict[str, Expr] = {}
-        self.moments = Moments({}, definition.size, self.mean)
-        self.means: dict[str, dict[Expr, Tensor]] = {}  # by the statement that needs them
-        self.wholes: dict[str, tuple[Tensor, Expr]] = {}  # what statements are multiples of
-        met: Counter[Expr] = Counter()
-        for statement in definition.statements:
-            e = canonical(resolved(statement.expression, self.aliases))
-            self.statement = statement.name
-            e = self.moments.known[statement.tensor] = about_means(e, self.moments)
-            met.update(_functions(e))
-            self._note(statement, e)
+        met = Counter(f for e in self.graph.spelled.values() for f in _functions(e))
         self.repeated = {e for e, count in met.items() if count > 1}
-
-    def mean(self, e: Expr) -> Tensor:
-        """A value ``e`` that the statement needs, before its parts are looked for."""
-        means = self.means.setdefault(self.statement, {})
-        known = next((found[e] for found in self.means.values() if e in found), None)
-        if known is None:
-            known = means[e] = self.tensor(e, f"{self.statement}_mean")
-        return known
-
-    def _note(self, statement: Statement, e: Expr) -> None:
-        """What ``statement`` is in its one spelling; and, if that is a multiple of another value,
-        one over a root or a reduction, or chosen by what is given, that it is only another name.
-        """
-        self.spelled[statement.name] = e
-        outputs = self.definition.outputs
-        if statement.name in self.definition.at_hand or statement.tensor in outputs:
-            return
-        number, rest = number_apart(e)
-        if number != 1:
-            tensor = self.tensor(rest, f"{statement.name}_whole")
-            self.wholes[statement.name] = tensor, rest
-            e = self.spelled[statement.name] = number * tensor
-        merged = self.merged and is_merged(self.definition, statement, e)
-        if merged or is_other_name(statement, e, self.spelled):
-            self.aliases[statement.name] = e
 
     def top(self, statement: Statement) -> Expr:
         """The expression of ``statement`` with everything below its top under a name."""
         self.statement = statement.name
-        made = dict(self.means.get(statement.name, {}))
-        if statement.name in self.wholes:
-            tensor, whole = self.wholes[statement.name]
-            made[whole] = tensor
-        for whole, tensor in made.items():
-            whole = self.topped(whole)
+        for tensor in self.graph.made[statement.name].values():
+            whole = self.topped(self.graph.spelled[tensor.name])
             self.found[self.found.get(whole, whole)] = tensor
-        return self.topped(self.spelled[statement.name])
+        other = self.graph.aliases.get(statement.name)
+        return self.topped(self.graph.spelled[statement.name]) if other is None else other
 
     def topped(self, e: Expr) -> Expr:
         if isinstance(e, Pow):
@@ -151,7 +102,7 @@ class Parts:
         if not isinstance(e, Function) or not is_evaluated(e) or not isinstance(e.args[0], Tensor):
             return False
         name = e.args[0].name
-        known = {t.name: d for d, t in self.found.items()} | self.spelled
+        known = {t.name: d for d, t in self.found.items()} | self.graph.spelled
         return isinstance(known.get(name), Reduction)
 
     def with_own_sums(self, e: Add) -> Expr:
@@ -221,15 +172,8 @@ class Parts:
 
     def named(self, e: Expr, words: str) -> Tensor:
         """A new value ``e``, called ``words``, or so with a number where that name is taken."""
-        tensor = self.found[e] = self.tensor(e, words)
+        tensor = self.found[e] = self.names.tensor(e, words)
         return tensor
-
-    def tensor(self, e: Expr, words: str) -> Tensor:
-        """The tensor of a new value ``e``; its gradient has a name of its own too."""
-        name = unused(words, lambda name: name in self.taken or f"d{name}" in self.taken)
-        axes = self.definition.in_order(axes_of(e))
-        self.taken.add(name)
-        return Tensor(name, axes, role="statement", **known_signs(e))
 
     def found_values(self) -> tuple[Value, ...]:
         return tuple(Value(tensor, e) for e, tensor in self.found.items())

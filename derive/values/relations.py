@@ -253,11 +253,9 @@ class Relations:
         return frozenset(found.union(map(self.with_values, found)))
 
 
-def relations_of(definition: Definition, merged: bool = False) -> Relations:
-    """Name the parts of every statement and collect the values in order. ``merged``: without the
-    names of statements that are read once, where they would be seen as a whole all the same.
-    """
-    parts = Parts(definition, merged)
+def relations_of(definition: Definition) -> Relations:
+    """Name the parts of every statement and collect the values in order."""
+    parts = Parts(definition)
     values: list[Value] = []
     scales = Scales(parts.scaled)
     for statement in definition.statements:
@@ -274,5 +272,5 @@ def relations_of(definition: Definition, merged: bool = False) -> Relations:
     last = frozenset(value.tensor.name for value in values[first:])
     at_hand = definition.at_hand.issuperset(t.name for t in definition.outputs)
     behind = frozenset() if at_hand else last
-    made = parts.aliases, parts.moments.made
+    made = parts.graph.aliases, parts.graph.moments.made
     return Relations(definition, tuple(values), named, scales.finished(), *made, behind)

@@ -106,6 +106,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *REST,
         "test_steps.py::test_facts_about_the_forward_are_found_and_not_listed",
     ),
+    "derive.values.graph": ("test_graph.py", "test_risks.py", *REST),
     "derive.values.parts": ("test_risks.py", *REST),
     "derive.values.aliases": ("test_risks.py", *REST),
     "derive.values.naming": ("test_risks.py", *REST),
