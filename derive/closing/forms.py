@@ -136,6 +136,8 @@ def _again(value: Tensor, knowledge: Facts, chosen_by: bool) -> Expr | None:
     that is centred when it is saved would lose that; one case of a divisor may be zero, and a
     choice on which another one is made would have to be made in every condition.
     """
+    if value in knowledge.relations.definition.outputs:
+        return None  # it is at hand
     again, _ = knowledge.relations.solved["definition"].get(value, (None, None))
     chooses = again is not None and chosen_by and again.has(Piecewise)
     return None if chooses or again is None or knowledge.centred_along(value) else again

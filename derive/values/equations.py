@@ -207,7 +207,7 @@ def _definition(value: Value, known: Known) -> Iterator[Solution]:
     named = value.tensor.name in known.definition.by_name
     evaluated = named and any(map(is_evaluated, value.expression.atoms(Function)))
     if is_safe(value.expression) and not evaluated:
-        yield value.tensor, value.expression
+        yield value.tensor, known.unfolded(value.tensor)
 
 
 @lru_cache(maxsize=8192)
