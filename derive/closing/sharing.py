@@ -208,28 +208,34 @@ def _holds(node: Expr, factors: set[Expr]) -> bool:
 
 
 def repeats_named(
-    statements: Pairs, taken: set[str], record: Record, apart: tuple[type, ...] = ()
+    statements: Pairs,
+    taken: set[str],
+    record: Record,
+    is_cheaper: Callable[[Pairs, Pairs], bool],
+    apart: tuple[type, ...] = (),
 ) -> Pairs:
-    """Reductions, functions and roots that are written more than once get a name, those of the
-    kinds ``apart`` excepted.
+    """Reductions, functions and roots that are written more than once get a name where the whole
+    ``is_cheaper`` so, those of the kinds ``apart`` excepted.
     """
-    taken = taken | {tensor.name for tensor, _ in statements}
+    taken, dearer = taken | {tensor.name for tensor, _ in statements}, set()
     while True:
         counts: Counter[Expr] = Counter()
         for _, e in statements:
             counts.update(_nameable(e))
-        repeated = [(e, n) for e, n in counts.items() if n > 1 and not isinstance(e, apart)]
+        repeated = {e for e, n in counts.items() if n > 1 and not isinstance(e, apart)} - dearer
         if not repeated:
             return statements
-        e, _ = max(repeated, key=lambda item: (operations_in(item[0]), item[0].sort_key()))
-        axes = _axes_in_order(e, statements)
-        name = _name_of(e, taken)
-        taken.add(name)
-        tensor = Tensor(name, axes, role="adjoint", **known_signs(e))
-        statements = _replaced(
-            statements, e, tensor, f"computed once, as {name}", record, skip=tensor
-        )
-        statements = [(tensor, e), *statements]
+        e = max(repeated, key=lambda e: (operations_in(e), e.sort_key()))
+        axes, name = _axes_in_order(e, statements), _name_of(e, taken)
+        tensor, trial = Tensor(name, axes, role="adjoint", **known_signs(e)), Record()
+        why = f"computed once, as {name}"
+        named = [(tensor, e), *_replaced(statements, e, tensor, why, trial, skip=tensor)]
+        if is_cheaper(named, statements):
+            statements = named
+            taken.add(name)
+            record.steps.extend(trial.steps)
+        else:
+            dearer.add(e)
 
 
 def _axes_in_order(e: Expr, statements: Pairs) -> list[Axis]:

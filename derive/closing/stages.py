@@ -147,7 +147,13 @@ class Move:
 
 
 def _repeats(apart: tuple[type, ...] = ()) -> Callable[[Arrangement], Pairs]:
-    return lambda a: repeats_named(a.pairs, a.taken, a.record, apart)
+    def named(a: Arrangement) -> Pairs:
+        def is_cheaper(now: Pairs, before: Pairs) -> bool:
+            return a.on(in_order_of_use(now)).preference <= a.on(before).preference
+
+        return repeats_named(a.pairs, a.taken, a.record, is_cheaper, apart)
+
+    return named
 
 
 def _move(rewrite: Callable[[Arrangement], Pairs]) -> Move:
