@@ -298,10 +298,10 @@ RULES = {
         "x = Input(N)\nt = Input(N)\nw = Input(N)\ns = 1 / (1 + exp(-x))\n"
         "y = -(t * w * log(s) + (1 - t) * log(1 - s))",
         [
-            "log_x = log(1 + exp(-Abs(x)))",
-            "log_s = -log_x + Piecewise((x, x <= 0), (0, True))",
+            "x_log_term_again = log(1 + exp(-Abs(x)))",
+            "log_s = -x_log_term_again + Piecewise((x, x <= 0), (0, True))",
             "dx = dy*(-t*w + (t*w - t + 1)/(1 + exp(-x)))",
-            "dt = dy*(-log_s*w - log_x - Piecewise((x, x >= 0), (0, True)))",
+            "dt = dy*(-log_s*w - x_log_term_again - Piecewise((x, x >= 0), (0, True)))",
             "dw = -dy*log_s*t",
         ],
     ),

@@ -102,7 +102,7 @@ def computed_from(read: set[Tensor], value: Tensor, knowledge: Facts) -> Expr | 
     if entries(value.home) < largest or knowledge.centred_along(value):
         return None
     read = read - {value}
-    scales = relations.scales_after
+    scales = relations.scales
 
     def unfolded(e: Expr, unknown: list[Tensor]) -> Expr:
         return written_in(e, {t: relations.unfolded(t) for t in unknown})

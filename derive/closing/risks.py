@@ -74,7 +74,7 @@ def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
         divided = {(relations.with_values(divisor), where) for divisor, where in _divided(e)}
         vanishing = {d for d, where in divided if _may_vanish(d, where, relations)}
         growing = {t for t in tensors_in(e) if relations.scales.overflows(t)}
-        growing |= relations.scales_after.risks(e)
+        growing |= relations.scales.risks(e)
         growing -= relations.growing
         relations.risked[e] = frozenset(
             [(True, d) for d in vanishing] + [(False, g) for g in growing]
@@ -103,7 +103,7 @@ def _may_vanish(divisor: Expr, where: frozenset, relations: Relations) -> bool:
     if any(_excludes_zero(c, divisor) for c in where) or any(needed <= where for needed in chosen):
         return False
     known = in_full(divisor, relations.parts) in relations.divisors_in_full
-    return not known or relations.scales_after.may_vanish(divisor)
+    return not known or relations.scales.may_vanish(divisor)
 
 
 def _excludes_zero(condition: Basic, e: Expr) -> bool:

@@ -108,7 +108,7 @@ def _shortened(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Exp
 
 def safe(target: Tensor, e: Expr, knowledge: Facts, record: Record) -> Expr:
     """``e`` in values that do not overflow, where there is such a form."""
-    stable = knowledge.relations.scales_after.safe(e)
+    stable = knowledge.relations.scales.safe(e)
     stable = e if stable == e else factored(stable)
     return record.add(target, "scale", e, stable, "no exponential can overflow")
 

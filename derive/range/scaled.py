@@ -10,7 +10,6 @@ are used; ``forward_plan.py`` proves the result once more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from functools import wraps
 from typing import TypeVar
 
@@ -75,15 +74,6 @@ class Scales:
         """The same, from now on without new values."""
         self.give_name = None
         return self
-
-    def after_forward(self) -> Scales:
-        """The same for the backward, which has all values at hand: a logarithm of what it has is
-        taken again rather than saved.
-        """
-        scales = copy(self)
-        scales.answers = {}
-        scales.named = {e: t for e, t in self.named.items() if not isinstance(e, log)}
-        return scales
 
     def name(self, e: Expr, words: str) -> Expr:
         """The value that ``e`` is, or ``e`` itself where no more values are made."""

@@ -76,11 +76,6 @@ class Relations:
         """``e`` with each value under its one name."""
         return resolved(resolved(e, self.aliases), self.same)
 
-    @cached_property
-    def scales_after(self) -> Scales:
-        """The scales for the backward, which has all values at hand."""
-        return self.scales.after_forward()
-
     def bounds(self, e: Expr) -> Bounds:
         """Between which numbers ``e`` lies."""
         return self.scales.values.bounds(e)

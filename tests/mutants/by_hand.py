@@ -105,7 +105,6 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("len(growing) > 1", "growing"),
     ),
     ("derive.range.scaled", "Scales.finished"): (("self.give_name = None", "pass"),),
-    ("derive.range.scaled", "Scales.after_forward"): (("if not isinstance(e, log)", ""),),
     ("derive.range.scaled", "Scales._may_be_none"): (("and not definition.has(Sum)", ""),),
     ("derive.zero.fractions", "Fractions._over_common_denominator"): (
         ("max(common", "min(common"),
