@@ -71,6 +71,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.parts": ("test_sharding.py",),
     "derive.proving.claim": ("test_random_point.py", "test_proof.py", "test_chain_proof.py"),
     "derive.proving.random_point": ("test_random_point.py", "test_proof.py"),
+    "derive.language.extremes": ("test_choices.py", "test_class_body.py"),
+    "derive.language.functions": ("test_special_functions.py",),
     "derive.language.choices": (
         "test_exact.py",
         "test_nested_choices.py",
