@@ -21,7 +21,8 @@ from types import SimpleNamespace
 
 import numpy as np
 from sympy import (
-    And, Derivative, Not, Or, cos, diff, erf, integrate, limit, simplify, sin, solve,
+    And, Derivative, Mod, Not, Or, atan2, besseli, ceiling, cos, diff, erf, floor, integrate, limit,
+    loggamma, simplify, sin, solve,
 )
 from sympy import Max as Larger
 from derive import Unflatten

@@ -41,6 +41,7 @@ UNARY = [
     Functional("leaky_relu", F.leaky_relu, entries, slopes("negative_slope", None, 0.3, 0, -0.5)),
     Functional("elu", F.elu, entries, slopes("alpha", None, 0.3, 2)),
     Functional("sigmoid", F.sigmoid, entries),
+    Functional("softplus_threshold", F.softplus, entries, ({}, {"beta": 2, "threshold": 0.5})),
     Functional("softplus", softplus, entries, slopes("beta", None, 0.3, 4)),
     Functional("silu", F.silu, entries),
     Functional("mish", F.mish, entries),

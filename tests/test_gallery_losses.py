@@ -69,6 +69,28 @@ def views(draw, shape):
     return {"queries": draw(*shape), "keys": draw(*shape)}
 
 
+def triplets(draw, shape):
+    return {name: draw(*shape) for name in ("anchor", "positive", "negative")}
+
+
+def answered(draw, shape):
+    names = ("chosen", "rejected", "reference_chosen", "reference_rejected")
+    return {name: 4 * draw(*shape) for name in names}
+
+
+def actions(draw, shape):
+    old = draw(*shape)
+    return {"logp": old + draw(*shape) / 3, "logp_old": old, "advantage": draw(*shape)}
+
+
+def images_and_texts(draw, shape):
+    return {"images": draw(*shape), "texts": draw(*shape), "scale": draw(1)[0] / 2 + 1}
+
+
+def images_and_texts_with_bias(draw, shape):
+    return images_and_texts(draw, shape) | {"bias": draw(1)[0]}
+
+
 # What torch has not, or has not with these options: typed by hand
 
 
@@ -112,7 +134,31 @@ def info_nce(queries, keys, temperature=0.1):
     return F.cross_entropy(similarity, torch.arange(len(keys)))
 
 
+def dpo(chosen, rejected, of_chosen, of_rejected, beta=0.1, reduction="mean"):
+    logits = (chosen - rejected) - (of_chosen - of_rejected)
+    return aggregated(-F.logsigmoid(beta * logits), reduction)
+
+
+def ppo(logp, old, advantage, clip=0.2, beta=0.01, reduction="mean"):
+    ratio = (logp - old).exp()
+    surrogate = torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+    return aggregated(beta * (ratio - 1 - (logp - old)) - surrogate, reduction)
+
+
+def clip(images, texts, scale):
+    logits = scale.exp() * F.normalize(images, dim=-1) @ F.normalize(texts, dim=-1).T
+    own = torch.arange(len(images))
+    return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
+
+
+def siglip(images, texts, scale, bias):
+    logits = scale.exp() * F.normalize(images, dim=-1) @ F.normalize(texts, dim=-1).T + bias
+    labels = 2 * torch.eye(len(images), dtype=logits.dtype) - 1
+    return -F.logsigmoid(labels * logits).sum() / len(images)
+
+
 ROWS = ((4, 3), (2, 5), (7, 2))
+REFERENCES = frozenset({"reference_chosen", "reference_rejected"})
 BCE_WEIGHTS = frozenset({"weight", "pos_weight"})
 
 LOSSES = {
@@ -123,6 +169,28 @@ LOSSES = {
         *reduced("smooth_l1", F.smooth_l1_loss, pairs, options=values("beta", 0.3, 2, 0)),
         *reduced("huber", F.huber_loss, pairs, options=values("delta", 0.3, 2)),
         *reduced("hinge", hinge, signed_pairs, constant=frozenset({"target"})),
+        *reduced(
+            "hinge_embedding",
+            F.hinge_embedding_loss,
+            signed_pairs,
+            options=values("margin", 0.4),
+            constant=frozenset({"target"}),
+        ),
+        *reduced(
+            "triplet",
+            F.triplet_margin_loss,
+            triplets,
+            shapes=((5,), *ROWS),
+            options=values("margin", 0.4),
+        ),
+        *reduced("dpo", dpo, answered, options=values("beta", 0.5), constant=REFERENCES),
+        *reduced(
+            "ppo",
+            ppo,
+            actions,
+            options=({}, {"clip": 0.1, "beta": 0.3}),
+            constant=frozenset({"logp_old", "advantage"}),
+        ),
         *reduced("log_cosh", log_cosh, pairs),
         *reduced(
             "bce_with_logits", bce, weighted_answers, optional=BCE_WEIGHTS, constant=BCE_WEIGHTS
@@ -149,6 +217,8 @@ LOSSES = {
             options=values("margin", 0.4, -0.3),
             constant=frozenset({"target"}),
         ),
+        Functional("clip", clip, images_and_texts, shapes=ROWS),
+        Functional("siglip", siglip, images_and_texts_with_bias, shapes=ROWS),
         Functional("info_nce", info_nce, views, shapes=ROWS, options=values("temperature", 0.5)),
     ]
 }
@@ -165,8 +235,10 @@ def test_a_loss_is_torchs_in_every_layout(name, dtype):
 
 # Edges, decided as torch decides them
 
+CONTRASTIVE = ("clip", "siglip", "info_nce")
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "info_nce"])
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name not in CONTRASTIVE])
 def test_a_loss_of_an_empty_batch_is_torchs(name):
     """The mean of nothing is NaN, its sum is 0, and there is a gradient for none of it."""
     loss = LOSSES[name]

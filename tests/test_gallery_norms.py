@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -73,6 +75,15 @@ def l2_normalize(x, eps=1e-12):
     return F.normalize(x, dim=-1, eps=eps)
 
 
+def norm_p(x, p=3):
+    return torch.linalg.vector_norm(x, p, dim=-1)
+
+
+def norm_max(x):
+    """That of torch's norms gives each of equals a part."""
+    return x.abs().max(-1).values
+
+
 def weight_norm(v, g):
     return torch._weight_norm(v, g.reshape(-1, *[1] * (v.dim() - 1)), 0)
 
@@ -113,9 +124,15 @@ EVALUATION = Functional(
     "batch_norm_evaluation", batch_norm_evaluation, with_statistics, EPS, AFFINE, STATISTICS
 )
 OF_WEIGHTS = [Functional("weight_norm", weight_norm, weights)]
+LENGTHS = [
+    Functional("norm", partial(norm_p, p=2), row),
+    Functional("norm1", partial(norm_p, p=1), row),
+    Functional("norm_max", norm_max, row),
+    Functional("norm_p", norm_p, row, ({}, {"p": 2.5})),
+]
 ALL = {
     functional.name: functional
-    for functional in [*OVER_PLACES, *OVER_ROWS, *OF_WEIGHTS, EVALUATION]
+    for functional in [*OVER_PLACES, *OVER_ROWS, *OF_WEIGHTS, *LENGTHS, EVALUATION]
 }
 
 
@@ -198,6 +215,12 @@ def test_channels_have_any_number_of_places(functional, shape):
         for layout in LAYOUTS:
             if layout != CONSTANT:
                 assert_agrees_on(functional, shape, dtype, layout)
+
+
+@pytest.mark.parametrize("functional", LENGTHS, ids=str)
+def test_a_row_of_zeros_or_of_none_has_the_gradient_of_torchs_norm(functional):
+    for x in (torch.zeros(2, 3), torch.tensor([[0.0, 3, 0], [0, 0, 0]]), torch.zeros(0, 3)):
+        assert_agrees(functional, {"x": x.double()})
 
 
 # The edges, as torch decides them

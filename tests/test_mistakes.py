@@ -166,10 +166,12 @@ def test_unknown_names_and_files(tmp_path, capsys):
 def test_a_function_that_cannot_be_written_is_named(tmp_path, capsys):
     file = tmp_path / "mine.py"
     for line, problem in {
-        "x * floor(x)": "no derivative of floor(x)",
-        "loggamma(x)": "polygamma in polygamma(0, x) is not supported",
+        "x * gamma(x)": "no library computes gamma(x)",
+        "zeta(x)": "no library computes zeta(x)",
+        "mine(x)": "no library computes mine(x)",
     }.items():
-        head = f"from sympy import floor, loggamma\n{HEAD}"
+        own = "class mine(Function):\n    nargs = 1\n"
+        head = f"from sympy import Function, gamma, zeta\n{own}{HEAD}"
         file.write_text(f"{head}\nclass A(Forward):\n    x = Input(N)\n    y = {line}\n")
         assert problem in _failed([str(file)], tmp_path, capsys)
 

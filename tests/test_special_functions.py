@@ -52,7 +52,7 @@ LINES = {
     "floor(3 * w) * w + ceiling(x) * x": lambda x, w: (3 * w).floor() * w + x.ceil() * x,
     "frac(w) * x": lambda x, w: (w - w.floor()) * x,
     "Mod(w, x)": lambda x, w: torch.remainder(w, x),
-    "Mod(w, 2) * x": lambda x, w: torch.remainder(w, 2) * x,
+    "Mod(w, 2) * x + w // 2": lambda x, w: torch.remainder(w, 2) * x + (w / 2).floor(),
     "cot(x) + sech(w)": lambda x, w: 1 / torch.tan(x) + 1 / torch.cosh(w),
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import sympy
 from sympy import Eq, Expr, Function, Integer, Piecewise, Rational, loggamma, polygamma
 
+from derive.language.choices import Branches, Compared
 from derive.language.errors import NotationError
 
 
@@ -136,10 +137,9 @@ def _logarithm(e: sympy.log) -> Expr:
 
 
 def check_known(e: Expr) -> None:
-    """Refuse a function of SymPy's that no target computes. Raises `NotationError`."""
+    """Refuse a function that no target computes. Raises `NotationError`."""
     for call in sorted(e.atoms(Function), key=str):
-        name, module = type(call).__name__, type(call).__module__
-        if not module.startswith("sympy.") or isinstance(call, Piecewise) or name in KNOWN:
+        if isinstance(call, (Piecewise, Branches, Compared)) or type(call).__name__ in KNOWN:
             continue
         remedy = "write it in exp, log, sqrt, tanh, erf, loggamma, Abs, Piecewise and the like"
         if type(call) in LOGARITHMS:

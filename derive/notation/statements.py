@@ -123,10 +123,8 @@ def _check_derivatives(e: Expr) -> None:
         for k, operand in enumerate(call.args):
             if tensors_in(operand) and partial(call, k).has(Derivative, Subs):
                 raise NotationError(
-                    f"SymPy has no derivative of {call}",
-                    "a step, such as a floor or a remainder, has no gradient: pass what it gives "
-                    "as Given(N, C); write anything else in exp, log, sqrt, tanh, erf, Abs, "
-                    "Piecewise and the like",
+                    f"SymPy has no derivative of {call} by {operand}",
+                    f"{type(call).__name__} takes a number there, not a tensor",
                 )
 
 

@@ -105,8 +105,15 @@ _SPELLINGS: dict[Spelling, str] = {
     ),
     Spelling("Piecewise((1, Ne(x, 0)), (0, True))"): "bool nonzero count_nonzero",
     Spelling(why="a step has no gradient: pass what it gives as Given(N, C)"): (
-        "round int long floor ceil ceiling trunc divmod floor_divide fmod remainder mod"
+        "round int long trunc divmod fmod"
     ),
+    Spelling("ceiling(x)"): "ceil",
+    Spelling("floor(x / w)"): "floor_divide",
+    Spelling("Mod(x, w)"): "remainder mod",
+    Spelling("loggamma(x)"): "lgamma gammaln",
+    Spelling("besseli(0, x)"): "i0",
+    Spelling("besseli(1, x)"): "i1",
+    Spelling("atan2(x, w)"): "arctan2",
     Spelling("OneHot(labels, C)"): "one_hot onehot",
     Spelling("Piecewise((1, Position(C) < Position(N)), (0, True))"): (
         "arange indices range iota positions tril triu tri mask"

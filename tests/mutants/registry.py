@@ -81,6 +81,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.products_between": ("test_scan_theorems.py", "test_scans.py"),
     "derive.closing.scan_rules": ("test_identities.py", "test_scans.py"),
     "codegen.lowering.scans": ("test_scans.py",),
+    "derive.language.extremes": ("test_choices.py", "test_class_body.py"),
+    "derive.language.functions": ("test_special_functions.py",),
     "derive.language.choices": (
         "test_exact.py",
         "test_nested_choices.py",
