@@ -38,7 +38,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.language.choices import Branches, Compared, partial
 from derive.language.detached import Detach
-from derive.language.errors import NotationError, caller_place, shortened_text
+from derive.language.errors import PAGE, NotationError, caller_place, shortened_text
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.source.typed_numbers import as_typed
@@ -46,7 +46,7 @@ from derive.source.typed_numbers import as_typed
 UNDEFINED = (nan, zoo, oo, -oo, I)
 IMAGINARY = (
     "numbers are real: leave out what is imaginary, as a root or a logarithm of a negative number "
-    "is; the cube root of -8 is written -8**Rational(1, 3)"
+    f"is; the cube root of -8 is written -8**Rational(1, 3) ({PAGE})"
 )
 INFINITE = (
     "nothing is divided by 0, and no number is infinite; -oo may be a branch of a Piecewise, or a "
@@ -75,7 +75,9 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
         kind = type(foreign[0]).__name__
         raise NotationError(
             f"{kind} is SymPy's here, and not part of the notation",
-            f"import {kind} from gradform" if kind == "Sum" else "write it with Sum and functions",
+            f"import {kind} from gradform"
+            if kind == "Sum"
+            else f"write it with Sum and functions ({PAGE})",
         )
     _check_derivatives(e)
     for choice in e.atoms(Piecewise):
@@ -125,7 +127,7 @@ def _check_derivatives(e: Expr) -> None:
                     f"SymPy has no derivative of {call}",
                     "a step, such as a floor or a remainder, has no gradient: pass what it gives "
                     "as Given(N, C); write anything else in exp, log, sqrt, tanh, erf, Abs, "
-                    "Piecewise and the like",
+                    f"Piecewise and the like ({PAGE})",
                 )
 
 
