@@ -125,7 +125,7 @@ DECIDED = {
     "y = simplify(x * w)": "leave it out",
     "y = diff(x * w, x)": "a named statement is a symbol",
     "y = (x * w).diff(x)": "a named statement is a symbol",
-    "y = Derivative(x, w)": "a named statement is a symbol",
+    "y = Derivative(x, w)": "write 0, which is that derivative",
     "y = integrate(x, x) + limit(x, x, 0)": "has to be written out",
     "y = solve(x, w)": "has to be written out",
     "y = x[0]": "write Sum(OneHot(0, N) * x, N)",
@@ -162,7 +162,7 @@ DECIDED = {
     "y = Softmax(x)": "from derive.math.softmax import Softmax",
     "y = TopK(x, 3)": "cannot be written in the notation",
     "y = Sort(x)": "cannot be written in the notation",
-    "y = Unheard(x)": "the notation has Broadcast, Flatten",
+    "y = Unheard(x)": "the notation has Broadcast, Detach",
     "y = einsum('nc,nc->n', x, w)": "write Sum(x * w, C)",
 }
 
@@ -385,3 +385,21 @@ def test_the_gallery_is_free_of_warnings_and_a_command_says_each_once(
         lines = [line for line in capsys.readouterr().err.split("\n") if "influence" in line]
         assert len(lines) == 1 and lines[0].startswith("warning: ") and "mine.py:" in lines[0]
         assert "the statement unused has no influence on y" in lines[0]
+
+
+SLOPES = {  # of what goes entry by entry; elsewhere the page says that it cannot be written
+    "h = tanh(x); y = diff(h, x)": "write 1 - h**2, which is that derivative",
+    "h = tanh(x); u = exp(h) * w; y = u.diff(x)": "write u*(1 - h**2), which is that derivative",
+    "h = tanh(w); y = Derivative(h, x)": "write 0, which is that derivative",
+    "m = Sum(x, N); h = tanh(x - w) * m; y = diff(h, w)": "write -m*(1 - tanh(w - x)**2), which",
+    "m = Sum(x, N); h = tanh(x) * m; y = diff(h, x)": "inside of a forward cannot be written",
+    "h = x * Rename(x, N, M); y = diff(h, x)": "inside of a forward cannot be written",
+    "y = diff(tanh(x), x)": "inside of a forward cannot be written",
+}
+
+
+@pytest.mark.parametrize("lines", SLOPES)
+def test_a_derivative_is_refused_with_the_line_that_it_is(lines, tmp_path):
+    with pytest.raises(NotationError) as error:
+        read(tmp_path, *lines.split("; "))
+    assert SLOPES[lines] in error.value.remedy

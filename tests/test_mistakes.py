@@ -49,7 +49,7 @@ MISTAKES = {
         "axis H, which no input has",
     ),
     "gradient's own name": (
-        ["x = Input(N)", "dx = x + 1", "y = dx"],
+        ["x = Input(N)", "dx = Input(N)", "y = x * dx"],
         2,
         "the name of the gradient",
     ),

@@ -56,7 +56,7 @@ from codegen.program.values import (
 )
 from derive.language.choices import Branches, Compared
 from derive.language.detached import Detach
-from derive.language.errors import QuestionError
+from derive.language.errors import PAGE, QuestionError
 from derive.language.nodes import ArrayNode, OneHot
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, is_number_or_size
 from derive.notation.definition import Statement
@@ -268,5 +268,5 @@ def _refusal(e: Expr) -> QuestionError:
     return QuestionError(
         f"{type(e).__name__} in {e} is not supported",
         "use exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; to add a function of torch, "
-        "extend codegen/targets/torch/vocabulary.py",
+        f"extend codegen/targets/torch/vocabulary.py ({PAGE})",
     )

@@ -15,6 +15,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+PAGE = "docs/notation.md has what else cannot be written"
 LONGEST, SHORTENED = 60, 40  # characters of a value in a message: so it stays on one line
 
 OURS = Path(__file__).parents[1]

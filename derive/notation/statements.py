@@ -34,7 +34,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from derive.language.choices import Branches, partial
 from derive.language.detached import Detach
-from derive.language.errors import NotationError, caller_place, shortened_text
+from derive.language.errors import PAGE, NotationError, caller_place, shortened_text
 from derive.language.extremes import SYMPYS, extreme_of
 from derive.language.functions import check_known, in_known_functions
 from derive.language.nodes import ArrayNode, Broadcast, OneHot, Sum
@@ -45,7 +45,7 @@ from derive.source.typed_numbers import as_typed
 UNDEFINED = (nan, zoo, oo, -oo, I)
 IMAGINARY = (
     "numbers are real: leave out what is imaginary, as a root or a logarithm of a negative number "
-    "is; the cube root of -8 is written -8**Rational(1, 3)"
+    f"is; the cube root of -8 is written -8**Rational(1, 3) ({PAGE})"
 )
 INFINITE = (
     "nothing is divided by 0, and no number is infinite; -oo may be a branch of a Piecewise, or a "
@@ -74,7 +74,9 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
         kind = type(foreign[0]).__name__
         raise NotationError(
             f"{kind} is SymPy's here, and not part of the notation",
-            f"import {kind} from gradform" if kind == "Sum" else "write it with Sum and functions",
+            f"import {kind} from gradform"
+            if kind == "Sum"
+            else f"write it with Sum and functions ({PAGE})",
         )
     check_known(e)
     _check_derivatives(e)
@@ -124,7 +126,7 @@ def _check_derivatives(e: Expr) -> None:
             if tensors_in(operand) and partial(call, k).has(Derivative, Subs):
                 raise NotationError(
                     f"SymPy has no derivative of {call} by {operand}",
-                    f"{type(call).__name__} takes a number there, not a tensor",
+                    f"{type(call).__name__} takes a number there, not a tensor ({PAGE})",
                 )
 
 

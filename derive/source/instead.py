@@ -10,6 +10,7 @@ import sys
 
 from derive.source.along_axes import operations as dimensional
 from derive.source.class_source import MISSING
+from derive.source.derivatives import derivative_written
 from derive.source.dimensions import dimensions_named, unmoved
 from derive.source.entrywise import beside, entrywise
 from derive.source.line_reader import (
@@ -32,6 +33,7 @@ from derive.source.spellings import (
 )
 
 RANDOM, CREATES, SIDE_BY_SIDE = (spellings[name] for name in ("rand", "tensor", "stack"))
+DERIVATIVE = spellings["diff"]
 ARRAYS = (CREATES, spellings["arange"], spellings["eye"])
 ALIKE = ("inplace", "training")  # arguments that change no value
 DRAWS = ("random", "numpy.random")
@@ -53,6 +55,8 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
         return found
     if code := entrywise(name, x, call, reader):
         return f"write {code}"
+    if spellings.get(name) == DERIVATIVE and (code := derivative_written([*x, *call.args], reader)):
+        return f"write {code}, which is that derivative"
     operands = [ast.unparse(unmoved(each)) for each in [*x, *call.args]]
     if is_pointwise(name) and name not in spellings:
         return in_sympy(name, ", ".join(operands), reader)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Function
 
-from derive.language.errors import MATH
+from derive.language.errors import MATH, PAGE
 
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
@@ -26,7 +26,8 @@ NODES = (
     "Window",
 )
 DECLARATIONS = (
-    *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Outputs", "Reduced", "Scalar", "Size"),
+    *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Ordered", "Outputs", "Reduced"),
+    *("Scalar", "Size"),
 )
 HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
 
@@ -46,7 +47,7 @@ class Spelling:
 
     def __str__(self) -> str:
         if not self.codes:
-            return self.why
+            return self.why + (f" ({PAGE})" if IMPOSSIBLE in self.why else "")
         codes = " or ".join(self.codes)
         whose = "for x along (N, C) " if re.search(r"\b[NC]\b", codes) else ""
         return f"{whose}write {codes}" + (f": {self.why}" if self.why else "")
@@ -55,8 +56,12 @@ class Spelling:
 PICKED = "Sum(OneHot(labels, C) * x, C)"
 CHOICE = "Piecewise((x, x > 0), (0, True))"
 BESIDE = "OneHot(0, State) * x + OneHot(1, State) * w"
-NAMED = "axes have names: nothing is moved, leave it out, and name axes instead of numbers"
+NAMED = (
+    "axes have names: nothing is moved, leave it out, and name axes instead of numbers; the order "
+    "of a result is y = Ordered(e, C, N)"
+)
 LEFT_OUT = "leave it out: it changes no value"
+IMPOSSIBLE = "cannot be written in the notation"
 ORDER = "it orders entries, which cannot be written in the notation"
 RANDOM = "nothing is random in the mathematics: draw it outside, and pass it as Given(N, C)"
 SIZE = "an axis stands for its own size: write its name where the size is meant"
@@ -65,7 +70,7 @@ REWRITES = (
 )
 DERIVATIVE = (
     "a named statement is a symbol to SymPy, so that its derivative would be 0: write it out, as "
-    "1 - h**2 for h = tanh(x)"
+    f"1 - h**2 for h = tanh(x); a derivative inside of a forward {IMPOSSIBLE}"
 )
 
 _SPELLINGS: dict[Spelling, str] = {
@@ -177,7 +182,8 @@ _SPELLINGS: dict[Spelling, str] = {
     ),
     Spelling(why=DERIVATIVE): "diff grad Derivative gradient derivative backward autograd jacobian",
     Spelling(
-        why="what is integrated, summed up as a series or solved for has to be written out"
+        why="what is integrated, summed up as a series or solved for has to be written out: itself "
+        "it cannot be written in the notation"
     ): "integrate Integral limit Limit series Order solve solveset nsolve summation Product dsolve",
 }
 spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name in names.split()}
