@@ -20,7 +20,8 @@ from sympy import (
 
 from derive import Axis, Flatten, Forward, Input, Max, OneHot, Position, Scalar, Sum, Unflatten
 from derive.proving.contraction import vanishes
-from derive.proving.every_size import IndexedForward, IndexOfLargest, LargestAlong, NotShown
+from derive.proving.every_size import IndexedForward, NotShown
+from derive.proving.index_nodes import IndexOfLargest, LargestAlong
 from derive.proving.indexed_sum import IndexedSum
 from derive.proving.small_batch import LargestOf, SmallBatch
 

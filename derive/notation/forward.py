@@ -131,15 +131,17 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         tuple(body.sizes),
         tuple(body.broadcast),
         tuple(body.demands),
-        ordered=frozenset(
-            new.name
-            for old, new in zip(body.statements, outputs[default], strict=True)
-            if old.name in body.orders
-        ),
+        ordered=_ordered(body, outputs[default]),
         reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
         reduction=default,
         returned=returned,
     )
+
+
+def _ordered(body: ClassBody, statements: Sequence[Statement]) -> frozenset[str]:
+    """Those that say the order of their dimensions, under the names that they have."""
+    pairs = zip(body.statements, statements, strict=True)
+    return frozenset(new.name for old, new in pairs if old.name in body.orders)
 
 
 def _returned(body: ClassBody, statements: Sequence[Statement]) -> list[Tensor]:

@@ -86,6 +86,15 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
                 f"{choice} has no value where none of its conditions holds",
                 "end it with (..., True)",
             )
+    _check_labels(e)
+    in_indices = {s for node in e.atoms(At) for s in node.index.atoms(Add)}
+    for sum_of in e.atoms(Add) - in_indices:
+        _check_sides(sum_of, twins)
+    for total in e.atoms(Sum):
+        _check_factors(total)
+
+
+def _check_labels(e: Expr) -> None:
     picked = {t for hot in e.atoms(OneHot) for t in hot.operand.atoms(Tensor)}
     for label in (t for t in tensors_in(e) if t.role == "label"):
         if label not in picked or _outside_one_hot(e, label):
@@ -99,11 +108,6 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
                 f"{hot}: {hot.operand} lies along {hot.axis}, so it cannot index it",
                 "name the axis that the label is an index of",
             )
-    in_indices = {s for node in e.atoms(At) for s in node.index.atoms(Add)}
-    for sum_of in e.atoms(Add) - in_indices:
-        _check_sides(sum_of, twins)
-    for total in e.atoms(Sum):
-        _check_factors(total)
 
 
 def _imaginary(e: Expr) -> bool:

@@ -35,7 +35,7 @@ from sympy import (
 )
 
 from derive.language.symbols import MINUS_INFINITY
-from derive.proving.every_size import IndexOfLargest, LargestAlong, Zero
+from derive.proving.index_nodes import IndexOfLargest, LargestAlong, Zero
 from derive.proving.numbering import numbered
 from derive.proving.products_between import one_step
 from derive.zero.exact import is_zero

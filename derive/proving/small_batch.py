@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
-from sympy import Sum as IndexedSum
+from sympy import Add, Expr, Integer, Symbol
 
-from derive.language.choices import almost_everywhere, partial, with_args, written_in
+from derive.language.choices import with_args, written_in
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
@@ -44,6 +43,7 @@ from derive.notation.definition import Definition
 from derive.proving.largest_of import LargestOf as LargestOf
 from derive.proving.largest_of import indicators as indicators
 from derive.proving.largest_of import selectors as selectors
+from derive.proving.total_derivative import TotalDerivative as TotalDerivative
 from derive.zero.indicator import Indicator
 
 Index = tuple[int, ...]
@@ -65,45 +65,6 @@ def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
             place = indicators(indicator.group, len(values), indicator.values).index(indicator)
             selected[indicator] = selectors(values)[place]
     return written_in(e, {**definitions, **selected})
-
-
-class TotalDerivative:
-    """The derivative of scalars by one variable: SymPy's ``diff`` of every operation by itself, put
-    together by the chain rule, and of an indexed sum term by term.
-
-    It is what ``e.diff(variable)`` gives. That one asks for the sign and the finiteness of
-    everything that it meets, which takes ten times as long.
-    """
-
-    def __init__(self, variable: Symbol | Indexed):
-        self.variable = variable
-        self.known: dict[Expr, Expr] = {variable: Integer(1)}
-
-    def of(self, e: Expr) -> Expr:
-        if e not in self.known:
-            self.known[e] = self._of(e)
-        return self.known[e]
-
-    def _of(self, e: Expr) -> Expr:
-        if not e.args:
-            return Integer(0)
-        if isinstance(e, IndexedSum):
-            term = self.of(e.function)
-            return e.func(term, *e.limits) if term != 0 else term
-        conditions = not all(isinstance(arg, Expr) for arg in e.args)  # those of a Piecewise
-        if conditions or not isinstance(e, (Add, Mul, Pow, Function)):
-            return almost_everywhere(e.diff(self.variable))
-        inner = {k: d for k, arg in enumerate(e.args) if (d := self.of(arg)) != 0}
-        if isinstance(e, Add):
-            return Add(*inner.values())
-        return Add(*(Mul(_partial(e, k), d) for k, d in inner.items()))
-
-
-def _partial(e: Expr, k: int) -> Expr:
-    """The derivative of an operation by its k-th operand."""
-    if isinstance(e, LargestOf):
-        return e.fdiff(k + 1)
-    return partial(e, k)
 
 
 def _entry_name(name: str, i: Index) -> str:

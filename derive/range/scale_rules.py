@@ -6,10 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Protocol
 
 from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, S, cosh, exp, expand, log
 
@@ -26,47 +23,11 @@ from derive.language.nodes import (
     renamed,
 )
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, tensors_in
-from derive.range.exponents import Definitions, extreme, positive_picked
+from derive.range.exponents import extreme, positive_picked
+from derive.range.following import Following, Scaled
 from derive.zero.positive import is_positive
 
 LONGEST_WORDS = 30  # characters of a name that is made of others
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """The value ``factor*exp(exponent)``."""
-
-    factor: Expr
-    exponent: Expr = S.Zero
-
-
-class Following(Protocol):
-    """What an identity may ask of the values that are followed (`Scales`)."""
-
-    known: Mapping[str, Scaled]
-    named: Mapping[Expr, Tensor]
-    values: Definitions
-
-    def of(self, e: Expr) -> Scaled:
-        """``e`` as a factor times an exponential."""
-
-    def name(self, e: Expr, words: str) -> Expr:
-        """The value that ``e`` is, or ``e`` itself where no more values are made."""
-
-    def safe(self, e: Expr) -> Expr:
-        """``e`` without exponentials that overflow, as far as they cancel."""
-
-    def inside(self, e: Expr) -> Expr:
-        """``e`` with that done to its operands."""
-
-    def value_of(self, scaled: Scaled) -> Expr:
-        """The value itself, with the exponential under its name if it has one."""
-
-    def quotient(self, e: Expr) -> Expr:
-        """A difference as the quotient of positive sums that it is."""
-
-    def stays_moderate(self, exponent: Expr) -> bool:
-        """Whether its exponential neither overflows nor is 0 in all of its row."""
 
 
 def _tensor(scales: Following, e: Tensor) -> Scaled:

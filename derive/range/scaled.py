@@ -20,7 +20,8 @@ from derive.language.symbols import Tensor, tensors_in
 from derive.range.bounds import MODERATE
 from derive.range.exponential_quotients import over_positive_sums
 from derive.range.exponents import Definitions, extremes_joined, limits
-from derive.range.scale_rules import Scaled, identities
+from derive.range.following import Scaled
+from derive.range.scale_rules import identities
 from derive.zero.positive import is_positive, positive_quotient
 
 Answer = TypeVar("Answer")

@@ -28,6 +28,7 @@ from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
 from derive.reading.operations.picking import hot, indices, kept_of
 from derive.reading.refusals import Refusal
+from derive.reading.usage import USAGE
 from derive.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
 
 # What goes along an axis: how it is made, and its options.
@@ -285,27 +286,4 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Piecewise": Notation.piecewise,
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
     **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
-}
-USAGE = {
-    **{name: f"write {name}(x, labels, V), with the axis of the labels" for name in SEGMENTS},
-    "Sum": "write Sum(x, axis), with the names of the axes",
-    "Max": "write Max(x, axis) along one axis",
-    "Min": "write Min(a, b)",
-    "ArgMax": "write ArgMax(x, C)",
-    "OneHot": "write OneHot(labels, C)",
-    "Kept": "write Kept(labels)",
-    "Position": "write Position(N)",
-    "Broadcast": "write Broadcast(x, K)",
-    "Rename": "write Rename(x, N, M), M an axis of the same size that x lacks",
-    "Flatten": "write Flatten(x, T, E, into=K), as the mathematics does",
-    "Unflatten": "write Unflatten(x, K, into=(T, E))",
-    "CumSum": "write CumSum(x, T)",
-    "CumProd": "write CumProd(x, T)",
-    "CumMax": "write CumMax(x, T)",
-    "NewMax": "write NewMax(x, T)",
-    "Scan": "write Scan(a, b, T)",
-    "Previous": "write Previous(x, T)",
-    "Next": "write Next(x, T)",
-    "Rational": "write Rational(-1, 2)",
-    "Piecewise": "write Piecewise((a, x > 0), (b, True))",
 }

@@ -10,10 +10,8 @@ of all that is found in the gallery and in definitions of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Protocol
 
 from sympy import (
     Add,
@@ -36,10 +34,7 @@ from sympy import (
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
-    GoneAlong,
     Max,
-    Recurrence,
-    RecurrenceBefore,
     Sum,
 )
 from derive.language.operations import is_evaluated
@@ -51,45 +46,12 @@ from derive.language.symbols import (
     is_number_or_size,
     tensors_in,
 )
-from derive.notation.definition import Definition
 from derive.range.exponential_quotients import constant_of
 from derive.values.naming import Value
+from derive.values.reductions import reduction, reduction_of_powers, state_before
+from derive.values.solving import Known, Solution, Solving
 
 BOUNDED = (atan, cos, erf, sin, tanh)
-Solution = tuple[Expr, Expr]  # a member, and what it equals
-
-
-class Known(Protocol):
-    """What may be asked about the forward."""
-
-    definition: Definition
-    by_name: dict[str, Value]
-    position: dict[str, int]
-
-    def unfolded(self, tensor: Tensor) -> Expr:
-        """The definition of a value, along the axes along which it is met."""
-
-
-@dataclass(frozen=True)
-class Solving:
-    """``statement`` is the definition and what follows, ``holds`` the condition. ``once``: each
-    definition is solved for one member alone, since those would be replaced by each other.
-    """
-
-    statement: str
-    holds: str
-    solve: Callable[[Value, Known], Iterable[Solution]]
-    once: bool = False
-
-    def of(self, values: Iterable[Value], known: Known) -> dict[Expr, tuple[Expr, Value]]:
-        """Every member that is solved for, with what it equals and the value by whose definition:
-        the first of ``values`` that tells it.
-        """
-        found: dict[Expr, tuple[Expr, Value]] = {}
-        for value in values:
-            new = [(m, equal) for m, equal in self.solve(value, known) if m not in found]
-            found |= {member: (equal, value) for member, equal in new[: 1 if self.once else None]}
-        return found
 
 
 # -- monomials ---------------------------------------------------------------------
@@ -223,56 +185,7 @@ def is_safe(e: Expr) -> bool:
     return powers and all(isinstance(f, BOUNDED) for f in functions) and not e.has(Sum, Max, ArgMax)
 
 
-# -- reductions, and what remains of a whole -----------------------------------------
-
-
-def _reduction(value: Value, known: Known) -> Iterator[Solution]:
-    found = _lone_reduction(value)
-    if found is not None:
-        yield found[0], value.tensor / found[1]
-
-
-def _reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
-    """The reduction of diff2 is also met as the reduction of diff**2."""
-    found = _lone_reduction(value)
-    if found is None:
-        return
-    reduction, rest = found
-    if isinstance(reduction, GoneAlong):
-        return
-    powers = {
-        tensor: known.by_name[tensor.name].expression
-        for tensor in tensors_in(reduction.operand)
-        if tensor.name in known.by_name and tensor.axes == tensor.home
-    }
-    powers = {tensor: power for tensor, power in powers.items() if isinstance(power, Pow)}
-    if powers:
-        yield reduction.on(reduction.operand.xreplace(powers)), value.tensor / rest
-
-
-def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
-    """The one reduction or recurrence in a product, where the rest is a number or a size, and
-    that.
-    """
-    kinds = Sum, Max, GoneAlong
-    reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, kinds)]
-    if len(reductions) != 1:
-        return None
-    rest = value.expression / reductions[0]
-    return (reductions[0], rest) if is_number_or_size(rest) and rest.is_zero is False else None
-
-
-def _state_before(value: Value, known: Known) -> Iterator[Solution]:
-    """The states before those of a recurrence."""
-    found = _lone_reduction(value)
-    if found is None or type(found[0]) is not Recurrence:
-        return
-    node, rest = found
-    state, before = value.tensor / rest, RecurrenceBefore
-    yield (
-        before.over(*node.operands, node.axes),
-        before.over(state, S.Zero, node.initial, node.axes),
-    )
+# -- what remains of a whole ----------------------------------------------------------
 
 
 def _remainder(value: Value, known: Known) -> Iterator[Solution]:
@@ -306,16 +219,16 @@ table: dict[str, Solving] = {
         "s is a value that depends on other entries, and 1/k divides by nothing",
         _logarithm,
     ),
-    "reduction": Solving("v = r*Sum(a, N): Sum(a, N) = v/r", "r is a number or a size", _reduction),
+    "reduction": Solving("v = r*Sum(a, N): Sum(a, N) = v/r", "r is a number or a size", reduction),
     "reduction of powers": Solving(
         "v = r*Sum(w, N), w = u**k: Sum(u**k, N) = v/r",
         "r is a number or a size",
-        _reduction_of_powers,
+        reduction_of_powers,
     ),
     "state before": Solving(
         "v = r*Scan(a, b, T): Scan(a, b, T, exclusive=True) = Previous(v/r, T)",
         "r is a number or a size; with the state before the first too",
-        _state_before,
+        state_before,
     ),
     "remainder": Solving(
         "v = a + b*exp(u): 1 - a/v = 1/(1 + a/b*exp(-u)); of s = 1/v too",

@@ -20,7 +20,7 @@ from sympy.polys.rings import PolyElement
 
 from codegen.program.values import Plus, Value
 from derive.language.symbols import Tensor
-from derive.range.scale_rules import Scaled
+from derive.range.following import Scaled
 from derive.zero.fractions import Fraction
 
 Wrong = Callable[..., object]  # of the function that was right, and its arguments

@@ -19,6 +19,7 @@ from torch import Tensor
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
+    GoneAlong,
     LargestSoFar,
     LogCumSumExp,
     Max,
@@ -119,23 +120,19 @@ class Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
-        for kind, rule in (
-            (Reshaping, self.reshaped),
-            (At, self.read),
-            (Recurrence, self.recurrent),
-            ((LargestSoFar, NewMax), self.largest_so_far),
-        ):
+        for kind, rule in ((Reshaping, self.reshaped), (At, self.read)):
             if isinstance(e, kind):
                 return rule(e)
+        if isinstance(e, GoneAlong) and not isinstance(e, LogCumSumExp):
+            return self.recurrent(e) if isinstance(e, Recurrence) else self.largest_so_far(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
             return values if isinstance(e, Max) else indices
-        if isinstance(e, OneHot):
-            entries = self.spread(torch.arange(self.size(e.axis)), (e.axis,))
-            return (self.value(e.operand) == entries).double()
-        if isinstance(e, Position):
-            return self.spread(torch.arange(self.size(e.axis)).double(), (e.axis,))
+        if isinstance(e, (OneHot, Position)):
+            entries = self.spread(torch.arange(self.size(e.axis)).double(), (e.axis,))
+            one_hot = isinstance(e, OneHot)
+            return (self.value(e.operand) == entries).double() if one_hot else entries
         if isinstance(e, Piecewise):
             result = self.value(e.args[-1].expr)
             for chosen, condition in reversed(e.args[:-1]):

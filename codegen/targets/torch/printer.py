@@ -8,18 +8,17 @@ size, a scalar argument) is a Python number and is printed with ``math``.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from codegen.program import arrays, parts, steps, values
 from codegen.targets.torch.arrays import Arrays, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
+from codegen.targets.torch.formulas import by_formula
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.vocabulary import (
     ATOM,
     FUNCTIONS,
-    IN_NUMBERS,
     MORE,
     POWER,
     PRODUCT,
@@ -32,8 +31,6 @@ from codegen.targets.torch.vocabulary import (
 from derive.formulas.text import decimal, over_decimal
 from derive.language.errors import QuestionError
 from derive.notation.layout import Dim
-
-LONGEST_FORMULA = 24  # more is no shorter to read than the digits
 
 TOO_LARGE = 2**63  # as an integer of torch's
 LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53
@@ -294,13 +291,3 @@ def turned(term: values.Value, negative: bool) -> tuple[values.Value, bool]:
     """A term of a sum, and whether it is subtracted."""
     least = as_least(term)
     return (term, negative) if least is None else (least, not negative)
-
-
-def by_formula(number: values.Constant) -> str | None:
-    """The formula of a number in Python, of names that it has, where that is short: a product."""
-    names = set(re.findall(r"[A-Za-z_]\w*", number.text))
-    long = len(number.text) > LONGEST_FORMULA or re.search(r"[-+]|\d{7}", number.text)
-    if long or not names <= IN_NUMBERS.keys():
-        return None
-    text = re.sub(r"[A-Za-z_]\w*", lambda name: IN_NUMBERS[name[0]], number.text)
-    return re.sub(r"(?<!\*)([*/])(?!\*)", r" \1 ", text)

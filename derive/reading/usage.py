@@ -1,0 +1,29 @@
+"""How each word of the notation is written in a formula."""
+
+from __future__ import annotations
+
+from derive.language.segments import SEGMENTS
+
+USAGE = {
+    **{name: f"write {name}(x, labels, V), with the axis of the labels" for name in SEGMENTS},
+    "Sum": "write Sum(x, axis), with the names of the axes",
+    "Max": "write Max(x, axis) along one axis",
+    "Min": "write Min(a, b)",
+    "ArgMax": "write ArgMax(x, C)",
+    "OneHot": "write OneHot(labels, C)",
+    "Kept": "write Kept(labels)",
+    "Position": "write Position(N)",
+    "Broadcast": "write Broadcast(x, K)",
+    "Rename": "write Rename(x, N, M), M an axis of the same size that x lacks",
+    "Flatten": "write Flatten(x, T, E, into=K), as the mathematics does",
+    "Unflatten": "write Unflatten(x, K, into=(T, E))",
+    "CumSum": "write CumSum(x, T)",
+    "CumProd": "write CumProd(x, T)",
+    "CumMax": "write CumMax(x, T)",
+    "NewMax": "write NewMax(x, T)",
+    "Scan": "write Scan(a, b, T)",
+    "Previous": "write Previous(x, T)",
+    "Next": "write Next(x, T)",
+    "Rational": "write Rational(-1, 2)",
+    "Piecewise": "write Piecewise((a, x > 0), (b, True))",
+}
