@@ -6,6 +6,7 @@ import pytest
 from evaluate import Numbers, close
 from sympy import exp, log, sqrt, tanh
 
+from derive.closing.forms import Form
 from derive.language.declarations import Input, Scalar
 from derive.language.nodes import OneHot, Sum
 from derive.language.scans import Scan
@@ -38,10 +39,11 @@ class Example(Forward):
     total = Sum(exp(x), C)
     level = 3 * log(total) - x
     hidden = x * log(1 + w**2)
+    entrywise = log(3 + w**2)
     state = Scan(w, x, C, initial=g)
     y = (
         Sum(state**3 + scaled * cubed * growing + bent * gate * scaled_bent, C) * length
-        + Sum(level * whole + hidden, C)
+        + Sum(level * whole + hidden + entrywise, C)
         + total
     )
 
@@ -69,7 +71,7 @@ SOLVED = {
 OPEN = {
     "factor": {w, g, named["gate"]},
     "function": {tanh(w), exp(w)},
-    "logarithm": {1 + w**2, *(v.tensor for v in RELATIONS.parts if v.expression == 1 + w**2)},
+    "logarithm": {1 + w**2, *(v.tensor for v in RELATIONS.parts)},
     "definition": {named[name] for name in ("total", "root", "growing", "bent")},
 }
 
@@ -93,6 +95,13 @@ def test_every_way_has_what_it_solves():
         assert members <= RELATIONS.solved[name].keys(), name
     for name, members in OPEN.items():
         assert not members & RELATIONS.solved[name].keys(), name
+
+
+def test_what_lies_along_more_axes_is_used_beside_an_exponential_that_does():
+    total, of = named["total"], Tensor("of", [N], role="adjoint")
+    form = Form("logarithm", "", total, exp(x - w))
+    tried, _ = form.tried([(of, exp(x) / total), (of, exp(g) / total)])
+    assert [e for _, e in tried] == [exp(w), exp(g) / total]
 
 
 def test_a_function_that_has_a_name_is_told_by_what_is_made_of_it():

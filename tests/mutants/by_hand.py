@@ -30,16 +30,25 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("if all(0 in pair for pair in pairs)", "if True"),
         (" or conditions[:alike] != wider[:alike]", ""),
     ),
-    ("derive.closing.choice_rules", "one_hot_total"): (("if axis != node.operand.axis", ""),),
-    ("derive.closing.choice_rules", "one_hot_power"): (("and node.exp.is_positive", ""),),
-    ("derive.closing.choice_rules", "one_hot_picks"): (
+    ("derive.closing.label_rules", "one_hot_total"): (("if axis != node.operand.axis", ""),),
+    ("derive.closing.label_rules", "one_hot_power"): (("and node.exp.is_positive", ""),),
+    ("derive.closing.label_rules", "one_hot_picks"): (
         ("picked.axes == (hot.axis,)", "True"),
         ("hot in factors and", ""),
     ),
-    ("derive.closing.choice_rules", "picked_over_itself"): (
-        ("hots and all(f in node.args for f in factors)", "hots"),
-        ("and picked.axes == (f.axis,)", ""),
+    ("derive.closing.label_rules", "picked_over_itself"): (
+        (
+            "picked and all(f in node.args for f in (picked[0], *Mul.make_args(picked[1])))",
+            "picked",
+        ),
     ),
+    ("derive.closing.label_rules", "picked_by_segment"): (
+        ("power.is_positive or found[1] in knowledge.relations.divisors", "True"),
+        ("or axes_of(found[1]) & {*node.axes}", ""),
+    ),
+    ("derive.closing.label_rules", "read_back"): (("found[0] == outer[0]", "True"),),
+    ("derive.closing.label_rules", "one_hot_chosen"): (("value.is_number and", ""),),
+    ("derive.language.segments", "picked_of"): (("and (f.axis,) == e.axes", ""),),
     ("derive.closing.conditions", "fewer_conditions"): (("if is_zero(", "if bool("),),
     ("derive.closing.conditions", "_asked_of_magnitudes"): (("test.rhs.is_positive", "True"),),
     ("derive.closing.conditions", "of_magnitude"): (
@@ -116,15 +125,15 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     # the second route
     ("derive.proving.contraction", "_contracted"): (("and not other.has(variable)", ""),),
     ("derive.proving.contraction", "_summed_term"): (
-        ("count * outside * _numbered", "outside * _numbered"),
+        ("count * outside * numbered", "outside * numbered"),
         ("else count * term", "else term"),
         (
             "{v: Dummy(v.name, integer=True) for v in factor.variables}",
             "{v: v for v in factor.variables}",
         ),
     ),
-    ("derive.proving.contraction", "_first_free_number"): (("+ 1 for n", "for n"),),
-    ("derive.proving.contraction", "_connected"): (("if g[1] & own", "if False"),),
+    ("derive.proving.numbering", "_first_free_number"): (("+ 1 for n", "for n"),),
+    ("derive.proving.numbering", "_connected"): (("if g[1] & own", "if False"),),
     ("derive.proving.every_size", "IndexedForward._position"): (
         ("place * size + i - 1", "place + i - 1"),
     ),

@@ -27,6 +27,7 @@ from derive.language.nodes import (
     OneHot,
     Position,
     Recurrence,
+    Reindexing,
     Reshaping,
     Sum,
 )
@@ -120,9 +121,8 @@ class Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
-        for kind, rule in ((Reshaping, self.reshaped), (At, self.read)):
-            if isinstance(e, kind):
-                return rule(e)
+        if isinstance(e, Reindexing):
+            return self.read(e) if isinstance(e, At) else self.reshaped(e)
         if isinstance(e, GoneAlong) and not isinstance(e, LogCumSumExp):
             return self.recurrent(e) if isinstance(e, Recurrence) else self.largest_so_far(e)
         if isinstance(e, (Max, ArgMax)):
