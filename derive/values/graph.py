@@ -129,18 +129,21 @@ class Graph:
         return isinstance(value, exp) and value not in others and len(places) == len(gone) == 1
 
     def _read_for(self, name: str) -> list[list[str]]:
-        """The values that are read for ``name`` alone, each by itself; and those taken entry by
-        entry, with what is read for them alone, together.
+        """The values that are read for ``name`` alone, each by itself; and together those of them
+        that are taken entry by entry, where products of values are seen through, and exponentials
+        in all of these.
         """
         readers: dict[str, set[str]] = {other: set() for other in self.spelled}
         for reader, e in self.spelled.items():
             for t in tensors_in(e):
                 readers.get(t.name, set()).add(reader)
-        together = [name]
-        for other in reversed(readers):
-            own = bool(readers[other]) and other not in self.stay
-            if own and readers[other] <= {*together} and not self.spelled[other].has(ArrayNode):
+        together, through = [name], {name}
+        for other in reversed([n for n in readers if readers[n] and n not in self.stay]):
+            e = self.spelled[other]
+            met = bool(readers[other] & through) or isinstance(e, exp)
+            if met and readers[other] <= {*together} and not e.has(ArrayNode):
                 together.append(other)
+                through |= {other} if _is_product(e) else set()
         single = [[n] for n, read in readers.items() if read == {name} and n not in self.stay]
         return [*single, together[1:]] if len(together) > 1 else single
 
@@ -159,6 +162,11 @@ class Graph:
         for made in self.made.values():
             for e in [e for e, tensor in made.items() if tensor.name in gone]:
                 del made[e]
+
+
+def _is_product(e: Expr) -> bool:
+    """Whether ``e`` is a product of powers of values, and nothing else."""
+    return all(isinstance(base, Tensor) or is_constant(base) for base in e.as_powers_dict())
 
 
 def steps_in(lines: Iterable[Expr]) -> set[Basic]:
