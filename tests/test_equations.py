@@ -38,7 +38,7 @@ class Example(Forward):
     level = 3 * log(total) - x
     hidden = x * log(1 + w**2)
     y = (
-        Sum(scaled * cubed * growing + bent * gate * scaled_bent, C) * length
+        Sum(scaled * cubed + growing + bent * gate * scaled_bent, C) * length
         + Sum(level * whole + hidden, C)
         + total
     )
@@ -94,7 +94,7 @@ def test_a_function_that_has_a_name_is_told_by_what_is_made_of_it():
         x = Input(N, C)
         e = exp(-x)
         s = 1 + e
-        y = e / s
+        y = (e + x) / s
 
     relations = relations_of(Named.definition)
     (x,), s = Named.definition.inputs, Named.definition.by_name["s"].tensor
