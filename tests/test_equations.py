@@ -42,7 +42,7 @@ class Example(Forward):
     entrywise = log(3 + w**2)
     state = Scan(w, x, C, initial=g)
     y = (
-        Sum(state**3 + scaled * cubed * growing + bent * gate * scaled_bent, C) * length
+        Sum(state**3 + scaled * cubed + growing + bent * gate * scaled_bent, C) * length
         + Sum(level * whole + hidden + entrywise, C)
         + total
     )
@@ -109,7 +109,7 @@ def test_a_function_that_has_a_name_is_told_by_what_is_made_of_it():
         x = Input(N, C)
         e = exp(-x)
         s = 1 + e
-        y = e / s
+        y = (e + x) / s
 
     relations = relations_of(Named.definition)
     (x,), s = Named.definition.inputs, Named.definition.by_name["s"].tensor

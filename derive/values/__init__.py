@@ -1,6 +1,7 @@
 """What the definitions of a forward say about its values.
 
 In: a `Definition`.
-Out: `Relations`: every part with a name, in one spelling (``canonical.py``), and each definition
-solved for its other members (a table, ``equations.py``).
+Out: `Relations`: the values in one spelling (``canonical.py``), whatever the user named on the way
+(``graph.py``), every part with a name (``parts.py``), and each definition solved for its other
+members (a table, ``equations.py``).
 """

@@ -99,49 +99,60 @@ class Graph:
     # -- names behind which something cancels -----------------------------------------
 
     def _see_through(self, name: str) -> None:
-        """Write out in the value ``name`` one of those that are read for it alone, or all of them,
-        in the way in which the lines become shortest; and an exponential all the same.
+        """Write out in the value ``name`` one of those that are read for it alone, or several, in
+        the way in which the lines become shortest; and an exponential all the same.
         """
         while name in self.spelled:
-            ways = [*self._shorter(name)]
+            ways = [way for gone in self._read_for(name) for way in self._shorter(name, gone)]
             if not ways:
                 return
-            _, gone, whole = max(ways, key=lambda way: way[0])
+            saved, gone, whole = max(ways, key=lambda way: way[0])
+            for other in gone if len(gone) > 1 else []:  # with which nothing cancels, it stays
+                kept = self._made_of(other, gone)
+                for way in self._shorter(name, [n for n in gone if n not in kept]):
+                    saved, gone, whole = way if way[0] >= saved else (saved, gone, whole)
             self._remove(gone)
             self.spelled[name] = whole
 
-    def _shorter(self, name: str) -> Iterator[tuple[int, list[str], Expr]]:
-        """The names that the value can do without, how many steps that saves, and what it is then.
-        What other values have in common with it is computed all the same.
+    def _made_of(self, name: str, among: Collection[str]) -> set[str]:
+        read = {t.name for t in tensors_in(self.spelled[name])} & {*among}
+        return {name}.union(*(self._made_of(other, among) for other in read))
+
+    def _shorter(self, name: str, gone: list[str]) -> Iterator[tuple[int, list[str], Expr]]:
+        """How many steps the value saves without these names, the names, and what it is then; none
+        where it is not shorter. What other values have in common with it is computed all the same.
         """
-        for gone in self._read_for(name):
-            whole = canonical(self._written_out(self.spelled[name], gone))
-            before = steps_in(self.spelled[n] for n in (name, *gone))
-            after = steps_in([whole])
-            others = steps_in(e for n, e in self.spelled.items() if n not in (name, *gone))
-            saved = steps(before - after - others) - steps(after - before)
-            if saved > 0 or (saved == 0 and self._is_plain_exponential(name, gone, others)):
-                yield saved, gone, whole
+        whole = canonical(self._written_out(self.spelled[name], gone))
+        before = steps_in(self.spelled[n] for n in (name, *gone))
+        after = steps_in([whole])
+        others = steps_in(e for n, e in self.spelled.items() if n not in (name, *gone))
+        saved = steps(before - after - others) - steps(after - before)
+        if saved > 0 or (saved == 0 and self._is_plain_exponential(name, gone, others)):
+            yield saved, gone, whole
 
     def _is_plain_exponential(self, name: str, gone: list[str], others: Container[Basic]) -> bool:
         """Whether ``gone`` is an exponential that stands in one place: it needs no name."""
         written = [n for n in preorder_traversal(self.spelled[name]) if isinstance(n, Tensor)]
-        value, places = self.spelled[gone[0]], [n for n in written if n.name in gone]
-        return isinstance(value, exp) and value not in others and len(places) == len(gone) == 1
+        values, places = [self.spelled[n] for n in gone], [n for n in written if n.name in gone]
+        grows = all(isinstance(e, exp) and e not in others for e in values)
+        return grows and len(places) == len(gone) == 1
 
     def _read_for(self, name: str) -> list[list[str]]:
-        """The values that are read for ``name`` alone, each by itself; and those taken entry by
-        entry, with what is read for them alone, together.
+        """The values that are read for ``name`` alone, each by itself; and together those of them
+        that are taken entry by entry, where products of values are seen through, and exponentials
+        in all of these.
         """
         readers: dict[str, set[str]] = {other: set() for other in self.spelled}
         for reader, e in self.spelled.items():
             for t in tensors_in(e):
                 readers.get(t.name, set()).add(reader)
-        together = [name]
-        for other in reversed(readers):
-            own = bool(readers[other]) and other not in self.stay
-            if own and readers[other] <= {*together} and not self.spelled[other].has(ArrayNode):
+        together, through = [name], {name}
+        for other in reversed([n for n in readers if readers[n] and n not in self.stay]):
+            e = self.spelled[other]
+            met = bool(readers[other] & through) or isinstance(e, exp)
+            if met and readers[other] <= {*together} and not e.has(ArrayNode):
                 together.append(other)
+                through |= {other} if _is_product(e) else set()
         single = [[n] for n, read in readers.items() if read == {name} and n not in self.stay]
         return [*single, together[1:]] if len(together) > 1 else single
 
@@ -160,6 +171,11 @@ class Graph:
         for made in self.made.values():
             for e in [e for e, tensor in made.items() if tensor.name in gone]:
                 del made[e]
+
+
+def _is_product(e: Expr) -> bool:
+    """Whether ``e`` is a product of powers of values, and nothing else."""
+    return all(isinstance(base, Tensor) or is_constant(base) for base in e.as_powers_dict())
 
 
 def steps_in(lines: Iterable[Expr]) -> set[Basic]:

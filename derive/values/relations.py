@@ -5,7 +5,7 @@
   ``s = 1 + exp(-x)`` follows ``exp(-x) = s - 1``, which is not evaluated again; a reduction that is
   the definition of a statement, or a multiple of it, is that statement.
 - *Aliases*: a statement that is a positive multiple of another value is another name for it, and
-  all else is said of the value.
+  all else is said of the value; so is one whose name only hides what cancels (``graph.py``).
 - *Scales*: what grows with an exponential is followed as a moderate factor times that exponential
   (``scaled.py``); the factors that are reductions are values too.
 """
@@ -42,7 +42,7 @@ class Relations:
     values: tuple[Value, ...]
     parts: tuple[Value, ...]
     scales: Scales
-    aliases: Mapping[str, Expr]  # statements that are multiples of other values
+    aliases: Mapping[str, Expr]  # statements that are no values, with what they stand for
     about: Mapping[
         Expr, Expr
     ]  # sums with what they are about the means; unsafe as they are: with that
