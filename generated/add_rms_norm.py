@@ -26,6 +26,35 @@ When gain is omitted (also derived and proved):
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g_y is dy and so
+on, v_y and so on the tangents of the outputs, and c_ marks the cotangent of a saved value:
+
+    g_xhat = gain*g_y
+    g_x_sum = Sum(g_xhat*h, C)
+    v_h = v_residual + v_x
+    dg_x_term = inv_rms*v_h
+    sum_dg_x_term_h = Sum(dg_x_term*h, C)
+    dg_x_sum = -sum_dg_x_term_h*inv_rms**2/C
+    dg_xhat = dg_x_term + dg_x_sum*h
+    c_gain = Sum(dg_xhat*g_y, N)
+    v_y = gain*dg_xhat + inv_rms*v_gain*h
+    c_inv_rms = (
+        Sum(v_gain*g_y*h, C)
+        + Sum(v_h*(gain*g_y - g_x_sum*inv_rms**2*h/C), C)
+        - 2*sum_dg_x_term_h*g_x_sum*inv_rms/C
+    )
+    c_h = dg_x_sum*gain*g_y + inv_rms*(v_gain*g_y - g_x_sum*inv_rms*dg_x_term/C)
+
+From these cotangents back to the inputs:
+
+    dxhat = gain*c_y
+    dx = c_h + inv_rms*(dxhat - inv_rms**2*h*(c_inv_rms + Sum(dxhat*h, C))/C)
+    dresidual = dx
+    dgain = Sum(inv_rms*c_y*h, N)
+
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
+4x2, and for every size by differentiating indexed sums.
+
 Edge cases:
 
 - NaN if C is 0: square divides by it.
@@ -33,9 +62,8 @@ Edge cases:
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - gain defaults to 1 everywhere.
-- Second derivatives have no closed form here (AddRMSNormPullback: the gradients of the saved
-  values need h_inner, which is not saved). The first derivative uses the closed form; higher
-  orders and torch.func differentiate the lines by autograd, so the inputs are saved.
+- Forward mode, and transforms under torch.compile, use add_rms_norm_forward, which is plain
+  torch.
 - For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
@@ -49,10 +77,10 @@ from torch import Tensor
 from . import _runtime
 
 _pair = _runtime.Pair("add_rms_norm", """
-    x, residual, y, h, h_inner, xhat: *N C
+    x, residual, y, h, h_inner, xhat, g_y, g_h: *N C
     gain: C = 1
     inv_rms, square: *N 1
-""", outputs="y h", by_lines=True)
+""", outputs="y h")
 
 
 def add_rms_norm(
@@ -96,7 +124,7 @@ class AddRMSNormGradients(NamedTuple):
 
 @_pair.backward
 def add_rms_norm_backward(
-    dy: Tensor, dh: Tensor, gain: Tensor, inv_rms: Tensor, h: Tensor, needs,
+    dy: Tensor | None, dh: Tensor | None, gain: Tensor, inv_rms: Tensor, h: Tensor, needs,
 ) -> AddRMSNormGradients:
     """The gradients of the inputs, from dy and dh and what the forward saved."""
     C = dy.shape[1]
@@ -207,6 +235,75 @@ def _backward_of_h(dh, gain, inv_rms, h, needs) -> tuple:
     return (dx, dresidual, None)
 
 
+class AddRMSNormSecond(NamedTuple):
+    v_y: Tensor  # (*N, C)
+    v_h: Tensor  # (*N, C)
+    dx: Tensor  # (*N, C)
+    dresidual: Tensor  # (*N, C)
+    dgain: Tensor  # (C,)
+
+
+@_pair.behind
+def _behind(v_x, v_residual, v_gain, g_y, g_h, gain, inv_rms, h, needs) -> tuple:
+    C = gain.shape[0]
+    v_y = c_gain = c_inv_rms = c_h = None
+    if needs.inv_rms or needs.h:
+        g_xhat = gain * g_y
+        g_x_sum = (g_xhat * h).sum(1, keepdim=True)
+    v_h = v_residual + v_x
+    if needs.g_y or needs.gain or needs.inv_rms or needs.h:
+        dg_x_term = inv_rms * v_h
+        sum_dg_x_term_h = (dg_x_term * h).sum(1, keepdim=True)
+    if needs.g_y or needs.gain or needs.h:
+        dg_x_sum = -sum_dg_x_term_h * inv_rms ** 2 / C
+    if needs.g_y or needs.gain:
+        dg_xhat = torch.addcmul(dg_x_term, dg_x_sum, h)
+    if needs.gain:
+        c_gain = (dg_xhat * g_y).sum(0)
+    if needs.g_y:
+        v_y = torch.addcmul(gain * dg_xhat, inv_rms * v_gain, h)
+    if needs.inv_rms:
+        c_inv_rms = (
+            (v_gain * g_y * h).sum(1, keepdim=True)
+            + (
+                v_h * torch.addcmul(gain * g_y, g_x_sum * inv_rms ** 2 / C, h, value=-1)
+            ).sum(1, keepdim=True)
+            - 2 * sum_dg_x_term_h * g_x_sum * inv_rms / C
+        )
+    if needs.h:
+        c_h = torch.addcmul(
+            dg_x_sum * gain * g_y,
+            inv_rms,
+            torch.addcmul(v_gain * g_y, g_x_sum * inv_rms / C, dg_x_term, value=-1),
+        )
+    return (v_y, v_h, c_gain, c_inv_rms, c_h)
+
+
+@_pair.pullback
+def _pullback(c_y, c_h, c_inv_rms, gain, inv_rms, h, needs) -> tuple:
+    C = gain.shape[0]
+    dx = dresidual = dgain = None
+    if needs.x or needs.residual:
+        dxhat = gain * c_y
+        dx = torch.addcmul(
+            c_h, inv_rms,
+            torch.addcmul(
+                dxhat,
+                inv_rms ** 2 * (c_inv_rms + (dxhat * h).sum(1, keepdim=True)) / C,
+                h, value=-1,
+            ),
+        )
+    if needs.residual:
+        dresidual = dx
+    if needs.gain:
+        dgain = (inv_rms * c_y * h).sum(0)
+    return (dx, dresidual, dgain)
+
+
+add_rms_norm_jvp = _pair.jvp()
+add_rms_norm_double_backward = _pair.double_backward(AddRMSNormSecond)
+
+
 # The same for calls without optional arguments
 _plain = _pair.special(lambda x, residual, gain, eps: gain is None)
 
@@ -248,6 +345,47 @@ def _plain_backward_of_y(dy, inv_rms, h, needs) -> tuple:
 def _plain_backward_of_h(dh, inv_rms, h, needs) -> tuple:
     dresidual = None
     dx = dh
+    if needs.residual:
+        dresidual = dx
+    return (dx, dresidual)
+
+
+@_plain.behind
+def _plain_behind(v_x, v_residual, g_y, g_h, inv_rms, h, needs) -> tuple:
+    C = h.shape[1]
+    v_y = c_inv_rms = c_h = None
+    if needs.inv_rms or needs.h:
+        g_x_sum = (g_y * h).sum(1, keepdim=True)
+    v_h = v_residual + v_x
+    if needs.g_y or needs.inv_rms or needs.h:
+        dg_x_term = inv_rms * v_h
+        sum_dg_x_term_h = (dg_x_term * h).sum(1, keepdim=True)
+    if needs.g_y or needs.h:
+        dg_x_sum = -sum_dg_x_term_h * inv_rms ** 2 / C
+    if needs.g_y:
+        v_y = torch.addcmul(dg_x_term, dg_x_sum, h)
+    if needs.inv_rms:
+        c_inv_rms = (
+            (v_h * torch.addcmul(g_y, g_x_sum * inv_rms ** 2 / C, h, value=-1)).sum(1, keepdim=True)
+            - 2 * sum_dg_x_term_h * g_x_sum * inv_rms / C
+        )
+    if needs.h:
+        c_h = torch.addcmul(dg_x_sum * g_y, g_x_sum * inv_rms ** 2 / C, dg_x_term, value=-1)
+    return (v_y, v_h, c_inv_rms, c_h)
+
+
+@_plain.pullback
+def _plain_pullback(c_y, c_h, c_inv_rms, inv_rms, h, needs) -> tuple:
+    C = h.shape[1]
+    dresidual = None
+    dx = torch.addcmul(
+        c_h, inv_rms,
+        torch.addcmul(
+            c_y,
+            inv_rms ** 2 * (c_inv_rms + (c_y * h).sum(1, keepdim=True)) / C,
+            h, value=-1,
+        ),
+    )
     if needs.residual:
         dresidual = dx
     return (dx, dresidual)

@@ -14,6 +14,7 @@ import torch
 from sympy.core.relational import Relational
 from torch import Tensor
 
+from codegen.targets.torch.several import joined, of_statements
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis
 from derive.notation.definition import REDUCTION, Definition
@@ -50,7 +51,11 @@ class Emitted:
 
     @property
     def function(self) -> Callable[..., Tensor]:
-        return self._chosen(self.definition.snake)
+        """The public function; all entries of several outputs, one after the other."""
+        function = self._chosen(self.definition.snake)
+        if len(self.definition.outputs) == 1:
+            return function
+        return wraps(function)(lambda *args, **kwargs: joined(function(*args, **kwargs)))
 
     def of(self, kind: str) -> Callable:
         return self._chosen(f"{self.definition.snake}_{kind}")
@@ -67,8 +72,9 @@ class Emitted:
         return called if self.chosen else function
 
     def through_atoms(self, *args, **kwargs) -> Tensor:
-        """The output, by the statements in plain torch."""
-        return getattr(self.of("atoms")(*args, **kwargs), self.definition.output.name)
+        """The same, by the statements in plain torch."""
+        atoms = self.of("atoms")(*args, **kwargs)
+        return of_statements([getattr(atoms, t.name) for t in self.definition.outputs])
 
     @property
     def inputs(self) -> list[str]:

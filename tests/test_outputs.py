@@ -14,6 +14,7 @@ from codegen.targets import kernels
 from derive import NotationError, QuestionError, check, derive, forward_from
 from derive.chain.chain import derive_chain
 from derive.orders import SECOND
+from derive.orders.second import second_order
 from derive.presentation import document_of
 from derive.presentation.formats import FORMATS
 
@@ -202,6 +203,13 @@ def test_second_derivatives_whichever_outputs_have_a_gradient(name, modules):
                 else [torch.zeros_like(t) for t in own]
             )
         assert_close(*found)
+
+
+def test_the_pullback_reads_outputs_and_not_what_they_are_inside():
+    """The sum, which lines read, is at hand as an output."""
+    order = second_order(derive("add_rms_norm"))
+    assert order.every_size
+    assert {t.name for t in order.pullback.form.saved} >= {"h", "inv_rms"}
 
 
 def test_the_closed_forms_are_those_of_an_expert(tmp_path):

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import generated
+from codegen.targets.torch.several import apart, joined, of_statements
 from generated.batch_norm_biased import batch_norm_biased, batch_norm_biased_atoms
 from generated.huber import huber, huber_atoms
 from generated.layer_norm import layer_norm, layer_norm_atoms
@@ -241,23 +242,24 @@ def test_the_functions_for_it_are_what_autograd_comes_to(emitted):
     )
     with torch.no_grad():
         saved = emitted.of("forward")(**arguments)._asdict()
-        known = {**arguments, **saved}
+        known, count = {**arguments, **saved}, len(definition.outputs)
+        arriving = apart(upstream, [saved[t.name] for t in definition.outputs])
         for kind in ("jvp", "double_backward"):
             names = list(inspect.signature(emitted.of(kind)).parameters)
             own = names[len(inputs) :]
             if kind == "double_backward":
-                own = own[1:]
-            passed = [*vectors, *[upstream] * (kind == "double_backward")]
+                own = own[count:]
+            passed = [*vectors, *(arriving if kind == "double_backward" else ())]
             got = emitted.of(kind)(*passed, *(known[name] for name in own))
             if kind == "jvp":
-                alike([got], [tangent])
+                alike([joined(got)], [tangent])
                 continue
-            assert got._fields[1:] == tuple(f"d{t.name}" for t in definition.differentiable)
+            assert got._fields[count:] == tuple(f"d{t.name}" for t in definition.differentiable)
             zeros = [
                 torch.zeros_like(t) if g is None else g
-                for g, t in zip(got[1:], inputs, strict=True)
+                for g, t in zip(got[count:], inputs, strict=True)
             ]
-            alike([got[0], *zeros], [tangent, *expected])
+            alike([of_statements(got[:count]), *zeros], [tangent, *expected])
 
 
 def test_the_third_order_of_batch_norm_is_that_of_its_statements():

@@ -82,6 +82,18 @@ def split(
     return tuple(found), tuple(outputs)
 
 
+def rejoined(
+    statements: Sequence[Statement], returned: Collection[str], kept: Collection[str]
+) -> list[Statement]:
+    """The statements with outputs as they were before they were `split`, where something else is
+    the output; but what is ``kept`` stays.
+    """
+    found = [s for s in statements if s.name in returned and s.renames is not None]
+    inner = {s.renames.name: s.name for s in found if s.renames.role == "statement"}
+    inner = {name: outer for name, outer in inner.items() if name not in kept}
+    return list(_renamed([s for s in statements if s.name not in inner.values()], inner))
+
+
 def as_one_block(definition: Definition) -> tuple[Definition, Mapping[str, str]]:
     """The definition with its outputs as they were before they were `split`, for a call: there they
     are values like any other. And the name of the tensor that each output is.

@@ -25,6 +25,7 @@ from derive.language.names import unused
 from derive.language.nodes import Peak, Sum, along
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.notation.definition import Definition, Statement
+from derive.notation.outputs import rejoined
 from derive.notation.statements import known_signs
 from derive.orders.kinks import made_smooth
 from derive.proving.forward_plan import forward_plan
@@ -53,6 +54,7 @@ def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tenso
         replace(s, expression=s.expression.replace(lambda e: isinstance(e, Peak), shift))
         for s in _with_saved_parts(form)
     ]
+    statements = rejoined(statements, definition.returned, {t.name for t in values})
     total = Add(*(product(cotangents[t.name], t) for t in tensors))
     statements.append(total_of(total, definition, free))
     known = {t.name for t in form.saved} | {c.name for c in cotangents.values()}

@@ -177,8 +177,9 @@ class Functions:
         what may be; what is needed all the same is asked for in the lines.
         """
         found, optional = [], False
+        several = function is self.program.backward and len(self.program.upstreams) > 1
         for p in function.parameters:
-            text = typed(p)
+            text = typed(p) + " | None" * (several and p.role == "adjoint")
             found.append(f"{text} | None = None" if optional and "=" not in text else text)
             optional |= "=" in text
         return found
