@@ -112,6 +112,7 @@ class Builder(Signatures):
                 (self.sizes[flat], tuple(self.sizes[part] for part in parts))
                 for flat, parts in definition.flattened
             ),
+            derived=self._derived(),
             fixed=tuple((self.sizes[axis], n) for axis, n in definition.fixed.items()),
             requirements=tuple(self._requirements()),
             means=tuple((name, axis.name) for axis, name in self._sizes_divided_by().items()),

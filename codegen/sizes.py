@@ -136,6 +136,15 @@ class Sizes:
                 known = (with_replaced(part, partial(_known, lengths)) for part in parts)
                 found[axis] = Derived(*known, formula(self._in_code(e.together())))
 
+    def _derived(self) -> tuple[tuple[str, str], ...]:
+        """The sizes that follow from others, as lines of Python have them."""
+        found = []
+        for axis, e in self.definition.derived.items():
+            above, below = self._in_code(e.together()).as_numer_denom()
+            text = formula(above)
+            found.append((self.sizes[axis], text if below == 1 else f"({text})//{formula(below)}"))
+        return tuple(found)
+
     def _in_code(self, e: Expr) -> Expr:
         """A formula of sizes under their names in the code."""
         return e.xreplace({a: Symbol(self.sizes[a], positive=True) for a in e.atoms(Axis)})

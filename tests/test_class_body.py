@@ -25,9 +25,10 @@ from sympy import (
     loggamma, simplify, sin, solve,
 )
 from sympy import Max as Larger
-from derive import Unflatten
+from derive import Concat, Flip, Pad, Shift, Slice, Unflatten, Window
 
 M, G, State = Axis("M"), Axis("G", 2), Axis("State", 2)
+L, P, D = Axis("L", 2 * C), Axis("P", C + 1), Axis("D", C - 1)
 HEADS, options = 1, SimpleNamespace(flag=True, heads=2)
 
 
@@ -158,11 +159,11 @@ DECIDED = {
     "y = x * 1e400": "1e400 is inf to Python",
     "y = x * 1e-400": "1e-400 is 0.0 to Python",
     "y = CumSum(x, N)": "Position(M) <= Position(N)",
-    "y = Concat(x, w)": "OneHot(0, State) * x + OneHot(1, State) * w",
+    "y = Concat(x, w)": "write Concat((a, N), (b, M), into=K)",
     "y = Softmax(x)": "from derive.math.softmax import Softmax",
     "y = TopK(x, 3)": "cannot be written in the notation",
     "y = Sort(x)": "cannot be written in the notation",
-    "y = Unheard(x)": "the notation has Broadcast, Detach",
+    "y = Unheard(x)": "the notation has At, Broadcast",
     "y = einsum('nc,nc->n', x, w)": "write Sum(x * w, C)",
 }
 

@@ -9,6 +9,10 @@ import torch
 import torch.nn.functional as F
 from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
+from sympy import sympify
+
+from derive import Axis, NotationError, Position, forward_from
+from derive.language.symbols import Tensor
 
 HEAD = (
     HEAD.replace(
@@ -230,3 +234,53 @@ def test_as_torch(name, tmp_path):
     assert_same_gradients(
         lambda *leaves: function(*leaves, *rest), lambda *leaves: reference(*leaves, *rest), *given
     )
+
+
+def test_second_derivatives_and_transforms(tmp_path):
+    """The function is compared with autograd in every use before it is returned."""
+    text, reference, _, x, w = CASES["a strided, dilated and padded convolution in groups"]
+    function, _, result = generated(file_of(tmp_path, text), tmp_path, order=2)
+    assert not result.refused and result.program.second.proved
+    torch.autograd.gradgradcheck(function, (x.requires_grad_(), w.requires_grad_()))
+    x, w = x.detach(), w.detach()
+    rows = torch.func.vmap(function, in_dims=(0, None))(torch.stack([x, 2 * x]), w)
+    torch.testing.assert_close(rows, torch.stack([reference(x, w), reference(2 * x, w)]))
+
+
+def test_a_size_that_is_none_is_refused(tmp_path):
+    halves = CASES["rotary embedding"][0]
+    function, _, _ = generated(file_of(tmp_path, halves), tmp_path)
+    with pytest.raises(ValueError, match=r"D = E/2 is not whole|E = 5"):
+        function(draw(2, 3, 5), draw(3, 5), draw(3, 5))
+
+
+REFUSED = {
+    "y = At(x, T, Position(T) ** 2)": "not affine in positions",
+    "y = At(x, T, Position(T) / 2)": "not affine in positions",
+    "y = At(x, T, Position(T) * Sum(x, T))": "not affine in positions",
+    "y = At(x, B, Position(T))": "there is no axis B in it",
+    "y = At(x, T)": "is not an entry",
+    "y = At(x, T, Position(T), fill=x)": "is not a number",
+    "y = At(x, T, Position(S))": "the size of S is unknown",
+    "y = Pad(x, T)": "does not name the new axis",
+    "y = Slice(x, T, into=S, start=-1)": "entries are counted from 0",
+    "y = Window(x, T, into=S)": "does not name where a window is",
+    "y = Concat((x, T), (x, T), into=S)": "is not that of the parts together",
+    "y = Concat(x, into=S)": "each tensor comes with its axis",
+    "y = Flip(x, 1)": "is not an axis",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_is_refused(line, tmp_path):
+    with pytest.raises(NotationError, match=re.escape(REFUSED[line])) as error:
+        forward_from(file_of(tmp_path, f"x = Input(T)\n{line}"))
+    assert re.search("write |axes of", str(error.value))
+
+
+def test_a_length_is_made_of_sizes():
+    size, x = Axis("N"), Tensor("x", ())
+    assert Axis("M", size - 1) == Axis("M", size - 1) != Axis("M")
+    for wrong in (x, size, sympify(2) / 3, Position(size)):
+        with pytest.raises(NotationError, match="not made of the sizes of other axes"):
+            Axis("M", wrong)

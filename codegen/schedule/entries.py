@@ -212,7 +212,7 @@ class Entries(Views, Reads):
         self.made[fresh] = self.whole(value, fresh)
         return self.loaded(fresh, value.dims, at)
 
-    _at_Gathered = _at_ArgMaxOf = _at_Contract
+    _at_Gathered = _at_ArgMaxOf = _at_Convolve = _at_Placed = _at_Contract
 
     def _at_ContractAdd(self, value, at):
         product = self.entry(value.product, at)

@@ -17,6 +17,7 @@ from codegen.program import arrays as array_values
 from codegen.program import steps as step_kinds
 from codegen.program import values as entry_values
 from codegen.program.parts import is_number, values_in
+from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Value
 from codegen.schedule.elements import (
     ZERO,
@@ -41,6 +42,15 @@ REDUCTIONS = {
     "max": ("max", ""),
     "peak": ("max", "added again"),
     "subtracted peak": ("max", "subtracted"),
+}
+
+# What a library makes, of which of its operands.
+LIBRARY: dict[type[Value], tuple[str, ...]] = {
+    array_values.Contract: ("left", "right"),
+    array_values.Gathered: ("index", "source"),
+    array_values.ArgMaxOf: ("operand",),
+    Convolve: ("first", "second"),
+    Placed: ("operand", "label"),
 }
 
 
@@ -222,13 +232,8 @@ class _Flattening(Entries):
 
     def whole(self, value: Value, name: str) -> str | None:
         """The name of what a library makes of ``value``; None where a loop computes it."""
-        if isinstance(value, array_values.Contract):
-            parts = ("left", "right")
-        elif isinstance(value, array_values.Gathered):
-            parts = ("index", "source")
-        elif isinstance(value, array_values.ArgMaxOf):
-            parts = ("operand",)
-        else:
+        parts = LIBRARY.get(type(value))
+        if parts is None:
             return None
         named = {part: self.stored(getattr(value, part), f"{name}_{part}") for part in parts}
         reads = frozenset(load.name for load in named.values())

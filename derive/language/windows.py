@@ -30,11 +30,13 @@ def Shift(x: Expr, axis: Axis, by: Expr | int = 1, fill: Expr | float = 0) -> Ex
     return At(x, axis, Position(axis) - by, fill=fill)
 
 
-def Slice(x: Expr, axis: Axis, *, into: Axis, start: Expr | int = 0, step: Expr | int = 1) -> Expr:
+def Slice(
+    x: Expr, axis: Axis, *, into: Axis | None = None, start: Expr | int = 0, step: Expr | int = 1
+) -> Expr:
     """``Slice(x, T, into=D, start=1, step=2)``: every second entry from entry 1 on, as many as
     ``D`` has.
     """
-    _check_axis("Slice", x, axis)
+    _check_axis("Slice", x, axis, into)
     if getattr(start, "is_negative", None) or (isinstance(start, int) and start < 0):
         raise NotationError(
             f"Slice({x}, {axis}, start={start}): entries are counted from 0",
@@ -43,9 +45,11 @@ def Slice(x: Expr, axis: Axis, *, into: Axis, start: Expr | int = 0, step: Expr 
     return At(x, axis, start + step * Position(into))
 
 
-def Pad(x: Expr, axis: Axis, *, into: Axis, before: Expr | int = 0, fill: Expr | float = 0) -> Expr:
+def Pad(
+    x: Expr, axis: Axis, *, into: Axis | None = None, before: Expr | int = 0, fill: Expr | float = 0
+) -> Expr:
     """``Pad(x, T, into=P, before=1)``: as many entries as ``P`` has, the first of them ``fill``."""
-    _check_axis("Pad", x, axis)
+    _check_axis("Pad", x, axis, into)
     return At(x, axis, Position(into) - before, fill=fill)
 
 
@@ -53,7 +57,7 @@ def Window(
     x: Expr,
     axis: Axis,
     *,
-    into: Sequence[Axis],
+    into: Sequence[Axis] = (),
     stride: Expr | int = 1,
     dilation: Expr | int = 1,
     padding: Expr | int = 0,
@@ -74,7 +78,7 @@ def Window(
     return At(x, axis, stride * Position(at) + dilation * Position(inside) - padding, fill=fill)
 
 
-def Concat(*parts: tuple[Expr, Axis], into: Axis) -> Expr:
+def Concat(*parts: tuple[Expr, Axis], into: Axis | None = None) -> Expr:
     """``Concat((a, N), (b, M), into=K)``: tensors one after the other along an axis, with
     ``K = Axis("K", N + M)``, as ``torch.cat`` has them.
     """
@@ -89,7 +93,8 @@ def Concat(*parts: tuple[Expr, Axis], into: Axis) -> Expr:
         _check_axis("Concat", x, axis)
         whole += At(x, axis, Position(into) - before)
         before += axis
-    if not parts or into.formula is None or (into.formula - before).expand() != 0:
+    length = getattr(into, "formula", None)
+    if length is None or (length - before).expand() != 0:
         raise NotationError(
             f"Concat into {into}: its length is not that of the parts together",
             f'write {into} = Axis("{into}", {before or "N + M"})',
@@ -97,8 +102,13 @@ def Concat(*parts: tuple[Expr, Axis], into: Axis) -> Expr:
     return whole
 
 
-def _check_axis(word: str, x: Expr, axis: object) -> None:
+def _check_axis(word: str, x: Expr, axis: object, into: object = ...) -> None:
     if not isinstance(axis, Axis):
         raise NotationError(
             f"{word}({x}, {axis}): {axis!r} is not an axis", f"write {word}({x}, T, ...)"
+        )
+    if into is not ... and not isinstance(into, Axis):
+        raise NotationError(
+            f"{word}({x}, {axis}) does not name the new axis",
+            f'write {word}({x}, {axis}, into=D, ...), with D = Axis("D", {axis} - 1) or the like',
         )

@@ -12,6 +12,7 @@ from derive.language.declarations import exact
 from derive.language.errors import NotationError
 from derive.language.names import snake_case
 from derive.language.nodes import ArrayNode, Reshaping
+from derive.language.reading_at import At
 from derive.language.symbols import Axis
 from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement
@@ -126,6 +127,7 @@ def _check_parts_known(body: ClassBody, order, twins, flattened) -> None:
     known |= {axis for _, axis in body.sizes} | {a for a in order if a.length is not None}
     known |= set(known_sizes(known, flattened)) | set(derived_in(order))
     for statement in body.statements:
+        _check_read_along(statement, known, twins)
         for node in sorted(statement.expression.atoms(Reshaping), key=str):
             axes = [*node.binds, *node.brings]
             unknown = [axis.name for axis in axes if twins.get(axis, axis) not in known]
@@ -135,6 +137,19 @@ def _check_parts_known(body: ClassBody, order, twins, flattened) -> None:
                     f"make it an argument: count = Size({unknown[0]})",
                     statement.place,
                 )
+
+
+def _check_read_along(statement: Statement, known: set[Axis], twins) -> None:
+    """The size of every axis that entries are read along is known."""
+    for node in sorted(statement.expression.atoms(At), key=str):
+        unknown = [axis.name for axis in node.brings if twins.get(axis, axis) not in known]
+        if unknown:
+            raise NotationError(
+                f"{node}: the size of {unknown[0]} is unknown",
+                f'write {unknown[0]} = Axis("{unknown[0]}", {node.axis} - 1), or whatever its '
+                f"length is; or make it an argument: count = Size({unknown[0]})",
+                statement.place,
+            )
 
 
 def _check_sizes_known(statement: Statement, order) -> None:

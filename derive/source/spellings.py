@@ -136,20 +136,32 @@ _SPELLINGS: dict[Spelling, str] = {
     ),
     Spelling("Flatten(x, N, C, into=K)"): "reshape view ravel flatten",
     Spelling("Unflatten(x, C, into=(G, K))", why="with an axis of a known size"): (
-        "chunk split unfold rearrange"
+        "chunk split rearrange"
     ),
-    Spelling(BESIDE, why='two results side by side, with State = Axis("State", 2)'): (
-        "cat concat concatenate stack hstack vstack pad"
+    Spelling(BESIDE, why='two results side by side, with State = Axis("State", 2)'): "stack vstack",
+    Spelling("Concat((x, C), (w, C), into=L)", why='with L = Axis("L", C + C)'): (
+        "cat concat concatenate hstack"
     ),
+    Spelling("Flip(x, C)"): "flip fliplr flipud reverse reversed",
+    Spelling("Shift(x, C, 1)", why="with 0 where nothing comes from"): "roll shift lag",
+    Spelling("Pad(x, C, into=P, before=1)", why='with P = Axis("P", C + 1)'): "pad padding",
+    Spelling("Slice(x, C, into=D, start=1)", why='with D = Axis("D", C - 1)'): "narrow slice",
+    Spelling("Window(x, C, into=(C, K), padding=1)", why="windows of K entries along C"): (
+        "unfold as_strided im2col sliding_window_view"
+    ),
+    Spelling("Sum(Window(x, C, into=(C, K), padding=1) * k, K)", why="with k = Given(K)"): (
+        "conv conv1d conv2d conv3d convolve correlate conv_transpose1d"
+    ),
+    Spelling(
+        "Max(Window(x, C, into=(C, K), padding=1, fill=-oo), K)", why="the largest in windows of K"
+    ): "maxpool max_pool max_pool1d max_pool2d avg_pool1d avg_pool2d",
     Spelling("Broadcast(x, K)"): "expand expand_as broadcast_to repeat tile",
     Spelling("CumMax(x, N)"): "cummax running_max",
     Spelling("-CumMax(-x, N)"): "cummin running_min",
     Spelling(why=ORDER): (
         "sort sorted argsort topk top_k median quantile kthvalue unique searchsorted msort mode"
     ),
-    Spelling(why="a convolution cannot be written in the notation"): (
-        "conv conv1d conv2d conv3d convolve correlate fft rfft ifft maxpool max_pool2d avg_pool2d"
-    ),
+    Spelling(why="a Fourier transform cannot be written in the notation"): "fft rfft ifft",
     Spelling(why="what is solved for cannot be written in the notation"): (
         "inv inverse pinv det slogdet svd eig eigh qr cholesky lstsq matrix_exp"
     ),

@@ -49,6 +49,7 @@ class _Writing:
         self.function, self.flat, self.pieces = loops.function, loops.flat, loops.pieces
         self.divisor = loops.divisor
         self.codes, self.fixed = dict(rows.program.sizes), dict(rows.program.fixed)
+        self.derived = rows.program.derived
         self.printer = rows.page.printer(self.function)
         self.layouts = {**self.flat.layouts}
         for name, node in self.flat.results:
@@ -186,7 +187,7 @@ class _Writing:
             if whole in self.codes
         }
         try:
-            return Sizes({}, known, parts).lines(needed)
+            return Sizes(dict(self.derived), known, parts).lines(needed)
         except KeyError as error:
             raise QuestionError(
                 f"{self.function.name}: kernels need the size {error.args[0]} of an argument",

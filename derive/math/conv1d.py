@@ -1,0 +1,21 @@
+"""A convolution along one dimension."""
+
+from derive import Axes, Axis, Forward, Input, Sum, Window
+
+N = Axes("N")  # examples: none, or any number of dimensions
+I, O = Axis("I"), Axis("O")  # noqa: E741  # channels of the input and of the output
+T, K = Axis("T"), Axis("K")  # places, and the entries of a window
+To = Axis("To", T - K + 1)  # where a window fits
+
+
+class Conv1d(Forward):
+    """Every window of K places times the weights of every output channel.
+
+    Source: ``torch.nn.functional.conv1d``; a stride or padding is an argument of ``Window``.
+    """
+
+    x = Input(N, I, T)
+    weight = Input(O, I, K)
+    bias = Input(O, default=0)
+
+    y = Sum(Window(x, T, into=(To, K)) * weight, I, K) + bias
