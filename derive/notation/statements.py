@@ -51,6 +51,7 @@ INFINITE = (
     "nothing is divided by 0, and no number is infinite; -oo may be a branch of a Piecewise, or a "
     "side of a comparison"
 )
+OF_SYMPY = f"write it with Sum and functions ({PAGE})"
 FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
 
 
@@ -74,9 +75,7 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
         kind = type(foreign[0]).__name__
         raise NotationError(
             f"{kind} is SymPy's here, and not part of the notation",
-            f"import {kind} from gradform"
-            if kind == "Sum"
-            else f"write it with Sum and functions ({PAGE})",
+            f"import {kind} from gradform" if kind == "Sum" else OF_SYMPY,
         )
     check_known(e)
     _check_derivatives(e)
