@@ -19,7 +19,7 @@ from codegen.program.values import Value
 from codegen.targets import targets
 from codegen.targets.torch.printer import Printer
 from derive.chain.rules import rules
-from derive.language.nodes import ArrayNode, Broadcast, Reduction, Reshaping
+from derive.language.nodes import ArrayNode, Broadcast, GoneAlong, Reduction, Reshaping
 
 ROOT = Path(derive.__file__).parents[1]
 
@@ -89,7 +89,7 @@ def nodes() -> list[type[ArrayNode]]:
         if isinstance(c, type) and issubclass(c, ArrayNode)
     ]
     return [
-        c for c in found if c not in (ArrayNode, Reduction, Reshaping, Broadcast)
+        c for c in found if c not in (ArrayNode, GoneAlong, Reduction, Reshaping, Broadcast)
     ]  # a mark, gone before derivation
 
 

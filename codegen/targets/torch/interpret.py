@@ -18,10 +18,10 @@ from torch import Tensor
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
+    GoneAlong,
     LargestSoFar,
     LogCumSumExp,
     Max,
-    NewMax,
     OneHot,
     Position,
     Recurrence,
@@ -108,10 +108,8 @@ class Interpreter:
                 for a, n in zip(self.definition.axes, whole.shape, strict=True)
             ]
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
-        if isinstance(e, (Reshaping, Recurrence)):
-            return self.reshaped(e) if isinstance(e, Reshaping) else self.recurrent(e)
-        if isinstance(e, (LargestSoFar, NewMax)):
-            return self.largest_so_far(e)
+        if isinstance(e, (Reshaping, GoneAlong)):
+            return self.reshaped(e) if isinstance(e, Reshaping) else self.gone_along(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -126,8 +124,8 @@ class Interpreter:
             for chosen, condition in reversed(e.args[:-1]):
                 result = torch.where(self.holds(condition), self.value(chosen), result)
             return result
-        if isinstance(e, (Branches, Compared, LogCumSumExp)):
-            return self.value(e.in_full if isinstance(e, LogCumSumExp) else e.choice)
+        if isinstance(e, (Branches, Compared)):
+            return self.value(e.choice)
         parts = [self.value(arg) for arg in e.args]
         if e.is_Add:
             return sum(parts[1:], parts[0])
@@ -161,8 +159,12 @@ class Interpreter:
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
 
-    def largest_so_far(self, e: LargestSoFar | NewMax) -> Tensor:
-        """The larger of that before and the entry; of equal ones the entry."""
+    def gone_along(self, e: GoneAlong) -> Tensor:
+        """Of equal entries the last is the largest so far."""
+        if isinstance(e, Recurrence):
+            return self.recurrent(e)
+        if isinstance(e, LogCumSumExp):
+            return self.value(e.in_full)
         value, along = self.value(e.operand), self.place(e.axis)
         largest = value.cummax(along).values
         return largest if isinstance(e, LargestSoFar) else (value >= largest).double()
