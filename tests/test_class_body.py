@@ -23,7 +23,7 @@ from sympy import (
     And, Derivative, Not, Or, cos, diff, erf, integrate, limit, simplify, sin, solve,
 )
 from sympy import Max as Larger
-from derive import Unflatten
+from derive import CumMax, CumProd, CumSum, Previous, Scan, Unflatten
 
 M, G, State = Axis("M"), Axis("G", 2), Axis("State", 2)
 HEADS, options = 1, SimpleNamespace(flag=True, heads=2)
@@ -153,12 +153,12 @@ DECIDED = {
     "y = sum(x * k for k in range(3))": "is not seen by a function or a comprehension",
     "y = x * 1e400": "1e400 is inf to Python",
     "y = x * 1e-400": "1e-400 is 0.0 to Python",
-    "y = CumSum(x, N)": "Position(M) <= Position(N)",
+    "y = cumsum(x, N)": "CumSum(x, N)",
     "y = Concat(x, w)": "OneHot(0, State) * x + OneHot(1, State) * w",
     "y = Softmax(x)": "from derive.math.softmax import Softmax",
     "y = TopK(x, 3)": "cannot be written in the notation",
     "y = Sort(x)": "cannot be written in the notation",
-    "y = Unheard(x)": "the notation has Broadcast, Flatten",
+    "y = Unheard(x)": "the notation has Broadcast, CumMax",
     "y = einsum('nc,nc->n', x, w)": "write Sum(x * w, C)",
 }
 
