@@ -685,6 +685,49 @@ def added_at(tensor: Tensor, along: int, place: int, source: Tensor) -> Tensor:
     return tensor
 
 
+def stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
+    one place behind, 0 at the last.
+    """
+    count = tensor.shape[along]
+    if count == 0:
+        return tensor
+    initial = torch.zeros_like(tensor.narrow(along, 0, 1)) + initial
+    if reverse:
+        return torch.cat([tensor.narrow(along, 1, count - 1), initial], along)
+    return torch.cat([initial, tensor.narrow(along, 0, count - 1)], along)
+
+
+def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """h[t] = factor[t]*h[t-1] + term[t] along a dimension, with ``initial`` before it; with
+    ``reverse`` from the end: h[t] = factor[t]*h[t+1] + term[t].
+
+    The row is cut into about as many parts as each has entries; all parts go on at the same time,
+    and then the last states of the parts are carried over.
+    """
+    count = term.shape[along]
+    if count == 0:
+        return term
+    initial = (torch.zeros_like(term.narrow(along, 0, 1)) + initial).select(along, 0)
+    factor = (torch.zeros_like(term) + factor).movedim(along, 0)
+    term = term.movedim(along, 0)
+    if reverse:
+        factor, term = factor.flip(0), term.flip(0)
+    length = math.isqrt(count - 1) + 1
+    parts = -(-count // length)
+    padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
+    factor, term = (torch.cat([t, padding]).unflatten(0, (parts, length)) for t in (factor, term))
+    states = [term[:, 0]]
+    for a, b in zip(factor.unbind(1)[1:], term.unbind(1)[1:], strict=True):
+        states.append(a * states[-1] + b)
+    states, products = torch.stack(states, 1), factor.cumprod(1)
+    carried = [initial]
+    for product, state in zip(products[:-1, -1], states[:-1, -1], strict=True):
+        carried.append(product * carried[-1] + state)
+    states = (states + products * torch.stack(carried).unsqueeze(1)).flatten(0, 1)[:count]
+    return (states.flip(0) if reverse else states).movedim(0, along)
+
+
 # Transforms and modes around a call
 
 
