@@ -25,7 +25,8 @@ from sympy import (
     loggamma, simplify, sin, solve,
 )
 from sympy import Max as Larger
-from derive import Concat, Flip, Pad, Shift, Slice, Unflatten, Window
+from derive import Concat, CumMax, CumProd, CumSum, Flip, Pad, Previous, Scan, Shift, Slice
+from derive import Unflatten, Window
 
 M, G, State = Axis("M"), Axis("G", 2), Axis("State", 2)
 L, P, D = Axis("L", 2 * C), Axis("P", C + 1), Axis("D", C - 1)
@@ -158,7 +159,7 @@ DECIDED = {
     "y = sum(x * k for k in range(3))": "is not seen by a function or a comprehension",
     "y = x * 1e400": "1e400 is inf to Python",
     "y = x * 1e-400": "1e-400 is 0.0 to Python",
-    "y = CumSum(x, N)": "Position(M) <= Position(N)",
+    "y = cumsum(x, N)": "CumSum(x, N)",
     "y = Concat(x, w)": "write Concat((a, N), (b, M), into=K)",
     "y = Softmax(x)": "from derive.math.softmax import Softmax",
     "y = TopK(x, 3)": "cannot be written in the notation",

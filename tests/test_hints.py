@@ -19,7 +19,7 @@ TOP = f"""{HEAD}
 import numpy as np
 import torch
 import torch.nn.functional as F
-from derive import Axes
+from derive import Axes, CumProd, CumSum
 
 B, N2, C2 = Axes("B"), Axis("N2"), Axis("C2")
 LAST = -1
@@ -84,6 +84,7 @@ F.log_softmax(x, dim=0); F.softmin(x, dim=1); x.logsumexp(1); torch.logsumexp(x,
 x.norm(); x.norm(dim=1); x.norm(1, 0); x.norm(p=3, dim=1); torch.norm(x, dim=0)
 torch.linalg.vector_norm(x, 3, 1); np.linalg.norm(x, axis=1); torch.linalg.norm(x, dim=1)
 x.prod(1); x.cumsum(1); torch.cumsum(x, dim=0); x.count_nonzero(1)
+x.cumprod(1); torch.logcumsumexp(x, 0)
 (x - w).mean(1); (x - m).mean(1); (x - m).mean(0); torch.sum(2.0 * x + 1, -1); (x * w).var(1)
 F.softmax(x / 2, dim=0); (x**2).sum(1); (-x).amax(1)
 turned.sum(0); turned.mean(-1); (2 * turned).sum(0); cube.sum(1); cube.mean((0, 2)); cube.amax(-1)

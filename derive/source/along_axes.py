@@ -97,12 +97,6 @@ def smallest(t: Typed) -> str:
     return code
 
 
-def cumulated(t: Typed) -> str:
-    new = f"{t.axis}2"
-    later = f"(Rename({t.x}, {t.axis}, {new}), Position({new}) <= Position({t.axis}))"
-    return f"Sum(Piecewise({later}, (0, True)), {new})"
-
-
 def picked(t: Typed) -> str:
     label = t.given.get("index")
     label = label.id if isinstance(label, ast.Name) else "labels"
@@ -131,7 +125,10 @@ _OPERATIONS: dict[tuple[Callable[[Typed], str], str], str] = {
         lambda t: f"Sum(Piecewise((1, Ne({t.x}, 0)), (0, True)), {t.along})",
         "dim keepdim",
     ): "count_nonzero",
-    (cumulated, "dim"): "cumsum cumulative_sum",
+    (lambda t: f"CumSum({t.x}, {t.axis})", "dim"): "cumsum cumulative_sum",
+    (lambda t: f"CumProd({t.x}, {t.axis})", "dim"): "cumprod cumulative_prod",
+    (lambda t: f"CumMax({t.x}, {t.axis})", "dim"): "cummax",
+    (lambda t: f"log(CumSum(exp({t.x}), {t.axis}))", "dim"): "logcumsumexp",
     (picked, "dim index"): "gather index_select",
     (picked, "index dim"): "take_along_dim take_along_axis",
     (lambda t: t.count, "dim"): "size numel nelement len",
@@ -145,8 +142,7 @@ NOTES = {
     "prod": "where x > 0",
     "nanprod": "where x > 0",
     "argmax": "which entries are the largest",
-    "cumsum": 'with a new axis, as N2 = Axis("N2") for N',
-    "cumulative_sum": 'with a new axis, as N2 = Axis("N2") for N',
 }
-IN_ONE = ("softmax", "log_softmax", "softmin", "gather", "index_select", "cumsum")  # no default
+CUMULATIVE = ("cumsum", "cumprod", "cummax", "logcumsumexp")
+IN_ONE = ("softmax", "log_softmax", "softmin", "gather", "index_select", *CUMULATIVE)  # no default
 OF_TWO = {"max": "Max", "min": "Min"}  # of two tensors as well

@@ -23,7 +23,6 @@ from derive.language.nodes import (
     LargestSoFar,
     LogCumSumExp,
     Max,
-    NewMax,
     OneHot,
     Position,
     Recurrence,
@@ -123,8 +122,8 @@ class Interpreter:
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
         if isinstance(e, Reindexing):
             return self.read(e) if isinstance(e, At) else self.reshaped(e)
-        if isinstance(e, GoneAlong) and not isinstance(e, LogCumSumExp):
-            return self.recurrent(e) if isinstance(e, Recurrence) else self.largest_so_far(e)
+        if isinstance(e, GoneAlong):
+            return self.gone_along(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -138,8 +137,8 @@ class Interpreter:
             for chosen, condition in reversed(e.args[:-1]):
                 result = torch.where(self.holds(condition), self.value(chosen), result)
             return result
-        if isinstance(e, (Branches, Compared, LogCumSumExp)):
-            return self.value(e.in_full if isinstance(e, LogCumSumExp) else e.choice)
+        if isinstance(e, (Branches, Compared)):
+            return self.value(e.choice)
         if e.is_Mul:
             return self.product(e)
         parts = [self.value(arg) for arg in e.args]
@@ -193,8 +192,12 @@ class Interpreter:
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
 
-    def largest_so_far(self, e: LargestSoFar | NewMax) -> Tensor:
-        """The larger of that before and the entry; of equal ones the entry."""
+    def gone_along(self, e: GoneAlong) -> Tensor:
+        """Of equal entries the last is the largest so far."""
+        if isinstance(e, Recurrence):
+            return self.recurrent(e)
+        if isinstance(e, LogCumSumExp):
+            return self.value(e.in_full)
         value, along = self.value(e.operand), self.place(e.axis)
         largest = value.cummax(along).values
         return largest if isinstance(e, LargestSoFar) else (value >= largest).double()
