@@ -10,6 +10,7 @@ from sympy import exp
 
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
+from derive.language.symbols import tensors_in
 from derive.notation.library import forward_from, list_forwards
 from derive.proving.proof import prove
 from derive.values.relations import relations_of
@@ -53,6 +54,7 @@ NAMED = {
     "two": ("e = exp(x); r = exp(-x); y = (e - r)/(e + r)", "y = tanh(x)"),
     "quotient": ("e = exp(x); r = e/(e + 1); q = r/e; y = q*x", "y = x/(exp(x) + 1)"),
     "product": ("a = x*w; b = a/w; y = b*w", "y = x*w"),
+    "square": ("a = x*w; b = a**2; y = b/w", "y = x**2*w"),
     "root": ("v = x**2 + 1; s = sqrt(v); y = x/s**2", "y = x/(x**2 + 1)"),
     "logarithm": ("s = Sum(exp(x), C); p = x - log(s); y = exp(p)", "y = exp(x)/Sum(exp(x), C)"),
     "longer": ("e = exp(x); r = 1/e; h = r*w; y = h*e + x", "y = w + x"),
@@ -71,6 +73,8 @@ def test_what_cancels_behind_names_does_in_several_lines_too(named, usual, tmp_p
     forms = [close(derive_chain(d)) for d in (one, two)]
     assert forms[0].preference == forms[1].preference
     assert prove(forms[1]).every_size
+    aliases = forms[1].relations.aliases
+    assert not any(t.name in aliases for e in aliases.values() for t in tensors_in(e))
 
 
 def test_a_name_that_others_read_stays(tmp_path):

@@ -58,12 +58,13 @@ class Graph:
         self.spelled: dict[str, Expr] = {}
         self.aliases: dict[str, Expr] = {}
         self.made: dict[str, dict[Expr, Tensor]] = {s.name: {} for s in definition.statements}
-        self.moments = Moments({}, definition.size, self._mean)
+        known: dict[Tensor, Expr] = {}
+        self.moments = Moments(known, definition.size, self._mean)
         self.statement = ""
         for statement in definition.statements:
             self.statement = statement.name
             e = canonical(resolved(statement.expression, self.aliases))
-            e = self.moments.known[statement.tensor] = about_means(e, self.moments)
+            e = known[statement.tensor] = about_means(e, self.moments)
             self._note(statement, e)
         about = (t for e in self.moments.made.values() for t in tensors_in(e))
         self.stay = {t.name for t in (*definition.outputs, *about)} | definition.at_hand
