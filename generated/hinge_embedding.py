@@ -128,7 +128,7 @@ def hinge_embedding_backward(
         dx = dloss * (
             (target != -1).to(dloss.dtype)
             - torch.ops.aten.threshold_backward(
-                torch.where(margin - x <= 0, dloss.new_tensor(0), 1),
+                torch.where(margin - x <= 0, dloss.new_full((), 0), 1),
                 torch.abs(target - 1),
                 0,
             )
@@ -138,7 +138,7 @@ def hinge_embedding_backward(
         dx = dloss / N * (
             (target != -1).to(dloss.dtype)
             - torch.ops.aten.threshold_backward(
-                torch.where(margin - x <= 0, dloss.new_tensor(0), 1),
+                torch.where(margin - x <= 0, dloss.new_full((), 0), 1),
                 torch.abs(target - 1),
                 0,
             )
@@ -219,7 +219,7 @@ def _behind(v_x, g, x, target, margin, reduction, needs) -> tuple:
         v_loss = v_x * (
             (target != -1).to(g.dtype)
             - torch.ops.aten.threshold_backward(
-                torch.where(margin - x <= 0, g.new_tensor(0), 1),
+                torch.where(margin - x <= 0, g.new_full((), 0), 1),
                 torch.abs(target - 1),
                 0,
             )
@@ -229,7 +229,7 @@ def _behind(v_x, g, x, target, margin, reduction, needs) -> tuple:
             v_x * (
                 (target != -1).to(g.dtype)
                 - torch.ops.aten.threshold_backward(
-                    torch.where(margin - x <= 0, g.new_tensor(0), 1),
+                    torch.where(margin - x <= 0, g.new_full((), 0), 1),
                     torch.abs(target - 1),
                     0,
                 )
@@ -240,7 +240,7 @@ def _behind(v_x, g, x, target, margin, reduction, needs) -> tuple:
             v_x * (
                 (target != -1).to(g.dtype)
                 - torch.ops.aten.threshold_backward(
-                    torch.where(margin - x <= 0, g.new_tensor(0), 1),
+                    torch.where(margin - x <= 0, g.new_full((), 0), 1),
                     torch.abs(target - 1),
                     0,
                 )

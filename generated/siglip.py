@@ -194,7 +194,7 @@ def siglip_forward(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -
     logits = torch.addcmul(bias, torch.exp(scale), logits_sum)
     exponent = -torch.where(
         torch.arange(N, device=images.device) == torch.arange(N, device=images.device)[:, None],
-        images.new_tensor(1),
+        images.new_full((), 1),
         -1,
     ) * torch.addcmul(bias, torch.exp(scale), logits_sum)
     loss = torch.nn.functional.softplus(exponent, threshold=40).sum() / N
@@ -223,7 +223,7 @@ def siglip_backward(
         exp_scale = torch.exp(scale)
     choice = torch.where(
         torch.arange(N, device=dloss.device) == torch.arange(N, device=dloss.device)[:, None],
-        dloss.new_tensor(1),
+        dloss.new_full((), 1),
         -1,
     )
     dlogits = -dloss / N * choice * torch.sigmoid(-choice * logits)
@@ -287,7 +287,7 @@ def siglip_atoms(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> 
     logits = torch.exp(scale) * (image @ text.mT) + bias
     label = torch.where(
         torch.arange(N, device=images.device) == torch.arange(N, device=images.device)[:, None],
-        images.new_tensor(1),
+        images.new_full((), 1),
         -1,
     )
     loss = 1 / N * torch.log(torch.exp(-label * logits) + 1).sum()
@@ -372,21 +372,21 @@ def _behind(
     ):
         exponent = torch.where(
             torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
-            g.new_tensor(1),
+            g.new_full((), 1),
             -1,
         ) * logits
     if needs.g or needs.scale or needs.logits_sum or needs.logits:
         g_logits_inverse = torch.sigmoid(
             -torch.where(
                 torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
-                g.new_tensor(1),
+                g.new_full((), 1),
                 -1,
             ) * logits
         )
     if needs.scale:
         g_logits = -g / N * torch.where(
             torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
-            g.new_tensor(1),
+            g.new_full((), 1),
             -1,
         ) * g_logits_inverse
     if (
@@ -400,7 +400,7 @@ def _behind(
         exponent_clamped = exponent.clamp(min=0)
         g_logits_sum = -g / N * torch.where(
             torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
-            g.new_tensor(1),
+            g.new_full((), 1),
             -1,
         ) * torch.exp(scale - exponent_clamped) * torch.sigmoid(2 * exponent_clamped - exponent)
     if needs.texts or needs.text_norm:
@@ -453,7 +453,7 @@ def _behind(
         v_loss = -(
             dg_logits * torch.where(
                 torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
-                g.new_tensor(1),
+                g.new_full((), 1),
                 -1,
             ) * g_logits_inverse
         ).sum() / N
@@ -471,7 +471,7 @@ def _behind(
             + (
                 -g / N * dg_logits_sum * torch.where(
                     torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
-                    g.new_tensor(1),
+                    g.new_full((), 1),
                     -1,
                 ) * g_logits_inverse
             ).sum()
@@ -517,7 +517,7 @@ def _behind(
     if needs.logits_sum:
         c_logits_sum = -dg_scale_sum * g / N * torch.where(
             torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
-            g.new_tensor(1),
+            g.new_full((), 1),
             -1,
         ) * g_logits_inverse
     if needs.logits:
@@ -540,7 +540,7 @@ def _pullback(
         exp_scale = torch.exp(scale)
     choice = torch.where(
         torch.arange(N, device=images.device) == torch.arange(N, device=images.device)[:, None],
-        images.new_tensor(1),
+        images.new_full((), 1),
         -1,
     )
     dlogits = torch.addcmul(

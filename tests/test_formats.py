@@ -57,8 +57,8 @@ def test_inputs_of_two_formats_are_refused(emitted):
         for odd in (emitted.inputs[0], emitted.inputs[-1]):
             first, *rest = (axes[name] for name in emitted.inputs)
             wider = (other, one) if odd == emitted.inputs[0] else (one, other)
-            rest = rest if odd == emitted.inputs[0] else [axes[odd]]
-            if wider in BESIDE and all(own < first for own in rest):
+            beside = rest if odd == emitted.inputs[0] else [axes[odd]]
+            if wider in BESIDE and all(own < first for own in beside):
                 continue
             mixed = {
                 name: tensor.to(other if name == odd else one)

@@ -79,11 +79,6 @@ def norm_p(x, p=3):
     return torch.linalg.vector_norm(x, p, dim=-1)
 
 
-def norm_max(x):
-    """That of torch's norms gives each of equals a part."""
-    return x.abs().max(-1).values
-
-
 def weight_norm(v, g):
     return torch._weight_norm(v, g.reshape(-1, *[1] * (v.dim() - 1)), 0)
 
@@ -127,7 +122,6 @@ OF_WEIGHTS = [Functional("weight_norm", weight_norm, weights)]
 LENGTHS = [
     Functional("norm", partial(norm_p, p=2), row),
     Functional("norm1", partial(norm_p, p=1), row),
-    Functional("norm_max", norm_max, row),
     Functional("norm_p", norm_p, row, ({}, {"p": 2.5})),
 ]
 ALL = {

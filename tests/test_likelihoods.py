@@ -72,10 +72,12 @@ CLIPPED = """
     logp_old = Given(N)
     advantage = Given(N)
     clip = Scalar(0.2, above=0)
+    weight = Scalar(0.1)
     ratio = exp(logp - logp_old)
     clipped = Min(Max(ratio, 1 - clip), 1 + clip)
-    divergence = ratio - 1 - log(ratio)
-    loss = -Sum(Min(ratio * advantage, clipped * advantage) - divergence / 10, N) / N
+    surrogate = Min(ratio * advantage, clipped * advantage)
+    divergence = ratio - 1 - (logp - logp_old)
+    loss = Sum(weight * divergence - surrogate, N) / N
 """
 
 

@@ -73,6 +73,12 @@ def test_a_function_and_its_gradient_are_torchs(line, tmp_path):
     assert_same_gradients(function, reference, draw(7).abs() + 0.2, draw(7, seed=2))
 
 
+def test_the_bessel_function_of_order_one_has_a_slope_at_zero(tmp_path):
+    function, _, _ = generated(forward_of(tmp_path, "besseli(1, w) * x"), tmp_path)
+    w = torch.tensor([0.0, 0.5], dtype=torch.float64)
+    assert_same_gradients(function, lambda x, w: torch.special.i1(w) * x, torch.ones_like(w), w)
+
+
 # Names of SymPy's that the notation writes in others.
 REFUSED = {
     "gamma(x) * w": "write exp(loggamma(x))",

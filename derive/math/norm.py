@@ -2,7 +2,7 @@
 
 from sympy import Abs, Eq, Piecewise, sqrt
 
-from derive import Axes, Axis, Forward, Input, Max, Scalar, Sum
+from derive import Axes, Axis, Forward, Input, Scalar, Sum
 
 N, C = Axes("N"), Axis("C")
 
@@ -28,17 +28,6 @@ class Norm1(Forward):
     x = Input(N, C)
 
     y = Sum(Abs(x), C)
-
-
-class NormMax(Forward):
-    """The largest magnitude of every row; the gradient goes to the first of equals.
-
-    Source: ``torch.linalg.vector_norm``, with its order infinity.
-    """
-
-    x = Input(N, C)
-
-    y = Max(Abs(x), C)
 
 
 class NormP(Forward):

@@ -211,7 +211,7 @@ class Scales:
             return e.func(*((self.safe(value), condition) for value, condition in e.args))
         if not isinstance(e, (Add, Mul, Pow, Function)):
             return e
-        return e.func(*map(self.safe, e.args))
+        return e.func(*(self.safe(arg) if isinstance(arg, Expr) else arg for arg in e.args))
 
     @_answered_once
     def guarded(self, e: Expr) -> Scaled:

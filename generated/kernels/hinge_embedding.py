@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx: N
     loss: one number
-""", "ccbb88e81139071fc5e29bacb6e9628c5bdfe19dd623e9afe9ffacab973f96fb")
+""", "e30e996b3dbefabf859a33f8b4212ac61ca3f87a2e2f2df69e8aa8a55d2b9f45")
 table.add("none forward", "none_forward(target, x; N; margin) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N; margin) -> dx")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor, margin) -> loss")

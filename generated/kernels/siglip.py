@@ -16,7 +16,7 @@ table = Table(_module, __file__, """
     scale, bias, loss, dloss, exp_scale, dbias, sum_3, dscale: one number
     image_norm, text_norm: N 1
     logits, logits_sum, dlogits_sum: N N
-""", "558c54be59eb342baad83b7b2e35a6938d0ce9e17674e6b5537632374e0dd355")
+""", "c51eb05054d0fe4f0c1e5cb201a841bb57e097b803095ed4838071ec330252ca")
 table.add(
     "forward",
     "forward(images, texts; D, N) -> image_norm, image, text_norm, text",

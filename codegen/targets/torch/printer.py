@@ -253,7 +253,9 @@ class Printer(Checks, Arrays):
             return f"({condition}).to({self.like}.dtype)", ATOM
         yes, no = self.argument(value.yes), self.argument(value.no)
         if self.is_number(value.yes) and self.is_number(value.no) and "new_tensor" not in yes:
-            yes = f"{self.like}.new_tensor({yes})"  # two numbers would be of torch's default format
+            yes = (
+                f"{self.like}.new_full((), {yes})"  # two numbers would be of torch's default format
+            )
         return f"torch.where({condition}, {yes}, {no})", ATOM
 
     def _Extreme(self, value: values.Extreme):
