@@ -87,6 +87,12 @@ FORWARDS = {
         byol,
         [draw(4, 3), draw(4, 3, seed=2)],
     ),
+    "AddedAtALabel": (  # in memory of its own, not in that of x
+        "    x = Input(N, C)\n    w = Input(N)\n    labels = Label(N)\n"
+        "    y = Detach(x) + OneHot(labels, C) * w\n",
+        lambda x, w, labels: x.detach() + w[:, None] * F.one_hot(labels, 3),
+        [draw(4, 3), draw(4, seed=2), torch.tensor([0, 2, 1, 1])],
+    ),
     "OfAProduct": (  # whose second derivatives are not those of a square
         "    x = Input(N, D)\n    y = x * Detach(x)**2 + Detach(x**2) * tanh(x)\n",
         lambda x: x * x.detach() ** 2 + (x**2).detach() * x.tanh(),
@@ -94,7 +100,12 @@ FORWARDS = {
     ),
 }
 everything = pytest.mark.parametrize("name", FORWARDS)
-GIVEN = {"Vq": 1, "Kto": 2, "FocalWeighted": 1}  # how many inputs, the last ones, have no gradient
+GIVEN = {
+    "Vq": 1,
+    "Kto": 2,
+    "FocalWeighted": 1,
+    "AddedAtALabel": 1,
+}  # how many inputs, the last ones, have no gradient
 
 
 def made(name, folder, order=1):
@@ -113,6 +124,9 @@ def made(name, folder, order=1):
 @everything
 def test_it_is_torchs_and_proved_for_every_size(name, tmp_path):
     ours, theirs, inputs, result = made(name, tmp_path)
+    before = [x.clone() for x in inputs]
+    ours(*inputs)
+    assert all(map(torch.equal, inputs, before))
     assert_same_gradients(ours, theirs, *inputs)
     assert result.proved.every_size
 
