@@ -140,6 +140,7 @@ class Program:
     ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
     second derivatives, line by line. ``reduction`` is how the output is reduced, where the caller
     chooses, and ``reductions`` are the programs of the other words (``codegen/reduced.py``).
+    ``derived`` are the sizes that follow from others, with the formulas in Python.
     """
 
     name: str
@@ -169,3 +170,4 @@ class Program:
     without_second: str = ""
     reduction: str = ""
     reductions: tuple[tuple[str, Program], ...] = ()
+    derived: tuple[tuple[str, str], ...] = ()
