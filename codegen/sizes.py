@@ -12,6 +12,7 @@ from sympy import Expr, Symbol
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import Parameter
+from codegen.program.parts import values_in
 from codegen.program.values import Derived, LengthOf, Load, Number, Quotient, SizeOf, Times, Value
 from derive.formulas.text import formula
 from derive.language.symbols import Axis
@@ -72,17 +73,32 @@ class Sizes:
         same = self._original
         wanted = {same[axis] for axis in sizes_used(steps)}
         wanted |= {axis for axis, name in by_axis.items() if name in results and axis == same[axis]}
+        lengths = self._lengths(parameters)
         for axis, e in reversed(self.definition.derived.items()):
-            if same[axis.name] in wanted:  # those that its length is computed from have names too
+            derived = isinstance(lengths.get(axis.name), Derived)
+            if derived and axis.name in wanted:  # what it is computed from has a name too
                 wanted |= {same[other.name] for other in e.atoms(Axis)}
         given = {p.name for p in parameters if p.role in ("size", "shape")}
-        found = []
+        found = {}
         for axis in [a.name for a in self.definition.axes if a.name in wanted]:
             if by_axis[axis] in given:
                 continue
             name = by_axis[axis]  # read as it is where nothing shows it
-            found.append((name, self._lengths(parameters).get(axis, Load(name))))
-        return tuple(found)
+            found[name] = lengths.get(axis, Load(name))
+        return tuple(self._in_order(found).items())
+
+    def _in_order(self, lengths: dict[str, Value]) -> dict[str, Value]:
+        """Every length after those that it is computed from."""
+        read = {
+            name: {self._names[v.name] for v in (value, *values_in(value)) if isinstance(v, SizeOf)}
+            for name, value in lengths.items()
+        }
+        ordered: dict[str, Value] = {}
+        while len(ordered) < len(lengths):
+            left = [name for name in lengths if name not in ordered]
+            ready = next((n for n in left if not (read[n] - {n}) & {*left}), left[0])
+            ordered[ready] = lengths[ready]
+        return ordered
 
     def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:
         """The length of every axis that is known: that of a dimension of the first argument that

@@ -232,7 +232,8 @@ def test_as_torch(name, tmp_path):
     assert not result.refused
     for line in code:
         assert line in result.text
-    assert "one_hot" not in result.text or name in AT_SMALL_SIZES
+    closed = result.text.partition("_atoms(")[0]  # without the steps of the chain rule
+    assert "one_hot" not in closed or name in AT_SMALL_SIZES
     given = inputs if "Given" not in text else inputs[:1]
     rest = inputs[len(given) :]
     assert_same_gradients(
