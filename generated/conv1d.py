@@ -79,6 +79,7 @@ class Conv1dForward(NamedTuple):
 
 
 @_pair.forward
+@_runtime.uncast
 def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv1dForward:
     """The output y, then what the backward needs."""
     D = weight.shape[0]
@@ -95,6 +96,7 @@ class Conv1dGradients(NamedTuple):
 
 
 @_pair.backward
+@_runtime.uncast
 def conv1d_backward(dy: Tensor, x: Tensor, weight: Tensor, needs) -> Conv1dGradients:
     """The gradients of the inputs, from dy and what the forward saved."""
     N = dy.shape[0]
@@ -117,6 +119,7 @@ class Conv1dAtoms(NamedTuple):
 
 
 @_pair.checked
+@_runtime.uncast
 def conv1d_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv1dAtoms:
     """Every statement of the forward, as written."""
     D = weight.shape[0]
@@ -159,6 +162,7 @@ class Conv1dSecond(NamedTuple):
 
 
 @_pair.behind
+@_runtime.uncast
 def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     C = x.shape[1]
@@ -188,12 +192,14 @@ _plain = _pair.special(lambda x, weight, bias: bias is None)
 
 
 @_plain.forward
+@_runtime.uncast
 def _plain_forward(x, weight) -> tuple:
     y = torch.nn.functional.conv1d(x, weight)
     return (y, x, weight)
 
 
 @_plain.backward
+@_runtime.uncast
 def _plain_backward(dy, x, weight, needs) -> tuple:
     N = dy.shape[0]
     C = x.shape[1]
@@ -209,6 +215,7 @@ def _plain_backward(dy, x, weight, needs) -> tuple:
 
 
 @_plain.behind
+@_runtime.uncast
 def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     C = x.shape[1]

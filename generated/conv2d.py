@@ -106,6 +106,7 @@ class Conv2dForward(NamedTuple):
 
 
 @_pair.forward
+@_runtime.uncast
 def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv2dForward:
     """The output y, then what the backward needs."""
     D = weight.shape[0]
@@ -122,6 +123,7 @@ class Conv2dGradients(NamedTuple):
 
 
 @_pair.backward
+@_runtime.uncast
 def conv2d_backward(dy: Tensor, x: Tensor, weight: Tensor, needs) -> Conv2dGradients:
     """The gradients of the inputs, from dy and what the forward saved."""
     N = dy.shape[0]
@@ -202,6 +204,7 @@ class Conv2dSecond(NamedTuple):
 
 
 @_pair.behind
+@_runtime.uncast
 def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     C = x.shape[1]
@@ -233,12 +236,14 @@ _plain = _pair.special(lambda x, weight, bias: bias is None)
 
 
 @_plain.forward
+@_runtime.uncast
 def _plain_forward(x, weight) -> tuple:
     y = torch.nn.functional.conv2d(x, weight)
     return (y, x, weight)
 
 
 @_plain.backward
+@_runtime.uncast
 def _plain_backward(dy, x, weight, needs) -> tuple:
     N = dy.shape[0]
     C = x.shape[1]
@@ -256,6 +261,7 @@ def _plain_backward(dy, x, weight, needs) -> tuple:
 
 
 @_plain.behind
+@_runtime.uncast
 def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
     N = g.shape[0]
     C = x.shape[1]

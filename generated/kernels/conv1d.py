@@ -14,7 +14,7 @@ table = Table(_module, __file__, """
     weight: D C K
     bias = 0, dbias: D
     y, dy: N D To
-""", "8171b6e0d677813d5c7272ad5d76ce3e7fccdf1e95c2bd67f4071e1b5af82fcb")
+""", "7bdc751bcffc962ff0ac4779cf6744ea9977643d6a6bcaf23955894018385a53")
 table.add(
     "forward",
     ("To", lambda K, T: 1 + T - K),

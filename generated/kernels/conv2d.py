@@ -14,7 +14,7 @@ table = Table(_module, __file__, """
     weight: D C Kh Kw
     bias = 0, dbias: D
     y, dy: N D Ho Wo
-""", "e544f35fb0318889a1caba26362979671c6d35bf13ec5042def5ab94c7886080")
+""", "842e097109aa6ffbfc000d83e66081a59cc5c684e2d07457aae612821da666df")
 table.add(
     "forward",
     ("Ho", lambda Kh, H: 1 + H - Kh),

@@ -27,6 +27,7 @@ from codegen.program.arrays import (
     Split,
 )
 from codegen.program.parts import is_number, operands, values_in
+from codegen.program.reads import Convolve
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Choose, Compare, Load, Number, Plus, Pullback, Times, Value
 from codegen.quality import Counts, Moves, Traffic
@@ -197,6 +198,8 @@ def _reduction(value: Value) -> str:
         return f"product[{', '.join(value.summed)}]"
     if isinstance(value, Gathered):
         return "index_add"
+    if isinstance(value, Convolve):
+        return f"convolution[{value.made}]"
     return ""
 
 
