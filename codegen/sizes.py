@@ -4,15 +4,15 @@ off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 
 from sympy import Expr, Symbol
 
 from codegen.lowering import Lowering, sizes_used
 from codegen.program import Parameter
-from codegen.program.parts import with_replaced
+from codegen.program.parts import values_in
 from codegen.program.values import Derived, LengthOf, Load, Number, Quotient, SizeOf, Times, Value
 from derive.formulas.text import formula
 from derive.language.symbols import Axis
@@ -73,14 +73,32 @@ class Sizes:
         same = self._original
         wanted = {same[axis] for axis in sizes_used(steps)}
         wanted |= {axis for axis, name in by_axis.items() if name in results and axis == same[axis]}
+        lengths = self._lengths(parameters)
+        for axis, e in reversed(self.definition.derived.items()):
+            derived = isinstance(lengths.get(axis.name), Derived)
+            if derived and axis.name in wanted:  # what it is computed from has a name too
+                wanted |= {same[other.name] for other in e.atoms(Axis)}
         given = {p.name for p in parameters if p.role in ("size", "shape")}
-        found = []
+        found = {}
         for axis in [a.name for a in self.definition.axes if a.name in wanted]:
             if by_axis[axis] in given:
                 continue
             name = by_axis[axis]  # read as it is where nothing shows it
-            found.append((name, self._lengths(parameters).get(axis, Load(name))))
-        return tuple(found)
+            found[name] = lengths.get(axis, Load(name))
+        return tuple(self._in_order(found).items())
+
+    def _in_order(self, lengths: dict[str, Value]) -> dict[str, Value]:
+        """Every length after those that it is computed from."""
+        read = {
+            name: {self._names[v.name] for v in (value, *values_in(value)) if isinstance(v, SizeOf)}
+            for name, value in lengths.items()
+        }
+        ordered: dict[str, Value] = {}
+        while len(ordered) < len(lengths):
+            left = [name for name in lengths if name not in ordered]
+            ready = next((n for n in left if not (read[n] - {n}) & {*left}), left[0])
+            ordered[ready] = lengths[ready]
+        return ordered
 
     def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:
         """The length of every axis that is known: that of a dimension of the first argument that
@@ -131,10 +149,8 @@ class Sizes:
         lowering = Lowering({}, self.definition.axes)
         for axis, e in self.definition.derived.items():
             if axis not in found and e.atoms(Axis) <= found.keys():
-                lengths = {a.name: found[a] for a in e.atoms(Axis)}
                 parts = (lowering.value(part, ()) for part in e.together().as_numer_denom())
-                known = (with_replaced(part, partial(_known, lengths)) for part in parts)
-                found[axis] = Derived(*known, formula(self._in_code(e.together())))
+                found[axis] = Derived(*parts, formula(self._in_code(e.together())))
 
     def _derived(self) -> tuple[tuple[str, str], ...]:
         """The sizes that follow from others, as lines of Python have them."""
@@ -148,10 +164,6 @@ class Sizes:
     def _in_code(self, e: Expr) -> Expr:
         """A formula of sizes under their names in the code."""
         return e.xreplace({a: Symbol(self.sizes[a], positive=True) for a in e.atoms(Axis)})
-
-
-def _known(lengths: Mapping[str, Value], value: Value) -> Value | None:
-    return lengths.get(value.name) if isinstance(value, SizeOf) else None
 
 
 def _product(lengths: Iterable[Value]) -> Value:

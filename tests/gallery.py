@@ -89,9 +89,8 @@ class Emitted:
         """
         generator = torch.Generator().manual_seed(seed)
         definition = self.definition
-        sizes = definition.sizes_from(
-            dict(zip(definition.independent_axes, cycle(lengths), strict=False))
-        )
+        drawn_sizes = dict(zip(definition.independent_axes, cycle(lengths), strict=False))
+        sizes = definition.sizes_from(definition.fitting(drawn_sizes))
         found: dict[str, object] = {}
         for t in definition.arguments:
             shape = [sizes[axis] for axis in t.home]

@@ -33,6 +33,21 @@ def layer(draw, shape):
     return {"x": draw(*rows, k), "weight": draw(k, 4), "bias": draw(4)}
 
 
+def images(draw, shape):
+    """Of one dimension or two, and windows of 2 places, or of 2 x 3."""
+    window = (2, 3)[: len(shape) - 2]
+    return {"x": draw(*shape), "weight": draw(4, shape[1], *window), "bias": draw(4)}
+
+
+def turned(draw, shape):
+    return {"x": draw(*shape), "cosine": draw(*shape[-2:]), "sine": draw(*shape[-2:])}
+
+
+def rotary_embedding(x, cosine, sine):
+    first, second = x.chunk(2, -1)
+    return x * cosine + torch.cat((-second, first), -1) * sine
+
+
 def picked(draw, shape):
     """Five rows to pick from, some of them several times where there are more indices."""
     return {"index": torch.randint(5, shape, generator=SEEDED.manual_seed(3)), "table": draw(5, 3)}
@@ -108,6 +123,7 @@ def causal_attention(query, key, value, **options):
 
 SEEDED = torch.Generator()
 BIASES = frozenset({"bias_ih", "bias_hh"})
+BIAS, TURNS = frozenset({"bias"}), frozenset({"cosine", "sine"})
 SCALES = ({}, {"scale": 0.3})
 ATTENTIONS = [
     Functional("scaled_dot_product_attention", attention, attended, SCALES, shapes=SEQUENCES),
@@ -118,6 +134,11 @@ ATTENTIONS = [
 BLOCKS = [
     Functional("linear", linear, layer, optional=frozenset({"bias"}), shapes=ROWS),
     Functional("bilinear", F.bilinear, pairs, optional=frozenset({"bias"}), shapes=ROWS),
+    Functional("conv1d", F.conv1d, images, optional=BIAS, shapes=((2, 3, 7), (3, 2, 4))),
+    Functional("conv2d", F.conv2d, images, optional=BIAS, shapes=((2, 3, 5, 6), (3, 2, 4, 3))),
+    Functional(
+        "rotary_embedding", rotary_embedding, turned, constant=TURNS, shapes=((2, 3, 6), (3, 5, 4))
+    ),
     Functional("embedding", F.embedding, picked, shapes=((7,), (4, 3))),
     Functional(
         "rnn_cell", with_biases(torch.rnn_tanh_cell), cell_of(1), optional=BIASES, shapes=ROWS

@@ -143,7 +143,7 @@ def _sizes_of(value: Value) -> set[str]:
     if isinstance(value, Split):
         return set(value.into)
     if isinstance(value, Read):
-        return {step.axis for step in value.steps}
+        return {step.axis for step in (value.steps if value.shared else value.steps[1:])}
     if isinstance(value, Convolve):
         channels = value.channels
         shown = (channels.batch, (*channels.group, *channels.out))

@@ -142,6 +142,7 @@ class Program:
     second derivatives, line by line. ``reduction`` is how the output is reduced, where the caller
     chooses, and ``reductions`` are the programs of the other words (``codegen/reduced.py``).
     ``alone`` are, of several outputs, the backward of each where no other one has a gradient.
+    ``derived`` are the sizes that follow from others, with the formulas in Python.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Program:
     without_second: str = ""
     reduction: str = ""
     reductions: tuple[tuple[str, Program], ...] = ()
+    derived: tuple[tuple[str, str], ...] = ()
     alone: tuple[Function, ...] = ()
 
     @property

@@ -3,7 +3,7 @@
 from derive import Axes, Axis, Forward, Input, Sum, Window
 
 N = Axes("N")  # examples: none, or any number of dimensions
-I, O = Axis("I"), Axis("O")  # noqa: E741  # channels of the input and of the output
+C, D = Axis("C"), Axis("D")  # channels of the input and of the output
 T, K = Axis("T"), Axis("K")  # places, and the entries of a window
 To = Axis("To", T - K + 1)  # where a window fits
 
@@ -14,8 +14,8 @@ class Conv1d(Forward):
     Source: ``torch.nn.functional.conv1d``; a stride or padding is an argument of ``Window``.
     """
 
-    x = Input(N, I, T)
-    weight = Input(O, I, K)
-    bias = Input(O, default=0)
+    x = Input(N, C, T)
+    weight = Input(D, C, K)
+    bias = Input(D, default=0)
 
-    y = Sum(Window(x, T, into=(To, K)) * weight, I, K) + bias
+    y = Sum(Window(x, T, into=(To, K)) * weight, C, K) + bias

@@ -8,6 +8,7 @@ from textwrap import wrap
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import Contract, Pick
 from codegen.program.parts import values_in
+from codegen.program.reads import Convolve
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, SplitLabel, Step
 from codegen.program.values import Load
@@ -152,7 +153,8 @@ class Functions:
 
     def multiplies_matrices(self, function: Function) -> bool:
         """Whether torch's autocast would change the format of what is computed."""
-        return any(isinstance(v, Contract) for step in function.steps for v in values_in(step))
+        products = (Contract, Convolve)
+        return any(isinstance(v, products) for step in function.steps for v in values_in(step))
 
     def shapes(self, function: Function) -> str:
         """The shapes of the arguments, in lines."""

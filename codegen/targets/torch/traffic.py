@@ -30,6 +30,7 @@ from codegen.program.arrays import (
     Split,
 )
 from codegen.program.parts import is_number, operands, values_in
+from codegen.program.reads import Convolve
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Choose, Compare, Load, Number, Plus, Pullback, Times, Value
 from codegen.quality import Counts, Moves, Traffic
@@ -203,6 +204,8 @@ def _reduction(value: Value) -> str:
     if isinstance(value, (Cumulate, Scanned)):
         kind = f"cumulated {value.kind}" if isinstance(value, Cumulate) else "scan"
         return f"{kind}[{value.dims[value.along].axis.name}]"
+    if isinstance(value, Convolve):
+        return f"convolution[{value.made}]"
     return ""
 
 
