@@ -257,6 +257,21 @@ class Gone(Forward):
     y = x**2
 
 
+@pytest.mark.parametrize("direction", ["", ", reverse=True"])
+def test_a_logarithm_of_what_overflows_is_computed_either_way(direction, tmp_path):
+    body = f"x = Input(B, T); y = log(CumSum(exp(x), T{direction}))"
+    function, _module, result = generated(file_of(tmp_path, body), tmp_path)
+    x = torch.tensor([[0.0, 1000.0, -1000.0, 999.0], [-2000.0, -1500.0, -1499.0, -3000.0]])
+
+    def by_hand(x):
+        rows = x.flip(1) if direction else x
+        found = torch.stack([rows[:, : k + 1].logsumexp(1) for k in range(4)], 1)
+        return found.flip(1) if direction else found
+
+    assert_same_gradients(function, by_hand, x.double())
+    assert result.proved.every_size
+
+
 # What runs
 
 
