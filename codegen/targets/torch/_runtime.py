@@ -715,7 +715,8 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     length = math.isqrt(count - 1) + 1
     parts = -(-count // length)
     padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
-    factor, term = (torch.cat([t, padding]).unflatten(0, (parts, length)) for t in (factor, term))
+    cut = (parts, length, *term.shape[1:])
+    factor, term = (torch.cat([t, padding]).reshape(cut) for t in (factor, term))
     states = [term[:, 0]]
     for a, b in zip(factor.unbind(1)[1:], term.unbind(1)[1:], strict=True):
         states.append(a * states[-1] + b)
@@ -723,7 +724,8 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     carried = [initial]
     for product, state in zip(products[:-1, -1], states[:-1, -1], strict=True):
         carried.append(product * carried[-1] + state)
-    states = (states + products * torch.stack(carried).unsqueeze(1)).flatten(0, 1)[:count]
+    states = states + products * torch.stack(carried).unsqueeze(1)
+    states = states.reshape(parts * length, *cut[2:])[:count]
     return (states.flip(0) if reverse else states).movedim(0, along)
 
 
