@@ -730,6 +730,18 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     return (states.flip(0) if reverse else states).movedim(0, along)
 
 
+def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
+    """torch's own; where that is differentiated forward it loses what is far below the largest, so
+    there it is a recurrence of exponentials relative to the largest so far.
+    """
+    if not in_plain_torch(tensor):
+        return tensor.logcumsumexp(along)
+    most = torch.finfo(tensor.dtype).max
+    largest = tensor.detach().cummax(along).values.clamp(-most, most)
+    steps = torch.exp(stepped(largest, along, -math.inf) - largest)
+    return largest + torch.log(scanned(steps, torch.exp(tensor - largest), along))
+
+
 # Transforms and modes around a call
 
 

@@ -41,7 +41,7 @@ def test_it_takes_the_sides_of_kinks_that_the_statements_take(emitted, kind):
 
 BY_STATEMENTS = {
     *("elu", "entropy", "js_div", "leaky_relu", "relu", "std"),
-    *("hinge", "kl_div", "log_cosh", "smooth_l1"),
+    *("hinge", "kl_div", "linear_attention", "log_cosh", "smooth_l1"),
 }
 
 
