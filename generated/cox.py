@@ -126,7 +126,7 @@ class CoxForward(NamedTuple):
 @_pair.forward
 def cox_forward(score: Tensor, event: Tensor, reduction: str = "mean") -> CoxForward:
     """The output loss, then what the backward needs."""
-    score_logcumsumexp = score.flip(0).logcumsumexp(0).flip(0)
+    score_logcumsumexp = _runtime.logcumsumexp(score.flip(0), 0).flip(0)
     losses = event * (score_logcumsumexp - score)
     if reduction == "none":
         loss = losses

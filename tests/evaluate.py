@@ -21,6 +21,7 @@ from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
     LargestSoFar,
+    LogCumSumExp,
     Max,
     NewMax,
     OneHot,
@@ -104,6 +105,8 @@ class Numbers:
             return Fraction(at[e.axis])
         if isinstance(e, Recurrence):
             return self.state(e, at)
+        if isinstance(e, LogCumSumExp):
+            return self.value(e.in_full, at)
         if isinstance(e, (LargestSoFar, NewMax)):
             row = [self.value(e.operand, {**at, e.axis: k}) for k in range(at[e.axis] + 1)]
             return max(row) if isinstance(e, LargestSoFar) else Fraction(row[-1] == max(row))

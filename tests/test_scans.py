@@ -5,13 +5,16 @@ is refused.
 import pytest
 import torch
 from generating import assert_same_gradients, draw, generated, pages
-from sympy import Integer, Symbol
+from sympy import Integer, exp, log
 from torch.func import jvp, vmap
 
 from codegen.cli import gradform
 from codegen.targets.torch import _runtime
 from derive import Axes, Axis, Forward, Input, Label, NotationError, check, derive, forward_from
+from derive.language.nodes import GoneAlong, LogCumSumExp, LogCumSumExpBack
 from derive.language.scans import KINDS, CumProd, CumSum, Recurrence, Scan
+from derive.language.symbols import Tensor
+from derive.range.exponents import Definitions
 
 B, T, K = (Axis(name) for name in "BTK")
 HEAD = """from sympy import Eq, Piecewise, exp, log
@@ -257,6 +260,45 @@ class Gone(Forward):
     y = x**2
 
 
+x, w = Gone.definition.inputs[0], Tensor("w", (B, K))
+
+
+@pytest.mark.parametrize("direction", ["", ", reverse=True"])
+def test_a_logarithm_of_what_overflows_is_computed_either_way(direction, tmp_path):
+    body = f"x = Input(B, T); y = log(CumSum(exp(x), T{direction}))"
+    function, _module, result = generated(file_of(tmp_path, body), tmp_path)
+    x = torch.tensor([[0.0, 1000.0, -1000.0, 999.0], [-2000.0, -1500.0, -1499.0, -3000.0]])
+
+    def by_hand(x):
+        rows = x.flip(1) if direction else x
+        found = torch.stack([rows[:, : k + 1].logsumexp(1) for k in range(4)], 1)
+        return found.flip(1) if direction else found
+
+    assert_same_gradients(function, by_hand, x.double())
+    assert result.proved.every_size
+
+
+@pytest.mark.parametrize(
+    ("e", "grows"),
+    [
+        (LogCumSumExp.over(x, [T]), True),
+        (LogCumSumExpBack.over(x, [T]), False),
+        (log(CumSum(exp(x), T)) * 2 + LogCumSumExp.over(w, [K]), True),
+        (log(CumSum(exp(x), T, reverse=True)), False),
+        (log(CumSum(x, T)), False),
+        (x, False),
+    ],
+    ids=str,
+)
+def test_what_never_decreases_is_told_from_what_never_increases(e, grows):
+    values = Definitions({"y": e})
+    y = Tensor("y", (B, K, T))
+    for own in (e,) if e.is_Add else (e, y):
+        assert values.grows(own, T) is grows
+        opposite = not grows and e.has(GoneAlong) and e != log(CumSum(x, T))
+        assert values.grows(-own, T) is opposite
+
+
 # What runs
 
 
@@ -348,7 +390,6 @@ def test_kernels_let_torch_run_and_say_so(tmp_path, capsys):
     assert not list((tmp_path / "out").rglob("*gone*.cpp"))
 
 
-x, w = Gone.definition.inputs[0], Symbol("w")
 REFUSED = {
     "no axis": (lambda: CumSum(x, "T"), "is not an axis"),
     "another axis": (lambda: CumSum(x, K), "there is no axis K in it"),

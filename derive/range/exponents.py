@@ -32,6 +32,7 @@ from derive.language.nodes import (
     LogCumSumExp,
     Max,
     OneHot,
+    Recurrence,
     RecurrenceBefore,
     Reduction,
     Reindexing,
@@ -93,7 +94,7 @@ class Definitions:
         if isinstance(node, LogCumSumExp) and below:
             return [node.operand]
         if isinstance(node, RecurrenceBefore) and node.is_step and not below:
-            grows = node.initial == MINUS_INFINITY and self.grows(node.operand, node.axis, False)
+            grows = node.initial == MINUS_INFINITY and self.grows(node.operand, node.axis)
             return [node.operand] if grows else []
         if isinstance(node, log) and below:
             return self._exponents_in(node.args[0])
@@ -108,24 +109,33 @@ class Definitions:
         segments = [e.args[0] for e in found if isinstance(e, Piecewise)]
         return [value for value, condition in segments if condition == (hot > 0)]
 
-    def grows(self, e: Expr, axis: Axis, back: bool) -> bool:
-        """Whether ``e`` never decreases along an axis; from the end, if ``back``."""
+    def grows(self, e: Expr, axis: Axis) -> bool:
+        """Whether ``e`` never decreases along an axis."""
         for term in Add.make_args(expand(e)):
             coefficient, node = term.as_independent(Tensor, as_Add=False)
             if axis not in axes_of(node):
                 continue
-            node = self.definition_of(node) or node
-            if not isinstance(node, LogCumSumExp) or node.axis != axis:
+            so_far = self._so_far(node)
+            if so_far is None or so_far.axis != axis:
                 return False
-            if not (coefficient.is_positive if node.reverse == back else coefficient.is_negative):
+            if not (coefficient.is_negative if so_far.reverse else coefficient.is_positive):
                 return False
         return True
+
+    def _so_far(self, e: Expr) -> GoneAlong | None:
+        """What ``e``, or what it is the logarithm of, is: a sum of positive numbers so far."""
+        if (definition := self.definition_of(e)) is not None:
+            return self._so_far(definition)
+        if isinstance(e, log):
+            return self._so_far(e.args[0])
+        total = isinstance(e, Recurrence) and e.is_sum and e.operand.is_nonnegative
+        return e if total or isinstance(e, LogCumSumExp) else None
 
     def _exponents_in(self, e: Expr) -> list[Expr]:
         """Exponents of the exponentials that a positive sum has as whole terms."""
         if (definition := self.definition_of(e)) is not None:
             return self._exponents_in(definition)
-        if isinstance(e, Sum):
+        if isinstance(e, Sum) or (isinstance(e, Recurrence) and e.is_sum and not e.exclusive):
             return self._exponents_in(e.operand)
         if isinstance(e, Add) and all(map(is_positive, e.args)):
             return [k for term in e.args for k in self._exponents_in(term)]

@@ -151,10 +151,10 @@ def _cumulated(scales: Following, e: Recurrence) -> Scaled:
         kind = LogCumSumExpBack if e.reverse else LogCumSumExp
         words = f"{getattr(operand.exponent, 'name', 'exponent')}_{kind.word}"
         return Scaled(operand.factor, scales.name(kind.over(operand.exponent, e.axes), words))
-    if not scales.values.grows(operand.exponent, e.axis, e.reverse):
+    growing = -operand.exponent if e.reverse else operand.exponent
+    if not scales.values.grows(growing, e.axis):
         return inside
-    before = RecurrenceBefore.over(operand.exponent, S.Zero, MINUS_INFINITY, e.axes)
-    step = operand.exponent - before if e.reverse else before - operand.exponent
+    step = RecurrenceBefore.over(growing, S.Zero, MINUS_INFINITY, e.axes) - growing
     return Scaled(type(e).over(operand.factor, exp(step), S.Zero, e.axes), operand.exponent)
 
 
@@ -254,7 +254,7 @@ identities: dict[type, Identity] = {
     Recurrence: Identity(
         "CumSum(exp(k), T) = exp(LogCumSumExp(k, T)); "
         "CumSum(a*exp(k), T) = Scan(exp(Previous(k, T) - k), a, T)*exp(k)",
-        "always; the latter where k never decreases along T",
+        "always; the latter where k never decreases along T; from the end with -k in the factor",
         _cumulated,
     ),
     Piecewise: Identity(

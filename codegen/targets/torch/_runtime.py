@@ -738,7 +738,8 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     length = math.isqrt(count - 1) + 1
     parts = -(-count // length)
     padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
-    factor, term = (torch.cat([t, padding]).unflatten(0, (parts, length)) for t in (factor, term))
+    cut = (parts, length, *term.shape[1:])
+    factor, term = (torch.cat([t, padding]).reshape(cut) for t in (factor, term))
     states = [term[:, 0]]
     for a, b in zip(factor.unbind(1)[1:], term.unbind(1)[1:], strict=True):
         states.append(a * states[-1] + b)
@@ -746,8 +747,21 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     carried = [initial]
     for product, state in zip(products[:-1, -1], states[:-1, -1], strict=True):
         carried.append(product * carried[-1] + state)
-    states = (states + products * torch.stack(carried).unsqueeze(1)).flatten(0, 1)[:count]
+    states = states + products * torch.stack(carried).unsqueeze(1)
+    states = states.reshape(parts * length, *cut[2:])[:count]
     return (states.flip(0) if reverse else states).movedim(0, along)
+
+
+def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
+    """torch's own; where that is differentiated forward it loses what is far below the largest, so
+    there it is a recurrence of exponentials relative to the largest so far.
+    """
+    if not in_plain_torch(tensor):
+        return tensor.logcumsumexp(along)
+    most = torch.finfo(tensor.dtype).max
+    largest = tensor.detach().cummax(along).values.clamp(-most, most)
+    steps = torch.exp(stepped(largest, along, -math.inf) - largest)
+    return largest + torch.log(scanned(steps, torch.exp(tensor - largest), along))
 
 
 # Entries read at another index

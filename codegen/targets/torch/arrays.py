@@ -92,7 +92,14 @@ class Arrays(Reads, Convolutions):
         return reduction + UNSHIFTED.get(value.kind, ""), ATOM
 
     def _Cumulate(self, value: arrays.Cumulate):
-        text, along = self.tight(value.operand), value.along
+        along = value.along
+        if value.kind == "logarithm":
+            operand = self.text(value.operand)
+            if value.reverse:
+                operand = f"{self.tight(value.operand)}.flip({along})"
+            cumulated = f"_runtime.logcumsumexp({operand}, {along})"
+            return f"{cumulated}.flip({along})" if value.reverse else cumulated, ATOM
+        text = self.tight(value.operand)
         values = ".values" if value.kind in WITH_INDICES else ""
         cumulated = f"{CUMULATIVE[value.kind]}({along}){values}"
         if value.reverse:

@@ -59,7 +59,7 @@ PULLBACKS = {
     "sqrt": "{g} / (2 * {y})",
 }
 REDUCTIONS = {"sum": "sum", "min": "amin", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
-CUMULATIVE = {"sum": "cumsum", "product": "cumprod", "logarithm": "logcumsumexp", "max": "cummax"}
+CUMULATIVE = {"sum": "cumsum", "product": "cumprod", "max": "cummax"}
 WITH_INDICES = frozenset({"max"})  # torch gives those beside the values
 # A row that is -oo everywhere is not shifted, and what is no number stays none. One with +oo in it
 # is not shifted either where the peak is added again, as in the logarithm of a sum, which is +oo;
