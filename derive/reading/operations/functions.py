@@ -104,13 +104,8 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
 }
 FUNCTIONS |= {"absolute": Abs, "sgn": sign, "negative": FUNCTIONS["neg"]}
 # The notation's own names.
-SYMPYS = {
-    "Abs": "abs",
-    "Detach": "detach",
-    "Mod": "remainder",
-    "ceiling": "ceil",
-    "loggamma": "lgamma",
-}
+SYMPYS = {"Abs": "abs", "Detach": "detach", "Mod": "remainder", "ceiling": "ceil"}
+SYMPYS |= {"loggamma": "lgamma"}
 
 # The same as it is written, for those that have no value somewhere.
 AS_WRITTEN: dict[str, Callable[[Expr], Expr]] = {
