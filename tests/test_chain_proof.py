@@ -56,7 +56,7 @@ def with_contribution(chain: Chain, adjoint, contribution, wrong) -> Chain:
     others = (wrong if c is contribution else c for c in adjoint.contributions)
     changed = replace(adjoint, contributions=tuple(c for c in others if c is not None))
     adjoints = tuple(changed if a is adjoint else a for a in chain.adjoints)
-    return Chain(chain.definition, chain.upstream, adjoints)
+    return Chain(chain.definition, chain.upstreams, adjoints)
 
 
 FORMS = {

@@ -71,7 +71,7 @@ def test_formulas_can_be_pasted_back(proved):
             v.tensor.name: v.tensor for v in form.relations.values
         }
         scope |= {s.tensor.name: s.tensor for s in form.statements}
-        scope[form.chain.upstream.name] = form.chain.upstream
+        scope |= {t.name: t for t in form.chain.upstreams}
         for statement in form.statements:
             again = eval(formula(statement.expression), {"__builtins__": {}}, scope)  # text of ours
             assert again - statement.expression == 0

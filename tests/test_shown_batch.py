@@ -49,7 +49,7 @@ def numbers_for(proved, sizes):
     }
     values = [*proved.closed_form.relations.values, *proved.closed_form.statements]
     numbers = Numbers(definition.sizes_from(sizes), 3, values, indexed)
-    numbers.tensors = {t.name: t for t in [*definition.inputs, chain.upstream]}
+    numbers.tensors = {t.name: t for t in [*definition.inputs, *chain.upstreams]}
     numbers.tensors |= {t.name: t for t, _ in definition.scalars}
     numbers.tensors |= {s.tensor.name: s.tensor for s in definition.statements}
     both = (*proved.closed_form.spelled.adjoints, *chain.adjoints)
