@@ -153,7 +153,7 @@ def _relation(numbers: Sequence[float], others: Sequence[float]) -> tuple[Ration
     if not pairs:
         return S.One, 1
     for power in (1, -1):
-        ratios = [a / b**power if b else inf for a, b in pairs]
+        ratios = [(a / b if power > 0 else a * b) if b else inf for a, b in pairs]
         if all(map(isfinite, ratios)):
             factor = Fraction(ratios[0]).limit_denominator(LARGEST)
             if factor and all(isclose(ratio, factor, rel_tol=10**-DIGITS) for ratio in ratios):
