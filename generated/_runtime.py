@@ -361,8 +361,11 @@ class Arguments:
 class Asked:
     """What one function requires of its ``parameters``, and how it converts them.
 
-    Saved values and the upstream gradient may be float32 next to float16 or bfloat16 ``inputs``.
+    Saved values and upstream gradients may be float32 next to float16 or bfloat16 ``inputs``; those
+    that are ``optional`` may be None.
     """
+
+    optional: Sequence[str] = ()
 
     def __init__(
         self, own: Arguments, parameters: Mapping[str, inspect.Parameter], inputs: Sequence[str]
@@ -544,7 +547,8 @@ class Asked:
         return changes
 
     def _may_be_none(self, name: str, word: str) -> bool:
-        return name in self.own.fills or word not in self.own.needed_for.get(name, [word])
+        needed = self.own.needed_for.get(name, [word])
+        return name in self.own.fills or name in self.optional or word not in needed
 
     def _of_kind(self, name, kind, tensor, axes, dtype, sizes):
         """The tensor as the formulas take it, and the dtype of all inputs."""
@@ -792,13 +796,14 @@ class Lines:
     def __init__(self):
         self.functions: dict[str, Callable] = {}
         self.again: dict[str, tuple[Callable, tuple[int, ...]]] = {}
+        self.of_one: dict[str, Callable] = {}
 
     def forward(self, function: Callable) -> Callable:
-        """Returns the output, then what the backward needs."""
+        """Returns the outputs, then what the backward needs."""
         return self._declared("forward", function)
 
     def backward(self, function: Callable) -> Callable:
-        """Returns the gradients, from the upstream gradient, saved values, numbers and needs."""
+        """Returns the gradients, from the upstream gradients, saved values, numbers and needs."""
         return self._declared("backward", function)
 
     def behind(self, function: Callable) -> Callable:
@@ -806,8 +811,17 @@ class Lines:
         return self._declared("behind", function)
 
     def pullback(self, function: Callable) -> Callable:
-        """The gradients of the inputs from the cotangents of the output and saved values."""
+        """The gradients of the inputs from the cotangents of the outputs and saved values."""
         return self._declared("pullback", function)
+
+    def alone(self, output: str) -> Callable[[Callable], Callable]:
+        """The backward where one of several outputs has a gradient, and no other one."""
+
+        def declared(function):
+            self.of_one[output] = function
+            return function
+
+        return declared
 
     def _declared(self, kind: str, function: Callable) -> Callable:
         self.functions[kind] = function
@@ -827,9 +841,9 @@ class Pair(Arguments, Lines):
     """A function with its gradient in closed form: what a module declares, and the callable that is
     public. For the ``notation`` see `Arguments`.
 
-    ``views`` are values that alias others. ``late`` labels are checked by torch itself.
-    ``by_lines``: the second order has no closed form, so autograd differentiates the lines of the
-    ``differentiated`` function, in plain torch.
+    ``outputs`` are the names of several outputs. ``views`` are values that alias others. ``late``
+    labels are checked by torch itself. ``by_lines``: the second order has no closed form, so
+    autograd differentiates the lines of the ``differentiated`` function, in plain torch.
     """
 
     def __init__(
@@ -837,13 +851,16 @@ class Pair(Arguments, Lines):
         name: str,
         notation: str,
         *,
+        outputs: str = "",
         views: str = "",
         late: str = "",
         by_lines: bool = False,
         differentiated: str = "forward",
     ):
+        """Long: what is not the rule has a name."""
         Arguments.__init__(self, name, notation)
         Lines.__init__(self)
+        self.outputs, self.count = outputs.split(), len(outputs.split()) or 1
         self.views, self.late, self.by_lines = {*views.split()}, {*late.split()}, by_lines
         self.made = {*self.fills} | self.flags["ignored"]
         self.constants: list[tuple[int, str]] = []
@@ -854,7 +871,9 @@ class Pair(Arguments, Lines):
 
     def forward(self, function: Callable) -> Callable:
         super().forward(function)
-        self.inputs, self.output = parameters(function), fields(function)._fields[0]
+        self.inputs = parameters(function)
+        self.outputs = [*fields(function)._fields[: self.count]]
+        self.output = self.outputs[0]
         self.asked = Asked(self, types(function), self.inputs)
         constant = self.flags["constant"]
         self.constants = [(i, name) for i, name in enumerate(self.inputs) if name in constant]
@@ -868,33 +887,43 @@ class Pair(Arguments, Lines):
                 self.explain(arguments, known)
                 raise
 
-        return self._public(function, called, {self.output}, self.asked)
+        return self._public(function, called, {*self.outputs}, self.asked)
 
     def backward(self, function: Callable) -> Callable:
         super().backward(function)
-        self.gradients = fields(function)._fields
+        result = fields(function)
+        self.gradients = result._fields
+        asked = Asked(self, types(function), self.inputs)
+        asked.optional = parameters(function)[: self.count] if self.count > 1 else ()
 
         def called(arguments, known):
-            return self.rule.backward(*arguments, self.rule.every)
+            found = self.rule.backward(*arguments, self.rule.every)
+            return found if self.count == 1 else result(*found)
 
-        return self._public(function, called, {*self.gradients})
+        return self._public(function, called, {*self.gradients}, asked)
 
     def checked(self, function: Callable) -> Callable:
         """A function of the inputs, in plain torch."""
         return self._public(function, lambda arguments, known: function(*arguments))
 
     def jvp(self) -> Callable:
-        """The tangent of the output as a function: ``behind``, with only the vectors."""
+        """The tangents of the outputs as a function: ``behind``, with only the vectors."""
         vectors, kept = self._behind()
-        saved = self._saved()
-        needs = namedtuple("Needs", [kept[0], *saved])(True, *[False] * len(saved))
+        saved, count = self._saved(), self.count
+        upstreams, kept = kept[:count], kept[count:]
+        needs = namedtuple("Needs", [*upstreams, *saved])
+        needs = needs(*[True] * count, *[False] * len(saved))
+        tangents = namedtuple("Tangents", [f"v_{name}" for name in self.outputs])
 
         def called(arguments, known):
             given, rest = arguments[: len(vectors)], arguments[len(vectors) :]
-            return self.rule.behind(*given, None, *rest, needs)[0]
+            found = self.rule.behind(*given, *[None] * count, *rest, needs)
+            return tangents(*found[:count]) if count > 1 else found[0]
 
-        words = f"The tangent of {self.output}, from those of the inputs and the saved values."
-        return self._made("jvp", [*vectors, *kept[1:]], "Tensor", words, called)
+        of = " and ".join(self.outputs)
+        words = f"The tangent of {of}, from those of the inputs and the saved values."
+        result = tangents if count > 1 else "Tensor"
+        return self._made("jvp", [*vectors, *kept], result, words, called)
 
     def double_backward(self, result: type) -> Callable:
         """The backward of the backward as a function: ``behind``, then ``pullback``."""
@@ -902,8 +931,9 @@ class Pair(Arguments, Lines):
         rounded = {*result._fields}
 
         def called(arguments, known):
-            rule, rest = self.rule, arguments[len(vectors) + 1 :]
-            tangent, *found = rule.behind(*arguments, rule.every_behind)
+            rule, rest = self.rule, arguments[len(vectors) + self.count :]
+            found = rule.behind(*arguments, rule.every_behind)
+            tangents, found = found[: self.count], found[self.count :]
             found = dict(zip(self._saved(), found, strict=True))
             back, gradients = [found.get(name) for name in rule.outputs], [None] * len(rounded)
             if rule.pullback is not None:
@@ -915,9 +945,11 @@ class Pair(Arguments, Lines):
                 b if a is None else a if b is None else a + b
                 for a, b in zip(gradients, own, strict=False)
             ]
-            return result(tangent, *sums)
+            return result(*tangents, *sums)
 
-        words = f"The gradients with respect to {kept[0]} (d{self.output}) and the inputs, of the"
+        arriving = zip(kept, self.outputs, strict=False)
+        arriving = ", ".join([f"{g} (d{output})" for g, output in arriving])
+        words = f"The gradients with respect to {arriving} and the inputs, of the"
         words += " sum of each gradient times its v."
         return self._made("double_backward", [*vectors, *kept], result, words, called, rounded)
 
@@ -949,13 +981,14 @@ class Pair(Arguments, Lines):
             self.function = self  # which chooses
 
     def _behind(self) -> tuple[list[str], list[str]]:
-        """The vectors of ``behind``, then the upstream gradient and all saved values."""
+        """The vectors of ``behind``, then the upstream gradients and all saved values."""
         count = len(parameters(self.functions["backward"])) - 1
         *names, _ = parameters(self.functions["behind"])
         return names[:-count], names[-count:]
 
     def _saved(self) -> list[str]:
-        return [name for name in parameters(self.functions["backward"])[1:-1] if self.axes_of(name)]
+        kept = parameters(self.functions["backward"])[self.count : -1]
+        return [name for name in kept if self.axes_of(name)]
 
     def _made(self, kind, names, result, words, called, rounded=None) -> Callable:
         numbers = types(self.functions["forward"]) | types(self.functions["backward"])
@@ -1030,32 +1063,43 @@ class Pair(Arguments, Lines):
             self.in_range(name, arguments[place], *[known[axis] for axis in bounds])
 
     def __call__(self, *given):
-        """The output, differentiable."""
+        """The output, differentiable; a tuple of several."""
         for place, name in self.constants:
             self.without_gradient(name, given[place])
         if in_plain_torch() or (self.by_lines and transforms_active()):
-            output = getattr(self.lines(*given), self.output)
-            return output.to(given[self.asked.order[0][0]].dtype)
+            found, dtype = self.lines(*given), given[self.asked.order[0][0]].dtype
+            return self.returned([getattr(found, name).to(dtype) for name in self.outputs])
         dtype, known, several, arguments = self.asked.prepared(given)
         if self.asked.labels:
             self.asked.in_range(arguments, known)
         try:
-            output = self._applied(arguments)
+            outputs = self._applied(arguments)
         except (IndexError, RuntimeError):
             self.explain(arguments, known)
             raise
         if several:
-            output = self.whole(self.output, output, several, known.get("reduction", ""))
-        return output if output.dtype == dtype else output.to(dtype)
+            word, pairs = known.get("reduction", ""), zip(self.outputs, outputs, strict=False)
+            outputs = [self.whole(name, output, several, word) for name, output in pairs]
+        if self.count == 1:
+            output = outputs[0]
+            return output if output.dtype == dtype else output.to(dtype)
+        return tuple([output.to(dtype) for output in outputs[: self.count]])
 
-    def _applied(self, arguments):
+    def returned(self, outputs: Sequence[Tensor]):
+        """The output, or a tuple of several."""
+        return tuple(outputs) if self.count > 1 else outputs[0]
+
+    def _applied(self, arguments) -> Sequence[Tensor]:
+        """The outputs, and what may stand behind them."""
         if self.transformed is not None and transforms_active():
-            return self.transformed.apply(*arguments)[0]
+            return self.transformed.apply(*arguments)
         if not is_compiling():
-            return self.function.apply(*arguments)[0]
+            return self.function.apply(*arguments)
         rule, arguments = self.chosen(arguments)
-        output = rule.paired.apply(*arguments)[0]
-        return output if is_exporting() else torch.ops.gradform.once(output, self.refusal)
+        outputs = rule.paired.apply(*arguments)
+        if is_exporting():
+            return outputs
+        return [torch.ops.gradform.once(output, self.refusal) for output in outputs]
 
     def apply(self, *arguments) -> tuple:
         rule, arguments = self.chosen(arguments)
@@ -1071,33 +1115,35 @@ class Pair(Arguments, Lines):
 class Rule:
     """The lines of a closed form, and the functions of autograd's that call them.
 
-    ``forward(*inputs)`` returns the output, and what ``backward(upstream, *saved, *numbers,
-    needs)`` takes; ``behind(*vectors, upstream, *saved, *numbers, needs)`` what comes back through
-    the gradients, times vectors, to their own arguments; ``pullback`` what comes back to the inputs
-    from the output and what was saved. ``needs`` says by name what is asked for.
+    ``forward(*inputs)`` returns the outputs, and what ``backward(*upstreams, *saved, *numbers,
+    needs)`` takes; ``behind(*vectors, *upstreams, *saved, *numbers, needs)`` what comes back
+    through the gradients, times vectors, to their own arguments; ``pullback`` what comes back to
+    the inputs from the outputs and what was saved. ``needs`` says by name what is asked for.
     """
 
     def __init__(self, pair: Pair, lines: Lines, gradients: Sequence[str]):
-        self.pair, self.gradients = pair, gradients
+        self.pair, self.gradients, self.views = pair, gradients, pair.views
         kinds = ("forward", "backward", "behind", "pullback")
-        functions = [lines.functions.get(kind) for kind in kinds]
-        self.forward, self.backward, *second = functions
-        self.inputs = parameters(self.forward)
-        upstream, *kept, _ = parameters(self.backward)
+        self.forward, self.backward, *second = map(lines.functions.get, kinds)
+        self.inputs, names = parameters(self.forward), parameters(self.backward)
+        count = pair.count
+        outputs, kept = [name[1:] for name in names[:count]], names[count:-1]
         self.saved = [name for name in kept if name not in pair.numbers]
         self.numbers = [name for name in kept if name in pair.numbers]
         self.behind, self.pullback = map(self.filling, second)
-        self.results = [upstream[1:], *(name for name in kept if name != upstream[1:])]
-        self.outputs = self.results[:1]  # as autograd sees them
+        self.results = [*outputs, *(name for name in kept if name not in outputs)]
+        self.outputs = self.results[:count]  # as autograd sees them
         if self.pullback is not None:
-            self.outputs += [n[2:] for n in parameters(self.pullback)[1 : -len(kept) - 1]]
+            self.outputs += [n[2:] for n in parameters(self.pullback)[count : -len(kept) - 1]]
+        if count > 1:
+            self._of_several_outputs(lines, outputs)
         self.needs = self.needs_behind = namedtuple("Needs", self.inputs)
         self.every = self.needs(*[True] * len(self.inputs))
         self.usual = tuple([name in gradients for name in self.inputs])
         if self.behind is not None:
-            upstream = parameters(self.behind)[-len(kept) - 2]
-            self.needs_behind = namedtuple("Needs", (upstream, *self.saved))
-            self.every_behind = self.needs_behind(*[True] * (1 + len(self.saved)))
+            upstreams = parameters(self.behind)[-len(kept) - 1 - count : -len(kept) - 1]
+            self.needs_behind = namedtuple("Needs", (*upstreams, *self.saved))
+            self.every_behind = self.needs_behind(*[True] * (count + len(self.saved)))
         self.arranged = picked(gradients, self.inputs)
         self.some_optional = bool(pair.optional.intersection(self.inputs))
         self.paired, self.transformed = paired(self), None
@@ -1116,25 +1162,42 @@ class Rule:
                 own = getattr(self, kind), needs, self.third(*lines.again.get(kind, ()))
                 self.again[kind] = again_function(self, kind.title(), *own, *third)
 
+    def _of_several_outputs(self, lines: Lines, outputs: Sequence[str]) -> None:
+        """Of these some may have no gradient, and be other values by new names."""
+        self.of_one = [lines.of_one[name] for name in outputs]
+        self.of_all, self.backward = self.filling(self.backward), self.of_several
+        marks = [name in self.views for name in outputs]
+        self.views = self.views.difference(outputs)
+        if any(marks):
+            self.forward = viewed(self.forward, marks)
+
     def apply(self, *arguments) -> tuple:
         return self.fast(*unwrap_dead_wrappers(arguments))
 
-    def back(self, ctx, upstream, *cotangents) -> tuple:
-        """The gradients of the inputs from the cotangents of the output and saved values."""
-        needs = ctx.needs_input_grad
+    def of_several(self, *arguments) -> tuple:
+        """The backward of several outputs: of one alone, where no other one has a gradient."""
+        upstreams, rest = arguments[: self.pair.count], arguments[self.pair.count :]
+        given = [place for place, upstream in enumerate(upstreams) if upstream is not None]
+        if len(given) == 1:
+            return self.of_one[given[0]](upstreams[given[0]], *rest)
+        return self.of_all(*arguments)
+
+    def back(self, ctx, *gradients) -> tuple:
+        """The gradients of the inputs from the cotangents of the outputs and saved values."""
+        needs, upstreams = ctx.needs_input_grad, gradients[: self.pair.count]
         if self.pair.by_lines:
-            found = self.by_lines(ctx, upstream)
-        elif some(cotangents):
-            found = self.pulled_back(ctx, (upstream, *cotangents))
-        elif upstream is None:
+            found = self.by_lines(ctx, upstreams)
+        elif some(gradients[self.pair.count :]):
+            found = self.pulled_back(ctx, gradients)
+        elif not some(upstreams):
             return (None,) * len(needs)
-        elif torch.is_grad_enabled() and not in_plain_torch(upstream):
+        elif torch.is_grad_enabled() and not in_plain_torch(*present(upstreams)):
             if self.behind is None:
                 raise NotImplementedError(self.pair.refusal)
-            found = applied(self.gradient, needs, ctx.numbers, upstream, *ctx.saved_tensors)
+            found = applied(self.gradient, needs, ctx.numbers, *upstreams, *ctx.saved_tensors)
         else:
             asked = self.every if needs == self.usual else self.needs(*needs)
-            found = self.backward(upstream, *ctx.saved_tensors, *ctx.numbers, asked)
+            found = self.backward(*upstreams, *ctx.saved_tensors, *ctx.numbers, asked)
         if self.some_optional:  # one that was left out has none
             pairs = zip(self.arranged(found), needs, strict=True)
             return tuple([g if need else None for g, need in pairs])
@@ -1143,15 +1206,19 @@ class Rule:
     def pulled_back(self, ctx, gradients):
         tensors, needs = (*gradients, *ctx.saved_tensors), ctx.needs_input_grad
         again = self.again and torch.is_grad_enabled()
-        if again and not in_plain_torch(*[g for g in gradients if g is not None]):
+        if again and not in_plain_torch(*present(gradients)):
             return applied(self.again["pullback"], needs, ctx.numbers, *tensors)
         return self.pullback(*tensors, *ctx.numbers, self.needs(*needs))
 
     def behind_gradients(self, vectors, tensors, numbers, needs):
         """The backward of the backward."""
-        if self.again and torch.is_grad_enabled() and not in_plain_torch(tensors[0]):
+        plain = in_plain_torch(*present(tensors[: self.pair.count]))
+        if self.again and torch.is_grad_enabled() and not plain:
             return applied(self.again["behind"], needs, numbers, *vectors, *tensors)
-        return self.behind(*vectors, *tensors, *numbers, self.needs_behind(*needs))
+        found = self.behind(*vectors, *tensors, *numbers, self.needs_behind(*needs))
+        if self.pair.count == 1:
+            return found
+        return [g if t is not None else None for g, t in zip(found, tensors, strict=True)]
 
     def filling(self, function: Callable | None) -> Callable | None:
         """A function of the second order, with 0 for vectors that are None."""
@@ -1201,29 +1268,30 @@ class Rule:
 
         return through
 
-    def by_lines(self, ctx, upstream):
+    def by_lines(self, ctx, upstreams):
         """The gradients; autograd differentiates them through the plain lines."""
-        if upstream is None:
+        if not some(upstreams):
             return (None,) * len(self.gradients)
         known, count = ctx.saved_tensors, len(self.saved)  # once: a checkpoint gives them once
         saved, tensors = known[:count], known[count:]
         needs, graph = self.needs(*ctx.needs_input_grad), torch.is_grad_enabled()
-        if graph and (in_plain_torch(upstream) or transforms_active()):
-            return self.line_by_line(needs, ctx.others, upstream, *tensors)
+        if graph and (in_plain_torch(*present(upstreams)) or transforms_active()):
+            return self.line_by_line(needs, ctx.others, *upstreams, *tensors)
         with torch.no_grad():
-            gradients = self.backward(upstream, *saved, *ctx.numbers, needs)
+            gradients = self.backward(*upstreams, *saved, *ctx.numbers, needs)
         if not graph:
             return gradients
-        return LineByLine.apply(self, gradients, (needs, ctx.others), upstream, *tensors)
+        return LineByLine.apply(self, gradients, (needs, ctx.others), *upstreams, *tensors)
 
-    def line_by_line(self, needs, others, upstream, *tensors) -> list:
-        """The gradients of the inputs by autograd."""
-        numbers, tensors = iter(others), iter(tensors)
+    def line_by_line(self, needs, others, *tensors) -> list:
+        """The gradients of the inputs by autograd, from the upstream ones and what it needs."""
+        count = self.pair.count
+        upstreams, numbers, tensors = tensors[:count], iter(others), iter(tensors[count:])
         given = [next(numbers if n in self.pair.numbers else tensors) for n in self.inputs]
         given = [a.view_as(a) if need else a for a, need in zip(given, needs, strict=True)]
         found = uncast(self.pair.lines)(**dict(zip(self.inputs, given, strict=True)))
-        output = getattr(found, self.results[0])
-        found = differentiated([output], [upstream], given, needs, True)
+        outputs = [getattr(found, name) for name in self.results[:count]]
+        found = differentiated(outputs, upstreams, given, needs, True)
         return [g for g, name in zip(found, self.inputs, strict=True) if name in self.gradients]
 
 
@@ -1232,7 +1300,7 @@ def paired(rule: Rule) -> type[Function]:
     gradient where the backward is differentiated.
     """
     pair, count = rule.pair, len(rule.outputs)
-    handed = picked(rule.results, rule.outputs, pair.views)
+    handed = picked(rule.results, rule.outputs, rule.views)
     saved = picked(rule.results, rule.saved)
     numbers = picked(rule.results, rule.numbers)
     tensors = [i for i, name in enumerate(rule.inputs) if name not in pair.numbers]
@@ -1251,8 +1319,8 @@ def paired(rule: Rule) -> type[Function]:
             else:
                 ctx.save_for_backward(*saved(result))
             ctx.numbers = numbers(result)
-            if count == 1 or is_compiling():  # under which nothing is differentiated again
-                return tuple(result[:1])
+            if count == pair.count or is_compiling():  # under which nothing is differentiated again
+                return tuple(result[: pair.count])
             return handed(result)
 
         @staticmethod
@@ -1267,9 +1335,9 @@ def transformed(rule: Rule) -> type[Function]:
     went in or came out.
     """
     own = rule.pair.made.intersection(rule.inputs)  # such as filled in, or split
-    more = [n for n in rule.results[1:] if n not in rule.outputs]
+    more = [n for n in rule.results if n not in rule.outputs]
     more = [n for n in more if n in own or n not in rule.inputs]
-    returned = picked(rule.results, [*rule.outputs, *more], rule.pair.views | own)
+    returned = picked(rule.results, [*rule.outputs, *more], rule.views | own)
     known = ["" if name in own else name for name in rule.inputs] + [*rule.outputs, *more]
     saved, numbers = picked(known, rule.saved), picked(known, rule.numbers)
     optional = rule.pair.optional & own & {*rule.saved}
@@ -1332,10 +1400,10 @@ class LineByLine(Function):
     """Gradients that a closed form gave, and theirs by autograd through plain lines."""
 
     @staticmethod
-    def forward(ctx, rule, gradients, known, upstream, *tensors):
+    def forward(ctx, rule, gradients, known, *tensors):
         ctx.set_materialize_grads(False)
         ctx.rule, ctx.known = rule, known
-        ctx.save_for_backward(upstream, *tensors)
+        ctx.save_for_backward(*tensors)
         return tuple([g if g is None else g.view_as(g) for g in gradients])  # each of its own
 
     @staticmethod
@@ -1361,6 +1429,26 @@ def some(values: Sequence) -> bool:
         if value is not None:
             return True
     return False
+
+
+def viewed(forward: Callable, marks: Sequence[bool]) -> Callable:
+    """The forward with views of the outputs that are marked: other values by new names."""
+
+    @functools.wraps(forward)
+    def called(*arguments):
+        result = forward(*arguments)
+        found = [*result]
+        for place, mark in enumerate(marks):
+            if mark:
+                found[place] = found[place].view_as(found[place])
+        return getattr(result, "_make", tuple)(found)
+
+    return called
+
+
+def present(values: Sequence) -> list:
+    """Those that are not None."""
+    return [value for value in values if value is not None]
 
 
 def picked(names: Sequence[str], wanted: Sequence[str], views=()) -> Callable[[Sequence], tuple]:
