@@ -92,6 +92,19 @@ BODIES = {
     losses = Sum((divisor - table * given)**2, C) * power / C
     loss = Reduced(losses, mean=N, batchmean=N * C)
 """,
+    "neighbours of what is computed, in either direction": """
+    x = Input(N, C)
+    w = Input(C)
+    e = tanh(x) - w * Shift(tanh(x), C, 1)
+    y = Sum(e**2, C) + Sum(Flip(e, C) * x, C) / C
+""",
+    "windows of a length of their own, and a convolution beside a loop": """
+    x = Input(N, D, C)
+    w = Input(D, K)
+    u = Sum(Window(exp(x / 3), C, into=(P, G), stride=2, padding=1) ** 2, G)
+    v = Sum(Window(x, C, into=(P, K), stride=2) * w, K)
+    y = tanh(u * Max(Window(x, C, into=(P, G), stride=2, padding=1, fill=-oo), G) + v)
+""",
     "names that C++ and the writer have": """
     x = Input(N, C)
     rows = Input(C)
@@ -111,14 +124,14 @@ BODIES = {
     one_over_N = Sum(Sum(Kept * x, C), N) / N
 """,
 }
-AXES = "M, L = Axis('M'), Axis('L')\n"
+AXES = "M, L, G, P = Axis('M'), Axis('L'), Axis('G', 3), Axis('P', (C + 1) // 2)\n"
 
 
 @pytest.mark.skipif(not COMPILED, reason="no C++ compiler")
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_kernels_of_a_forward_of_ones_own(body, tmp_path):
     file = tmp_path / "own.py"
-    more = "from derive import Reduced, Scalar, Size, Unflatten\n"
+    more = "from derive import Flip, Reduced, Scalar, Shift, Size, Unflatten, Window\n"
     file.write_text(f"{HEAD}{more}{AXES}\n\nclass Own(Forward):{body}")
     generated = generate(forward_from(file), order=1, kernels=kernels["cpp"])
     text, wrapper = generated.kernels

@@ -24,6 +24,7 @@ HEAD = (
         "from derive import At, Concat, Flip, Pad, Shift, Slice, Window\nfrom derive import ",
         1,
     )
+    + "from derive.math.conv1d import Conv1d\n"
     + 'B, T, E, I, O, G, W, L, R, S = (Axis(name) for name in "BTEIOGWLRS")\n'
 )
 
@@ -211,6 +212,18 @@ CASES = {
         ["torch.cat((x, z), 1)"],
         draw(2, 3, 4),
         draw(2, 5, 4),
+    ),
+    "a convolution of a convolution, composed": (
+        """x = Input(B, C, T)
+        w = Input(I, C, K)
+        v = Input(O, I, L)
+        h = tanh(Conv1d(x, w, 0))
+        y = Conv1d(h, v, 0)""",
+        lambda x, w, v: F.conv1d(F.conv1d(x, w).tanh(), v),
+        ["torch.nn.functional.conv1d(x, w)", "torch.nn.functional.conv1d(h, v)"],
+        draw(2, 3, 9),
+        draw(4, 3, 2),
+        draw(5, 4, 3),
     ),
     "the last entry": (
         "x = Input(B, T)\ny = exp(At(x, T, T - 1))",

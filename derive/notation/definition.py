@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations_with_replacement
 from math import prod
 
 from sympy import Expr, Integer
@@ -21,7 +21,7 @@ from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.made_axes import derived_in, known_sizes
 
 IGNORE_INDEX = "ignore_index"  # as torch calls the argument
-MOST_ADDED = 8  # to sizes at which one that follows from them would be none
+MOST_ADDED = 16  # to sizes at which one that follows from them would be none
 REDUCTION, NONE, SUM = "reduction", "none", "sum"  # as torch calls it, and what is always there
 
 
@@ -228,10 +228,8 @@ class Definition:
         asked = [axis for axis in self.axes if axis in read and axis in sizes]
         found = sizes if self.fit(sizes) else None
         for total in range(MOST_ADDED + 1):
-            for more in product(range(total + 1), repeat=len(asked)):
-                if sum(more) != total:
-                    continue
-                trial = sizes | {a: sizes[a] + n for a, n in zip(asked, more, strict=True)}
+            for more in combinations_with_replacement(asked, total):
+                trial = sizes | {a: sizes[a] + more.count(a) for a in asked}
                 if self.fit(trial):
                     found = found or trial
                     whole = self.sizes_from(trial)

@@ -23,7 +23,7 @@ from derive.language.nodes import (
     summed,
 )
 from derive.language.reading_at import At
-from derive.language.symbols import Axis, axes_of
+from derive.language.symbols import Axis, axes_of, ordered
 from derive.notation.definition import Definition
 
 Bound = Mapping[Axis, tuple[Axis, ...]]
@@ -57,7 +57,8 @@ def derived_along(definition: Definition, bound: Bound) -> dict[Axis, tuple[Axis
     for axis, formula in definition.derived.items():
         if axis not in found and formula.atoms(Axis) <= found.keys():
             here = formula.xreplace({a: Mul(*found[a]) for a in formula.atoms(Axis)})
-            found[axis] = (Axis(axis.name, here),)
+            of = "_".join(a.name for a in ordered(here.atoms(Axis)))
+            found[axis] = (axis if here == formula else Axis(f"{axis.name}_{of}", here),)
     return {axis: own for axis, own in found.items() if axis not in bound}
 
 

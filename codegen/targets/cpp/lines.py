@@ -93,7 +93,7 @@ class Lines:
 
     def with_numbers(self, e: Element) -> None:
         """What is made of numbers alone has a name before all loops."""
-        for part in self.largest(e, is_number):
+        for part in self.numbers(e):
             if part.kind in ("number", "size", "scalar") or part in self.print.at_hand:
                 continue
             text = self.print.double(part)
@@ -102,13 +102,22 @@ class Lines:
             self.line(f"const {kind} {name} = {text};")
             self.print.at_hand[part] = name
 
-    def largest(self, e: Element, holds) -> list[Element]:
-        if holds(e):
+    def numbers(self, e: Element) -> list[Element]:
+        """The largest parts that are made of numbers alone. Where an entry lies is counted in whole
+        numbers, and so no part.
+        """
+        if is_number(e):
             return [e]
         if e in self.print.at_hand or e.kind in ("entry", "label"):
             return []
-        if e.kind == "guard":  # where an entry lies is counted in whole numbers
-            return [part for arg in e.args[1:] for part in self.largest(arg, holds)]
+        args = e.args[1:] if e.kind == "guard" else e.args
+        return [part for arg in args for part in self.numbers(arg)]
+
+    def largest(self, e: Element, holds) -> list[Element]:
+        if holds(e):
+            return [e]
+        if e in self.print.at_hand:
+            return []
         return [part for arg in e.args for part in self.largest(arg, holds)]
 
     # -- what a row keeps -----------------------------------------------------
