@@ -73,7 +73,7 @@ def _top(e: Expr, named: Callable[[Expr], Expr]) -> Expr:
     if isinstance(e, (OneHot, Position, Piecewise)) or is_contraction(e):
         return e
     if isinstance(e, ArrayNode):
-        return e.on(operand(e.operand))
+        return e.through(operand)
     return e.func(*map(operand, e.args))
 
 
@@ -242,7 +242,7 @@ def _rewrite_all(pen: Pen, spelled: Callable[[Statement, Expr, bool], Expr]) -> 
             return e
         inside = chosen or isinstance(e, Piecewise)
         if isinstance(e, ArrayNode):
-            e = e.on(rewritten(statement, e.operand, inside))
+            e = e.through(lambda operand: rewritten(statement, operand, inside))
         else:
             e = e.func(*(rewritten(statement, arg, inside) for arg in e.args))
         return spelled(statement, e, chosen) if isinstance(e, Expr) else e

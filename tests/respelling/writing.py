@@ -121,5 +121,5 @@ class Pen:
         if isinstance(e, Axis):
             return Mul(*self.along[e])
         if isinstance(e, ArrayNode):
-            return taken_along(e, self._translated(e.operand), self.along)
+            return taken_along(e, [*map(self._translated, e.operands)], self.along)
         return with_args(e, map(self._translated, e.args)) if e.args else e
