@@ -506,6 +506,8 @@ class Asked:
             known[name] = math.prod(given[place])
         for place, name in self.first:
             axes = own.along(name, word)
+            if axes is None:
+                continue
             own.fits(
                 name, given[place], written_axes(axes), expected_shape(axes, {}, {}), dtype, True
             )
