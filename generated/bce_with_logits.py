@@ -11,35 +11,35 @@ probability of the positive answer counts ``pos_weight`` times, the whole ``weig
 
 The closed form:
 
-    log_logits = log(exp(-Abs(logits)) + 1)
+    logits_log_term = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight/(C*N)
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(
-        log_logits
+        logits_log_term
         + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits)
+        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
     )
 
 With reduction="none":
 
-    log_logits = log(exp(-Abs(logits)) + 1)
+    logits_log_term = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(
-        log_logits
+        logits_log_term
         + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits)
+        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
     )
 
 With reduction="sum":
 
-    log_logits = log(exp(-Abs(logits)) + 1)
+    logits_log_term = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(
-        log_logits
+        logits_log_term
         + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits)
+        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
     )
 
 When weight is omitted and pos_weight is omitted (also derived and proved):
@@ -53,23 +53,23 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    log_logits_term = exp(logits) + 1
+    share_logits_2 = 1/(exp(logits) + 1)
     share_logits = 1/(exp(-logits) + 1)
-    log_logits_2 = log(exp(-Abs(logits)) + 1)
+    log_logits = log(exp(-Abs(logits)) + 1)
     v_loss = -Sum(
         weight*(
             v_logits*(pos_weight*target + share_logits*(target - pos_weight*target - 1))
             + v_target*(
-                log_logits_2
+                log_logits
                 + Piecewise((logits, logits >= 0), (0, True))
-                + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - log_logits_2)
+                - pos_weight*(log_logits - Piecewise((logits, logits <= 0), (0, True)))
             )
         ),
         C, N,
     )/(C*N)
     c_logits = g*weight*(
-        share_logits*v_logits*(1 - target*(1 - pos_weight))*(1 - share_logits)
-        - v_target*(share_logits + pos_weight/log_logits_term)
+        share_logits*share_logits_2*v_logits*(1 - target*(1 - pos_weight))
+        - v_target*(share_logits + pos_weight*share_logits_2)
     )/(C*N)
     c_target = g*v_logits*weight*(share_logits*(pos_weight - 1) - pos_weight)/(C*N)
 
@@ -276,7 +276,7 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
     C = logits.shape[1]
     v_loss = c_logits = c_target = None
     if needs.logits:
-        log_logits_term = torch.exp(logits) + 1
+        share_logits_2 = torch.sigmoid(-logits)
     share_logits = torch.sigmoid(logits)
     if needs.g:
         if reduction == "none":
@@ -328,22 +328,16 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
     if needs.logits:
         if reduction in ("none", "sum"):
             c_logits = g * weight * torch.addcmul(
-                torch.ops.aten.sigmoid_backward(
-                    v_logits * (1 - (1 - pos_weight) * target),
-                    share_logits,
-                ),
+                share_logits * share_logits_2 * v_logits * (1 - (1 - pos_weight) * target),
                 v_target,
-                share_logits + pos_weight / log_logits_term,
+                torch.addcmul(share_logits, pos_weight, share_logits_2),
                 value=-1,
             )
         else:
             c_logits = g / C / N * weight * torch.addcmul(
-                torch.ops.aten.sigmoid_backward(
-                    v_logits * (1 - (1 - pos_weight) * target),
-                    share_logits,
-                ),
+                share_logits * share_logits_2 * v_logits * (1 - (1 - pos_weight) * target),
                 v_target,
-                share_logits + pos_weight / log_logits_term,
+                torch.addcmul(share_logits, pos_weight, share_logits_2),
                 value=-1,
             )
     if needs.target:

@@ -233,67 +233,68 @@ class CoxSecond(NamedTuple):
 def _behind(v_score, g, score, event, score_logcumsumexp, event_sum, reduction, needs) -> tuple:
     if reduction == "none":
         v_loss = c_score = c_score_logcumsumexp = None
-        if needs.score or needs.score_logcumsumexp:
-            g_losses_term = event * g
-            g_losses_term_scan = _runtime.scanned(
-                torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-                g_losses_term, 0,
-            )
     elif reduction == "sum":
         v_loss = c_score = c_score_logcumsumexp = None
         event_scan = _runtime.scanned(
             torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
             event, 0,
         )
+        score_minus_score_logcumsumexp = score - score_logcumsumexp
+        if needs.g:
+            g_score_term_2 = event_scan * torch.exp(score_minus_score_logcumsumexp) - event
+        if needs.score_logcumsumexp:
+            exp_g_score_term = torch.exp(
+                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
+            )
     else:
         v_loss = c_score = c_score_logcumsumexp = c_event_sum = None
         event_scan = _runtime.scanned(
             torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
             event, 0,
         )
-    score_minus_score_logcumsumexp = score - score_logcumsumexp
-    if reduction == "none":
-        if needs.g or needs.score_logcumsumexp:
-            dg_losses_term_scan = torch.exp(score_minus_score_logcumsumexp) * v_score
-    elif reduction == "sum":
-        if needs.g:
-            g_score_term_2 = event_scan * torch.exp(score_minus_score_logcumsumexp) - event
-    else:
+        score_minus_score_logcumsumexp = score - score_logcumsumexp
         if needs.g or needs.event_sum:
             g_score_term_3 = (
                 event_scan * torch.exp(score_minus_score_logcumsumexp) - event
             ) / event_sum
             sum_g_score_term_3_v_score = (g_score_term_3 * v_score).sum()
-    if needs.score_logcumsumexp:
-        if reduction == "none":
-            dg_score_term = _runtime.stepped(g_losses_term_scan, 0) * _runtime.scanned(
-                _runtime.stepped(
-                    torch.exp(
-                        score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
-                    ),
-                    0, reverse=True,
-                ),
-                dg_losses_term_scan, 0, reverse=True,
-            ) * torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf))
-        else:
+        if needs.score_logcumsumexp:
             exp_g_score_term = torch.exp(
                 score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
             )
-    if reduction == "sum":
-        if needs.score or needs.score_logcumsumexp:
+    if needs.score or needs.score_logcumsumexp:
+        if reduction == "none":
+            g_losses_term = event * g
+            g_losses_term_scan = _runtime.scanned(
+                torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
+                g_losses_term, 0,
+            )
+        elif reduction == "sum":
             exp_score_minus_score_logcumsumexp = torch.exp(score_minus_score_logcumsumexp)
             dg_score_term_2 = g * v_score
-        if needs.score_logcumsumexp:
-            dg_score_term = exp_g_score_term * _runtime.stepped(event_scan, 0) * _runtime.scanned(
-                _runtime.stepped(exp_g_score_term, 0, reverse=True),
-                dg_score_term_2 * exp_score_minus_score_logcumsumexp,
-                0, reverse=True,
-            )
-    elif reduction == "mean":
-        if needs.score or needs.score_logcumsumexp:
+        else:
             exp_score_minus_score_logcumsumexp = torch.exp(score_minus_score_logcumsumexp)
             dg_score_term_2 = g / event_sum * v_score
-        if needs.score_logcumsumexp:
+    if reduction == "none":
+        if needs.g or needs.score_logcumsumexp:
+            exp_g_score_term = torch.exp(
+                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
+            )
+        exp_score_minus_score_logcumsumexp = torch.exp(score - score_logcumsumexp)
+        if needs.g or needs.score_logcumsumexp:
+            dg_losses_term_scan = exp_score_minus_score_logcumsumexp * v_score
+            scan_dg_losses_term_scan_g_score_term = _runtime.scanned(
+                _runtime.stepped(exp_g_score_term, 0, reverse=True),
+                dg_losses_term_scan, 0, reverse=True,
+            )
+    if needs.score_logcumsumexp:
+        if reduction == "none":
+            dg_score_term = (
+                exp_g_score_term
+                * scan_dg_losses_term_scan_g_score_term
+                * _runtime.stepped(g_losses_term_scan, 0)
+            )
+        else:
             dg_score_term = exp_g_score_term * _runtime.stepped(event_scan, 0) * _runtime.scanned(
                 _runtime.stepped(exp_g_score_term, 0, reverse=True),
                 dg_score_term_2 * exp_score_minus_score_logcumsumexp,
@@ -301,41 +302,23 @@ def _behind(v_score, g, score, event, score_logcumsumexp, event_sum, reduction, 
             )
     if needs.g:
         if reduction == "none":
-            v_loss = event * (
-                _runtime.scanned(
-                    _runtime.stepped(
-                        torch.exp(
-                            score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
-                        ),
-                        0, reverse=True,
-                    ),
-                    dg_losses_term_scan, 0, reverse=True,
-                )
-                - v_score
-            )
+            dg_losses_term = scan_dg_losses_term_scan_g_score_term - v_score
+            v_loss = dg_losses_term * event
         elif reduction == "sum":
             v_loss = (g_score_term_2 * v_score).sum()
         else:
             v_loss = sum_g_score_term_3_v_score
-    if reduction == "none":
-        if needs.score:
-            c_score = torch.exp(score_minus_score_logcumsumexp) * g_losses_term_scan * v_score
-    else:
-        if needs.score or needs.score_logcumsumexp:
+    if needs.score or needs.score_logcumsumexp:
+        if reduction == "none":
+            c_score = exp_score_minus_score_logcumsumexp * g_losses_term_scan * v_score
+        else:
             c_score = dg_score_term_2 * exp_score_minus_score_logcumsumexp * event_scan
     if needs.score_logcumsumexp:
-        if reduction == "none":
-            c_score_logcumsumexp = torch.addcmul(
-                dg_score_term - _runtime.stepped(dg_score_term, 0, reverse=True),
-                torch.exp(score_minus_score_logcumsumexp) * g_losses_term_scan,
-                v_score, value=-1,
-            )
-        else:
-            c_score_logcumsumexp = (
-                dg_score_term
-                - _runtime.stepped(dg_score_term, 0, reverse=True)
-                - c_score
-            )
+        c_score_logcumsumexp = (
+            dg_score_term
+            - _runtime.stepped(dg_score_term, 0, reverse=True)
+            - c_score
+        )
     if reduction in ("none", "sum"):
         c_event_sum = None
     else:

@@ -100,7 +100,7 @@ def leaky_relu_chain(
     dy: Tensor, x: Tensor, y: Tensor, negative_slope: float = 0.01,
 ) -> LeakyReluChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy * torch.where(x > 0, dy.new_tensor(1), negative_slope)
+    dx = dy * torch.where(x > 0, dy.new_full((), 1), negative_slope)
     return LeakyReluChain(dy, dx)
 
 

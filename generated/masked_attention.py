@@ -117,11 +117,12 @@ def masked_attention_forward(
     mask_is_not_0 = mask != 0
     scores_chosen = torch.where(mask_is_not_0, scores, -math.inf)
     kept = (mask_is_not_0).to(query.dtype).sum(2, keepdim=True)
-    nothing = (kept == 0).to(query.dtype)
     exp_scores_chosen_shifted = torch.exp(
         scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     )
-    probs = exp_scores_chosen_shifted / (exp_scores_chosen_shifted.sum(2, keepdim=True) + nothing)
+    probs = exp_scores_chosen_shifted / (
+        exp_scores_chosen_shifted.sum(2, keepdim=True) + (kept == 0).to(query.dtype)
+    )
     y = probs @ value
     return MaskedAttentionForward(y, query, key, value, probs, scale)
 

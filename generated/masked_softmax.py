@@ -75,11 +75,10 @@ def masked_softmax_forward(x: Tensor, mask: Tensor) -> MaskedSoftmaxForward:
     mask_is_not_0 = mask != 0
     x_chosen = torch.where(mask_is_not_0, x, -math.inf)
     kept = (mask_is_not_0).to(x.dtype).sum(1, keepdim=True)
-    nothing = (kept == 0).to(x.dtype)
     exp_x_chosen_shifted = torch.exp(
         x_chosen - x_chosen.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
     )
-    y = exp_x_chosen_shifted / (exp_x_chosen_shifted.sum(1, keepdim=True) + nothing)
+    y = exp_x_chosen_shifted / (exp_x_chosen_shifted.sum(1, keepdim=True) + (kept == 0).to(x.dtype))
     return MaskedSoftmaxForward(y)
 
 

@@ -131,21 +131,15 @@ def ppo_forward(
         N = logp.shape[0]
     ratio = torch.exp(logp - logp_old)
     clipped = ratio.clamp(1 - clip, 1 + clip)
+    surrogate = torch.minimum(advantage * ratio, advantage * clipped)
+    divergence = logp_old - logp + ratio - 1
+    losses = beta * divergence - surrogate
     if reduction == "none":
-        surrogate = torch.minimum(advantage * ratio, advantage * clipped)
-        divergence = logp_old - logp + ratio - 1
-        losses = beta * divergence - surrogate
         loss = losses
     elif reduction == "sum":
-        loss = (
-            beta * (logp_old - logp + ratio - 1)
-            - torch.minimum(advantage * ratio, advantage * clipped)
-        ).sum()
+        loss = losses.sum()
     else:
-        loss = (
-            beta * (logp_old - logp + ratio - 1)
-            - torch.minimum(advantage * ratio, advantage * clipped)
-        ).sum() / N
+        loss = losses.sum() / N
     return PPOForward(loss, advantage, ratio, clipped, beta, clip, reduction)
 
 

@@ -18,15 +18,12 @@ The closed form:
     dtext = Sum(dlogits_sum[M, N]*image[M, D], M)
     dimage = Sum(dlogits_sum*text[M, D], M)
     dimages = (
-        Piecewise((1/image_norm, image_norm >= 1e-12), (1000000000000, True))*dimage
-        + Piecewise(
-            (-image_norm**(-3), image_norm >= 1e-12),
-            (0, True),
-        )*images*Sum(dimage*images, D)
+        dimage/image_length
+        - Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))*image*Sum(dimage*image, D)
     )
     dtexts = (
-        Piecewise((1/text_norm, text_norm >= 1e-12), (1000000000000, True))*dtext
-        + Piecewise((-text_norm**(-3), text_norm >= 1e-12), (0, True))*texts*Sum(dtext*texts, D)
+        dtext/text_length
+        - Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))*text*Sum(dtext*text, D)
     )
     dscale = exp_scale*Sum(dlogits*logits_sum, M, N)
 
@@ -47,34 +44,24 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     )
     g_text = Sum(g_logits_sum[M, N]*image[M, D], M)
     g_image = Sum(g_logits_sum*text[M, D], M)
-    g_images_sum = Sum(g_image*images, D)
-    g_texts_sum = Sum(g_text*texts, D)
+    g_images_sum = Sum(g_image*image, D)
+    g_texts_sum = Sum(g_text*text, D)
     g_scale_sum = Sum(g_logits*logits_sum, M, N)
-    sum_images_v_images = Sum(images*v_images, D)
-    sum_texts_v_texts = Sum(texts*v_texts, D)
-    choice_image_norm = Piecewise((-image_norm**(-3), image_norm >= 1e-12), (0, True))
-    choice_text_norm = Piecewise((-text_norm**(-3), text_norm >= 1e-12), (0, True))
+    sum_image_v_images = Sum(image*v_images, D)
+    sum_text_v_texts = Sum(text*v_texts, D)
+    choice_image_norm = Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))
+    choice_text_norm = Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))
     dg_scale_sum = exp_scale*v_scale
-    dg_texts_sum = choice_text_norm*sum_texts_v_texts
-    dg_images_sum = choice_image_norm*sum_images_v_images
-    dg_image = (
-        dg_images_sum*images
-        + Piecewise((1/image_norm, image_norm >= 1e-12), (1000000000000, True))*v_images
-    )
-    c_text = Sum(dg_image[M, D]*g_logits_sum[M, N], M)
-    dg_text = (
-        dg_texts_sum*texts
-        + Piecewise((1/text_norm, text_norm >= 1e-12), (1000000000000, True))*v_texts
-    )
-    c_image = Sum(dg_text[M, D]*g_logits_sum, M)
+    dg_texts_sum = -choice_text_norm*sum_text_v_texts
+    dg_images_sum = -choice_image_norm*sum_image_v_images
+    dg_image = dg_images_sum*image + v_images/image_length
+    dg_text = dg_texts_sum*text + v_texts/text_length
     dg_logits_sum = Sum(dg_image*text[M, D], D) + Sum(dg_text[M, D]*image, D)
     dg_logits = exp_scale*dg_logits_sum + dg_scale_sum*logits_sum + v_bias
     v_loss = -Sum(
         dg_logits*Piecewise((1, Eq(Position(M), Position(N))), (-1, True))*g_logits_inverse,
         M, N,
     )/N
-    c_images = dg_images_sum*g_image + choice_image_norm*g_images_sum*v_images
-    c_texts = dg_texts_sum*g_text + choice_text_norm*g_texts_sum*v_texts
     c_scale = exp_scale*(
         g_scale_sum*v_scale
         + Sum(
@@ -85,19 +72,25 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
             M, N,
         )
     )
-    c_image_norm = (
-        Piecewise((-image_norm**(-2), image_norm >= 1e-12), (0, True))*Sum(g_image*v_images, D)
-        + 3*sum_images_v_images*Piecewise(
-            (image_norm**(-4), image_norm >= 1e-12),
-            (0, True),
-        )*g_images_sum
+    c_image_norm = -sum_image_v_images*Piecewise(
+        (-image_norm**(-2), image_norm >= 1e-12),
+        (0, True),
+    )*g_images_sum
+    c_image_length = -Sum(g_image*v_images, D)/image_length**2
+    c_image = (
+        Sum(dg_text[M, D]*g_logits_sum, M)
+        + dg_images_sum*g_image
+        - choice_image_norm*g_images_sum*v_images
     )
-    c_text_norm = (
-        Piecewise((-text_norm**(-2), text_norm >= 1e-12), (0, True))*Sum(g_text*v_texts, D)
-        + 3*sum_texts_v_texts*Piecewise(
-            (text_norm**(-4), text_norm >= 1e-12),
-            (0, True),
-        )*g_texts_sum
+    c_text_norm = -sum_text_v_texts*Piecewise(
+        (-text_norm**(-2), text_norm >= 1e-12),
+        (0, True),
+    )*g_texts_sum
+    c_text_length = -Sum(g_text*v_texts, D)/text_length**2
+    c_text = (
+        Sum(dg_image[M, D]*g_logits_sum[M, N], M)
+        + dg_texts_sum*g_text
+        - choice_text_norm*g_texts_sum*v_texts
     )
     c_logits_sum = -dg_scale_sum*g*Piecewise(
         (1, Eq(Position(M), Position(N))),
@@ -109,23 +102,25 @@ From these cotangents back to the inputs:
 
     exp_scale = exp(scale)
     choice = Piecewise((1, Eq(Position(M), Position(N))), (-1, True))
+    choice_image_norm = Piecewise((1, image_norm >= 1e-12), (0, True))
+    choice_text_norm = Piecewise((1, text_norm >= 1e-12), (0, True))
     dlogits = c_logits - c_loss*choice/(N*(exp(choice*logits) + 1))
     dbias = Sum(dlogits, M, N)
     dlogits_sum = c_logits_sum + exp_scale*dlogits
     dtext = c_text + Sum(dlogits_sum[M, N]*image[M, D], M)
     dimage = c_image + Sum(dlogits_sum*text[M, D], M)
     dimages = (
-        Piecewise((1/image_norm, image_norm >= 1e-12), (1000000000000, True))*dimage
-        + images*(
-            c_image_norm
-            + Piecewise((-image_norm**(-2), image_norm >= 1e-12), (0, True))*Sum(dimage*images, D)
+        dimage/image_length
+        + image*(
+            image_length*(c_image_norm + choice_image_norm*c_image_length)
+            - choice_image_norm*Sum(dimage*image, D)
         )/image_norm
     )
     dtexts = (
-        Piecewise((1/text_norm, text_norm >= 1e-12), (1000000000000, True))*dtext
-        + texts*(
-            c_text_norm
-            + Piecewise((-text_norm**(-2), text_norm >= 1e-12), (0, True))*Sum(dtext*texts, D)
+        dtext/text_length
+        + text*(
+            text_length*(c_text_norm + choice_text_norm*c_text_length)
+            - choice_text_norm*Sum(dtext*text, D)
         )/text_norm
     )
     dscale = exp_scale*Sum(dlogits*logits_sum, M, N)
@@ -138,7 +133,7 @@ Edge cases:
 - NaN if N is 0: loss divides by it.
 - exp(scale) may overflow: then logits, exponent, exp_scale, dlogits_sum, dscale may be infinite
   or NaN.
-- float32: dimages, loss, dtexts, dscale, dbias may be inaccurate for images, texts beyond 1e12.
+- float32: loss, dimages, dtexts, dscale, dbias may be inaccurate for images, texts beyond 1e19.
 - Forward mode, and transforms under torch.compile, use siglip_forward, which is plain torch.
 - For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
@@ -155,7 +150,7 @@ from . import _runtime
 _pair = _runtime.Pair("siglip", """
     images, texts, image, text: N D
     scale, bias, loss, g: ()
-    image_norm, text_norm, image_length, text_length: N 1
+    image_norm, image_length, text_norm, text_length: N 1
     logits_sum, logits, label: N N
 """)
 
@@ -170,12 +165,12 @@ def siglip(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> Tensor
 
 class SiglipForward(NamedTuple):
     loss: Tensor  # ()
-    images: Tensor  # (N, D)
-    texts: Tensor  # (N, D)
     scale: Tensor  # ()
     image_norm: Tensor  # (N, 1)
+    image_length: Tensor  # (N, 1)
     image: Tensor  # (N, D)
     text_norm: Tensor  # (N, 1)
+    text_length: Tensor  # (N, 1)
     text: Tensor  # (N, D)
     logits_sum: Tensor  # (N, N)
     logits: Tensor  # (N, N)
@@ -187,9 +182,11 @@ def siglip_forward(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -
     """The output loss, then what the backward needs."""
     N = images.shape[0]
     image_norm = torch.sqrt((images ** 2).sum(1, keepdim=True))
-    image = images / image_norm.clamp(min=1e-12)
+    image_length = image_norm.clamp(min=1e-12)
+    image = images / image_length
     text_norm = torch.sqrt((texts ** 2).sum(1, keepdim=True))
-    text = texts / text_norm.clamp(min=1e-12)
+    text_length = text_norm.clamp(min=1e-12)
+    text = texts / text_length
     logits_sum = image @ text.mT
     logits = torch.addcmul(bias, torch.exp(scale), logits_sum)
     exponent = -torch.where(
@@ -199,7 +196,8 @@ def siglip_forward(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -
     ) * torch.addcmul(bias, torch.exp(scale), logits_sum)
     loss = torch.nn.functional.softplus(exponent, threshold=40).sum() / N
     return SiglipForward(
-        loss, images, texts, scale, image_norm, image, text_norm, text, logits_sum, logits,
+        loss, scale, image_norm, image_length, image, text_norm, text_length, text, logits_sum,
+        logits,
     )
 
 
@@ -213,11 +211,11 @@ class SiglipGradients(NamedTuple):
 @_pair.backward
 @_runtime.uncast
 def siglip_backward(
-    dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, image_norm: Tensor, image: Tensor,
-    text_norm: Tensor, text: Tensor, logits_sum: Tensor, logits: Tensor, needs,
+    dloss: Tensor, scale: Tensor, image_norm: Tensor, image_length: Tensor, image: Tensor,
+    text_norm: Tensor, text_length: Tensor, text: Tensor, logits_sum: Tensor, logits: Tensor, needs,
 ) -> SiglipGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
-    N = images.shape[0]
+    N = image_norm.shape[0]
     dimages = dtexts = dscale = dbias = None
     if needs.images or needs.texts or needs.scale:
         exp_scale = torch.exp(scale)
@@ -236,23 +234,15 @@ def siglip_backward(
     if needs.images:
         dimage = dlogits_sum @ text
         dimages = torch.addcmul(
-            dimage / image_norm.clamp(min=1e-12),
-            torch.where(
-                image_norm >= 1e-12,
-                -(dimage * images).sum(1, keepdim=True) / image_norm ** 3,
-                0,
-            ),
-            images,
+            dimage / image_length,
+            torch.where(image_norm >= 1e-12, (dimage * image).sum(1, keepdim=True) / image_norm, 0),
+            image, value=-1,
         )
     if needs.texts:
         dtexts = torch.addcmul(
-            dtext / text_norm.clamp(min=1e-12),
-            torch.where(
-                text_norm >= 1e-12,
-                -(dtext * texts).sum(1, keepdim=True) / text_norm ** 3,
-                0,
-            ),
-            texts,
+            dtext / text_length,
+            torch.where(text_norm >= 1e-12, (dtext * text).sum(1, keepdim=True) / text_norm, 0),
+            text, value=-1,
         )
     if needs.scale:
         dscale = exp_scale * (dlogits * logits_sum).sum()
@@ -352,23 +342,23 @@ class SiglipSecond(NamedTuple):
 @_pair.behind
 @_runtime.uncast
 def _behind(
-    v_images, v_texts, v_scale, v_bias, g, images, texts, scale, image_norm, image, text_norm, text,
-    logits_sum, logits, needs,
+    v_images, v_texts, v_scale, v_bias, g, scale, image_norm, image_length, image, text_norm,
+    text_length, text, logits_sum, logits, needs,
 ) -> tuple:
-    N = images.shape[0]
+    N = image_norm.shape[0]
     (
-        v_loss, c_text, c_image, c_images, c_texts, c_scale, c_image_norm, c_text_norm,
+        v_loss, c_scale, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
         c_logits_sum, c_logits,
     ) = (None,) * 10
     if needs.g or needs.scale or needs.logits_sum or needs.logits:
         exp_scale = torch.exp(scale)
     if (
-        needs.text
+        needs.image_norm
+        or needs.image_length
         or needs.image
-        or needs.images
-        or needs.texts
-        or needs.image_norm
         or needs.text_norm
+        or needs.text_length
+        or needs.text
     ):
         exponent = torch.where(
             torch.arange(N, device=g.device) == torch.arange(N, device=g.device)[:, None],
@@ -390,12 +380,12 @@ def _behind(
             -1,
         ) * g_logits_inverse
     if (
-        needs.text
+        needs.image_norm
+        or needs.image_length
         or needs.image
-        or needs.images
-        or needs.texts
-        or needs.image_norm
         or needs.text_norm
+        or needs.text_length
+        or needs.text
     ):
         exponent_clamped = exponent.clamp(min=0)
         g_logits_sum = -g / N * torch.where(
@@ -403,45 +393,40 @@ def _behind(
             g.new_full((), 1),
             -1,
         ) * torch.exp(scale - exponent_clamped) * torch.sigmoid(2 * exponent_clamped - exponent)
-    if needs.texts or needs.text_norm:
+    if needs.text_norm or needs.text_length or needs.text:
         g_text = g_logits_sum.mT @ image
-    if needs.images or needs.image_norm:
+    if needs.image_norm or needs.image_length or needs.image:
         g_image = g_logits_sum @ text
-        g_images_sum = (g_image * images).sum(1, keepdim=True)
-    if needs.texts or needs.text_norm:
-        g_texts_sum = (g_text * texts).sum(1, keepdim=True)
+    if needs.image_norm or needs.image:
+        g_images_sum = (g_image * image).sum(1, keepdim=True)
+    if needs.text_norm or needs.text:
+        g_texts_sum = (g_text * text).sum(1, keepdim=True)
     if needs.scale:
         g_scale_sum = (g_logits * logits_sum).sum()
-    if needs.g or needs.text or needs.images or needs.scale or needs.image_norm or needs.logits:
-        sum_images_v_images = (images * v_images).sum(1, keepdim=True)
-    if needs.g or needs.image or needs.texts or needs.scale or needs.text_norm or needs.logits:
-        sum_texts_v_texts = (texts * v_texts).sum(1, keepdim=True)
-    if needs.g or needs.text or needs.images or needs.scale or needs.logits:
+    if needs.g or needs.scale or needs.image_norm or needs.image or needs.text or needs.logits:
+        sum_image_v_images = (image * v_images).sum(1, keepdim=True)
+    if needs.g or needs.scale or needs.image or needs.text_norm or needs.text or needs.logits:
+        sum_text_v_texts = (text * v_texts).sum(1, keepdim=True)
+    if needs.g or needs.scale or needs.image or needs.text or needs.logits:
         choice_image_norm = torch.where(
             image_norm >= 1e-12,
-            -torch.where(image_norm >= 1e-12, image_norm, 1) ** -3,
+            torch.where(image_norm >= 1e-12, image_norm, 1) ** -1,
             0,
         )
-    if needs.g or needs.image or needs.texts or needs.scale or needs.logits:
         choice_text_norm = torch.where(
             text_norm >= 1e-12,
-            -torch.where(text_norm >= 1e-12, text_norm, 1) ** -3,
+            torch.where(text_norm >= 1e-12, text_norm, 1) ** -1,
             0,
         )
     if needs.g or needs.logits_sum or needs.logits:
         dg_scale_sum = exp_scale * v_scale
-    if needs.g or needs.image or needs.texts or needs.scale or needs.logits:
-        dg_texts_sum = choice_text_norm * sum_texts_v_texts
-    if needs.g or needs.text or needs.images or needs.scale or needs.logits:
-        dg_images_sum = choice_image_norm * sum_images_v_images
-    if needs.g or needs.text or needs.scale or needs.logits:
-        dg_image = torch.addcmul(v_images / image_norm.clamp(min=1e-12), dg_images_sum, images)
-    if needs.text:
-        c_text = g_logits_sum.mT @ dg_image
-    if needs.g or needs.image or needs.scale or needs.logits:
-        dg_text = torch.addcmul(v_texts / text_norm.clamp(min=1e-12), dg_texts_sum, texts)
-    if needs.image:
-        c_image = g_logits_sum @ dg_text
+    if needs.g or needs.scale or needs.image or needs.text or needs.logits:
+        dg_texts_sum = -choice_text_norm * sum_text_v_texts
+        dg_images_sum = -choice_image_norm * sum_image_v_images
+    if needs.g or needs.scale or needs.text or needs.logits:
+        dg_image = torch.addcmul(v_images / image_length, dg_images_sum, image)
+    if needs.g or needs.scale or needs.image or needs.logits:
+        dg_text = torch.addcmul(v_texts / text_length, dg_texts_sum, text)
     if needs.g or needs.scale or needs.logits:
         dg_logits_sum = torch.addmm(dg_image @ text.mT, image, dg_text.mT)
     if needs.g or needs.logits:
@@ -457,14 +442,6 @@ def _behind(
                 -1,
             ) * g_logits_inverse
         ).sum() / N
-    if needs.images:
-        c_images = torch.addcmul(
-            dg_images_sum * g_image,
-            choice_image_norm * g_images_sum,
-            v_images,
-        )
-    if needs.texts:
-        c_texts = torch.addcmul(dg_texts_sum * g_text, choice_text_norm * g_texts_sum, v_texts)
     if needs.scale:
         c_scale = exp_scale * (
             g_scale_sum * v_scale
@@ -477,42 +454,35 @@ def _behind(
             ).sum()
         )
     if needs.image_norm:
-        c_image_norm = (
-            torch.where(
+        c_image_norm = -torch.where(
+            image_norm >= 1e-12,
+            -sum_image_v_images * g_images_sum / torch.where(
                 image_norm >= 1e-12,
-                -(g_image * v_images).sum(1, keepdim=True) / torch.where(
-                    image_norm >= 1e-12,
-                    image_norm, 1,
-                ) ** 2,
-                0,
-            )
-            + torch.where(
-                image_norm >= 1e-12,
-                3 * sum_images_v_images * g_images_sum / torch.where(
-                    image_norm >= 1e-12,
-                    image_norm, 1,
-                ) ** 4,
-                0,
-            )
+                image_norm, 1,
+            ) ** 2,
+            0,
+        )
+    if needs.image_length:
+        c_image_length = -(g_image * v_images).sum(1, keepdim=True) / image_length ** 2
+    if needs.image:
+        c_image = torch.addcmul(
+            torch.addcmul(g_logits_sum @ dg_text, dg_images_sum, g_image),
+            choice_image_norm * g_images_sum,
+            v_images, value=-1,
         )
     if needs.text_norm:
-        c_text_norm = (
-            torch.where(
-                text_norm >= 1e-12,
-                -(g_text * v_texts).sum(1, keepdim=True) / torch.where(
-                    text_norm >= 1e-12,
-                    text_norm, 1,
-                ) ** 2,
-                0,
-            )
-            + torch.where(
-                text_norm >= 1e-12,
-                3 * sum_texts_v_texts * g_texts_sum / torch.where(
-                    text_norm >= 1e-12,
-                    text_norm, 1,
-                ) ** 4,
-                0,
-            )
+        c_text_norm = -torch.where(
+            text_norm >= 1e-12,
+            -sum_text_v_texts * g_texts_sum / torch.where(text_norm >= 1e-12, text_norm, 1) ** 2,
+            0,
+        )
+    if needs.text_length:
+        c_text_length = -(g_text * v_texts).sum(1, keepdim=True) / text_length ** 2
+    if needs.text:
+        c_text = torch.addcmul(
+            torch.addcmul(g_logits_sum.mT @ dg_image, dg_texts_sum, g_text),
+            choice_text_norm * g_texts_sum,
+            v_texts, value=-1,
         )
     if needs.logits_sum:
         c_logits_sum = -dg_scale_sum * g / N * torch.where(
@@ -523,7 +493,7 @@ def _behind(
     if needs.logits:
         c_logits = torch.ops.aten.sigmoid_backward(g / N * dg_logits, g_logits_inverse)
     return (
-        v_loss, c_images, c_texts, c_scale, c_image_norm, c_image, c_text_norm, c_text,
+        v_loss, c_scale, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
         c_logits_sum, c_logits,
     )
 
@@ -531,18 +501,23 @@ def _behind(
 @_pair.pullback
 @_runtime.uncast
 def _pullback(
-    c_loss, c_image_norm, c_image, c_text_norm, c_text, c_logits_sum, c_logits, images, texts,
-    scale, image_norm, image, text_norm, text, logits_sum, logits, needs,
+    c_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text, c_logits_sum,
+    c_logits, scale, image_norm, image_length, image, text_norm, text_length, text, logits_sum,
+    logits, needs,
 ) -> tuple:
-    N = images.shape[0]
+    N = image_norm.shape[0]
     dimages = dtexts = dscale = dbias = None
     if needs.images or needs.texts or needs.scale:
         exp_scale = torch.exp(scale)
     choice = torch.where(
-        torch.arange(N, device=images.device) == torch.arange(N, device=images.device)[:, None],
-        images.new_full((), 1),
+        torch.arange(N, device=scale.device) == torch.arange(N, device=scale.device)[:, None],
+        scale.new_full((), 1),
         -1,
     )
+    if needs.images:
+        choice_image_norm = (image_norm >= 1e-12).to(scale.dtype)
+    if needs.texts:
+        choice_text_norm = (text_norm >= 1e-12).to(scale.dtype)
     dlogits = torch.addcmul(
         c_logits,
         c_loss / N * choice,
@@ -558,35 +533,25 @@ def _pullback(
     if needs.images:
         dimage = torch.addmm(c_image, dlogits_sum, text)
         dimages = torch.addcmul(
-            dimage / image_norm.clamp(min=1e-12),
-            (
-                c_image_norm
-                + torch.where(
-                    image_norm >= 1e-12,
-                    -(dimage * images).sum(1, keepdim=True) / torch.where(
-                        image_norm >= 1e-12,
-                        image_norm, 1,
-                    ) ** 2,
-                    0,
-                )
+            dimage / image_length,
+            torch.addcmul(
+                image_length * torch.addcmul(c_image_norm, choice_image_norm, c_image_length),
+                choice_image_norm,
+                (dimage * image).sum(1, keepdim=True),
+                value=-1,
             ) / image_norm,
-            images,
+            image,
         )
     if needs.texts:
         dtexts = torch.addcmul(
-            dtext / text_norm.clamp(min=1e-12),
-            (
-                c_text_norm
-                + torch.where(
-                    text_norm >= 1e-12,
-                    -(dtext * texts).sum(1, keepdim=True) / torch.where(
-                        text_norm >= 1e-12,
-                        text_norm, 1,
-                    ) ** 2,
-                    0,
-                )
+            dtext / text_length,
+            torch.addcmul(
+                text_length * torch.addcmul(c_text_norm, choice_text_norm, c_text_length),
+                choice_text_norm,
+                (dtext * text).sum(1, keepdim=True),
+                value=-1,
             ) / text_norm,
-            texts,
+            text,
         )
     if needs.scale:
         dscale = exp_scale * (dlogits * logits_sum).sum()

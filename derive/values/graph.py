@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator
 from functools import lru_cache
 
-from sympy import Add, Basic, Expr, Mul, Pow, exp, preorder_traversal
+from sympy import Add, Basic, Expr, Mul, Piecewise, Pow, exp, preorder_traversal
 
 from derive.language.choices import Compared, written_in
 from derive.language.names import unused
@@ -199,9 +199,14 @@ def steps(nodes: Iterable[Basic]) -> int:
     return sum(map(_steps, nodes))
 
 
+def _is_indicator(e: Basic) -> bool:
+    """Whether ``e`` says where something counts, which may be said twice for nothing."""
+    return isinstance(e, Piecewise) and all(value.is_number for value, _ in e.args)
+
+
 def _steps(e: Basic) -> int:
     if isinstance(e, (Add, Mul)):
-        return sum(not is_constant(arg) for arg in e.args) - 1
+        return sum(not (is_constant(arg) or _is_indicator(arg)) for arg in e.args) - 1
     if isinstance(e, Pow) and e.exp == -1:
         return 0
     return int(isinstance(e, Expr) and not isinstance(e, Compared))

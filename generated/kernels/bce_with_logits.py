@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     logits, target, weight = 1, dloss, dlogits, dtarget: N C
     pos_weight = 1: C
     loss: one number
-""", "f54f9757469757b667ad477714457cb47c3731e60be5f2e3bdb01ab93ea063b2")
+""", "1bd2d9a5f316262f7abe622a547bdeae68e14f2c959c6d60e285108d5ae4faf9")
 table.add("none forward", "none_forward(logits, pos_weight, target, weight; C, N) -> loss: N C")
 table.add(
     "none backward",

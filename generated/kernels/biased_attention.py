@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     bias, probs, dbias, dscores_sum: B T S
     dy: B T F
-""", "aa048ba25a1bddda4c32db9696ad8dad2b8af6c000e2ed9103a91e185e1ccfd4")
+""", "490e1b2be7c0bfb4372c64633dc106582eef2f42ec970143f31cef3d7ce2b464")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -22,6 +22,13 @@ ONE(atan) ONE(asin) ONE(acos) ONE(asinh) ONE(acosh) ONE(atanh) ONE(erf) ONE(erfc
 extern "C" VECTOR __attribute__((const)) double pow(double, double) noexcept;
 extern "C" VECTOR __attribute__((const)) float powf(float, float) noexcept;
 static inline float pow(float x, float y) { return powf(x, y); }
+extern "C" VECTOR __attribute__((const)) double atan2(double, double) noexcept;
+extern "C" VECTOR __attribute__((const)) float atan2f(float, float) noexcept;
+static inline float atan2(float y, float x) { return atan2f(y, x); }
+extern "C" double lgamma_r(double, int*) noexcept;
+extern "C" float lgammaf_r(float, int*) noexcept;
+static inline double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
+static inline float log_gamma(float x) { int sign; return lgammaf_r(x, &sign); }
 
 static inline double floor(double x) { return __builtin_floor(x); }
 static inline float floor(float x) { return __builtin_floorf(x); }

@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "37dbcfb485fe5161e7f3e89d403a6ffad0b48f6570f8ef269969ea4c372c641c")
+""", "b929fa8f7a4c89c5f52eeaee4bf87c57b0ded17167406c76ff043f290b60ebca")
 table.add("forward", "forward(x; N; negative_slope) -> y")
 table.add("backward", "backward(dy, x; N; negative_slope) -> dx")

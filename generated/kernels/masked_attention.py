@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     mask, probs, dscores_sum: B T S
     dy: B T F
-""", "bf559766e389d0a899ce1c777322bee6da2adf5dd25086e1f17b79534b8d233a")
+""", "c2784613c082f53cb959cc7fb5988ebd619052463d6f18079a9a736aeec97613")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, mask, y, dy, dx: N C
-""", "d022a9a2d370fa2ae29bafdaffcc6385a808c544f6ecc32f93807239d5929de1")
+""", "9bd144530c49870ff585bca4efd2a0c827f1b5ddf219d6e24c619c97d30d8465")
 table.add("forward", "forward(mask, x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

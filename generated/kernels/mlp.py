@@ -14,7 +14,7 @@ from ._training import TrainingStep
 _runtime = _module._runtime
 
 
-def _E(W1, contexts):
+def _E(contexts, W1):
     if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
         raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
     E = W1.shape[0] // contexts.shape[1]

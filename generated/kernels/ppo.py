@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     logp, logp_old, advantage, ratio, clipped, dloss, dlogp: N
     loss: one number
-""", "f25a21383fd1e9a8409b7cefef3707a2c8e9cb00dc5f970cbd4dce07c0c1c35e")
+""", "68ba315b22f8cd19e775eab1ea71baedd4b3550be401910fffb21649d7bf4225")
 table.add(
     "none forward",
     "none_forward(advantage, logp, logp_old; N; beta, clip) -> ratio, clipped, loss: N",

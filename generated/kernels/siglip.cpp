@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* images, const Real* texts, Real* image_norm, Real* image, Real* text_norm,
-    Real* text, int64_t D, int64_t N, int threads
+    const Real* images, const Real* texts, Real* image_norm, Real* image_length, Real* image,
+    Real* text_norm, Real* text_length, Real* text, int64_t D, int64_t N, int threads
 ) {
     rows(N, D * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, 2, false>(D, [=](int64_t d) INLINE {
@@ -17,13 +17,15 @@ static int forward(
         const Real sum_2 = found.of[1];
         const Real image_norm_now = square_root(sum_1);
         image_norm[n] = image_norm_now;
+        const Real image_length_now = larger(image_norm_now, Real(1e-12));
+        image_length[n] = image_length_now;
         const Real text_norm_now = square_root(sum_2);
         text_norm[n] = text_norm_now;
-        const auto image_constant = larger(image_norm_now, Real(1e-12));
-        const auto text_constant = larger(text_norm_now, Real(1e-12));
+        const Real text_length_now = larger(text_norm_now, Real(1e-12));
+        text_length[n] = text_length_now;
         each(D, [=](int64_t d) INLINE {
-            image[n * D + d] = images[n * D + d] / image_constant;
-            text[n * D + d] = texts[n * D + d] / text_constant;
+            image[n * D + d] = images[n * D + d] / image_length_now;
+            text[n * D + d] = texts[n * D + d] / text_length_now;
         });
     });
     return DONE;
@@ -77,29 +79,30 @@ EXPORTED(backward)
 
 template <class Real>
 static int backward_2(
-    const Real* dimage, const Real* dtext, const Real* exp_scale, const Real* image_norm,
-    const Real* images, const Real* sum_3, const Real* text_norm, const Real* texts, Real* dscale,
-    Real* dimages, Real* dtexts, int64_t D, int64_t N, int threads
+    const Real* dimage, const Real* dtext, const Real* exp_scale, const Real* image,
+    const Real* image_length, const Real* image_norm, const Real* sum_3, const Real* text,
+    const Real* text_length, const Real* text_norm, Real* dscale, Real* dimages, Real* dtexts,
+    int64_t D, int64_t N, int threads
 ) {
     dscale[0] = exp_scale[0] * sum_3[0];
     rows(N, D * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, 2, false>(D, [=](int64_t d) INLINE {
-            return Several<Real, 2>{{dimage[n * D + d] * images[n * D + d], dtext[n * D + d]
-                    * texts[n * D + d]}};
+            return Several<Real, 2>{{dimage[n * D + d] * image[n * D + d], dtext[n * D + d]
+                    * text[n * D + d]}};
         });
         const Real sum_1 = found.of[0];
         const Real sum_2 = found.of[1];
-        const auto dimages_constant = larger(image_norm[n], Real(1e-12));
-        const auto dimages_constant_2 = choose(image_norm[n] >= Real(1e-12), -(sum_1
-                / cube(image_norm[n])), Real(0));
-        const auto dtexts_constant = larger(text_norm[n], Real(1e-12));
-        const auto dtexts_constant_2 = choose(text_norm[n] >= Real(1e-12), -(sum_2
-                / cube(text_norm[n])), Real(0));
+        const auto image_length_n = image_length[n];
+        const auto sum_1_over_image_norm_n_or_zero = choose(image_norm[n] >= Real(1e-12), sum_1
+                / image_norm[n], Real(0));
+        const auto text_length_n = text_length[n];
+        const auto sum_2_over_text_norm_n_or_zero = choose(text_norm[n] >= Real(1e-12), sum_2
+                / text_norm[n], Real(0));
         each(D, [=](int64_t d) INLINE {
-            dimages[n * D + d] = dimage[n * D + d] / dimages_constant + dimages_constant_2
-                    * images[n * D + d];
-            dtexts[n * D + d] = dtext[n * D + d] / dtexts_constant + dtexts_constant_2
-                    * texts[n * D + d];
+            dimages[n * D + d] = dimage[n * D + d] / image_length_n
+                    - sum_1_over_image_norm_n_or_zero * image[n * D + d];
+            dtexts[n * D + d] = dtext[n * D + d] / text_length_n - sum_2_over_text_norm_n_or_zero
+                    * text[n * D + d];
         });
     });
     return DONE;
@@ -107,67 +110,23 @@ static int backward_2(
 EXPORTED(backward_2)
 
 template <class Real>
-static int lean_forward_2(
-    const Real* bias, const Real* logits_sum, const Real* scale, Real* loss, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    const auto bias_2 = bias[0];
-    const auto exp_scale = exp(scale[0]);
-    rows(N, N * N, threads, [=](int64_t n, double* sum_3) INLINE {
-        sum_3[0] += sum(N, [=](int64_t m) INLINE {
-            const Real exponent = -(choose(m == n, Real(1), Real(-1)) * (bias_2 + exp_scale
-                    * logits_sum[n * N + m]));
-            return larger(exponent, Real(0)) + log1p(exp(-absolute(exponent)));
-        });
-    }, Total(sum_3, 1));
-    loss[0] = sum_3[0] / Real(N);
-    return DONE;
-}
-EXPORTED(lean_forward_2)
-
-template <class Real>
-static int lean_backward(
-    const Real* bias, const Real* dloss, const Real* logits_sum, const Real* scale, Real* exp_scale,
-    Real* dbias, Real* dlogits_sum, Real* sum_3, int64_t N, int threads
-) {
-    exp_scale[0] = exp(scale[0]);
-    const auto dloss_over_N = dloss[0] / Real(N);
-    const auto bias_2 = bias[0];
-    const auto exp_scale_2 = exp(scale[0]);
-    const auto exp_scale_3 = exp_scale[0];
-    rows(N, N * N, threads, [=](int64_t n, double* dbias, double* sum_3) INLINE {
-        const auto found = reduced<Real, 2, false>(N, [=](int64_t m) INLINE {
-            const Real dlogits = -(dloss_over_N * choose(m == n, Real(1), Real(-1)) * (Real(1)
-                    / (Real(1) + exp(-(-(choose(m == n, Real(1), Real(-1)) * (bias_2 + exp_scale_2
-                    * logits_sum[n * N + m])))))));
-            dlogits_sum[n * N + m] = exp_scale_3 * dlogits;
-            return Several<Real, 2>{{dlogits, dlogits * logits_sum[n * N + m]}};
-        });
-        dbias[0] += found.of[0];
-        sum_3[0] += found.of[1];
-    }, Total(dbias, 1), Total(sum_3, 1));
-    return DONE;
-}
-EXPORTED(lean_backward)
-
-template <class Real>
-static int lean_backward_of_dtexts_dscale_dbias_2(
-    const Real* dtext, const Real* exp_scale, const Real* sum_3, const Real* text_norm,
-    const Real* texts, Real* dscale, Real* dtexts, int64_t D, int64_t N, int threads
+static int backward_of_dtexts_dscale_dbias_2(
+    const Real* dtext, const Real* exp_scale, const Real* sum_3, const Real* text,
+    const Real* text_length, const Real* text_norm, Real* dscale, Real* dtexts, int64_t D,
+    int64_t N, int threads
 ) {
     dscale[0] = exp_scale[0] * sum_3[0];
     rows(N, D * N, threads, [=](int64_t n) INLINE {
         const Real sum_2 = sum(D, [=](int64_t d) INLINE { return dtext[n * D + d]
-                * texts[n * D + d]; });
-        const auto dtexts_constant = larger(text_norm[n], Real(1e-12));
-        const auto dtexts_constant_2 = choose(text_norm[n] >= Real(1e-12), -(sum_2
-                / cube(text_norm[n])), Real(0));
+                * text[n * D + d]; });
+        const auto text_length_n = text_length[n];
+        const auto sum_2_over_text_norm_n_or_zero = choose(text_norm[n] >= Real(1e-12), sum_2
+                / text_norm[n], Real(0));
         each(D, [=](int64_t d) INLINE {
-            dtexts[n * D + d] = dtext[n * D + d] / dtexts_constant + dtexts_constant_2
-                    * texts[n * D + d];
+            dtexts[n * D + d] = dtext[n * D + d] / text_length_n - sum_2_over_text_norm_n_or_zero
+                    * text[n * D + d];
         });
     });
     return DONE;
 }
-EXPORTED(lean_backward_of_dtexts_dscale_dbias_2)
+EXPORTED(backward_of_dtexts_dscale_dbias_2)

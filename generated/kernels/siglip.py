@@ -14,12 +14,13 @@ from ._training import TrainingStep
 table = Table(_module, __file__, """
     images, texts, image, text, dimages, dtexts: N D
     scale, bias, loss, dloss, exp_scale, dbias, sum_3, dscale: one number
-    image_norm, text_norm: N 1
+    image_norm, image_length, text_norm, text_length: N 1
     logits, logits_sum, dlogits_sum: N N
-""", "c51eb05054d0fe4f0c1e5cb201a841bb57e097b803095ed4838071ec330252ca")
+""", "2b5bc04f1cb50e4cd2638ef1fcd6edc9c13d10a204b7c608d1691f1540e3ac51")
 table.add(
     "forward",
-    "forward(images, texts; D, N) -> image_norm, image, text_norm, text",
+    "forward(images, texts; D, N) -> image_norm, image_length, image, text_norm, text_length, "
+    "text",
     ("logits_sum", lambda image, text: image @ text.mT),
     "forward_2(bias, logits_sum, scale; N) -> logits, loss",
 )
@@ -28,30 +29,15 @@ table.add(
     "backward(dloss, logits, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
     ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
     ("dimage", lambda dlogits_sum, text: dlogits_sum @ text),
-    "backward_2(dimage, dtext, exp_scale, image_norm, images, sum_3, text_norm, texts; D, N) -> "
-    "dscale, dimages, dtexts",
+    "backward_2(dimage, dtext, exp_scale, image, image_length, image_norm, sum_3, text, "
+    "text_length, text_norm; D, N) -> dscale, dimages, dtexts",
 )
 table.add(
-    "lean forward",
-    "forward(images, texts; D, N) -> image_norm, image, text_norm, text",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "lean_forward_2(bias, logits_sum, scale; N) -> loss",
-)
-table.add(
-    "lean backward",
-    "lean_backward(bias, dloss, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
+    "backward of dtexts dscale dbias",
+    "backward(dloss, logits, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
     ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("dimage", lambda dlogits_sum, text: dlogits_sum @ text),
-    "backward_2(dimage, dtext, exp_scale, image_norm, images, sum_3, text_norm, texts; D, N) -> "
-    "dscale, dimages, dtexts",
-    saved="images, texts, scale, image_norm, image, text_norm, text, logits_sum, bias",
-)
-table.add(
-    "lean backward of dtexts dscale dbias",
-    "lean_backward(bias, dloss, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
-    ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    "lean_backward_of_dtexts_dscale_dbias_2(dtext, exp_scale, sum_3, text_norm, texts; D, N) -> "
-    "dscale, dtexts",
+    "backward_of_dtexts_dscale_dbias_2(dtext, exp_scale, sum_3, text, text_length, text_norm; D, "
+    "N) -> dscale, dtexts",
 )
 
 
