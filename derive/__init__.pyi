@@ -28,6 +28,10 @@ from derive.language.scans import CumSum as CumSum
 from derive.language.scans import Next as Next
 from derive.language.scans import Previous as Previous
 from derive.language.scans import Scan as Scan
+from derive.language.segments import Gather as Gather
+from derive.language.segments import SegmentMax as SegmentMax
+from derive.language.segments import SegmentMean as SegmentMean
+from derive.language.segments import SegmentSum as SegmentSum
 from derive.language.symbols import Axes as Axes
 from derive.language.symbols import Axis as Axis
 from derive.language.symbols import Tensor

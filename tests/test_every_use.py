@@ -34,7 +34,7 @@ FORWARDS = {
     "OnEdge": "x = Input(N); w = Input(N); y = w*(x**2)**Rational(1, 2) + x**2*log(Abs(x))",
     "Bounded": "x = Input(N); y = Piecewise((x**2/2, Abs(x) <= 1), (Abs(x) - 1, True))",
     "Elu": "x = Input(N); a = Scalar(1.5); y = Piecewise((x, x > 0), (a*(exp(x) - 1), True))",
-    "Outside": "x = Input(N); s = sqrt(x); y = Piecewise((s * x, x > 0), (x**2, True))",
+    "Outside": "x = Input(N); s = sqrt(x); y = Piecewise((s * x + s, x > 0), (x**2, True))",
 }
 
 

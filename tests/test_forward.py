@@ -99,7 +99,7 @@ def test_decimals_are_exact_and_minima_are_choices():
         y = Min(0.1 * x, 2)
 
     assert (
-        str(Clamped.definition.statements[0].expression) == "Piecewise((x/10, x <= 20), (2, True))"
+        str(Clamped.definition.statements[0].expression) == "Piecewise((2, x >= 20), (x/10, True))"
     )
 
 

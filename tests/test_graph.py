@@ -27,25 +27,28 @@ DIFFERENT = {
         *("l2_normalize", "info_nce"),  # a choice that is divided by is divided in
         *("masked_attention", "biased_attention", "masked_softmax"),  # a choice of a choice is one
         *("focal", "kl_div"),
+        *("clip", "siglip"),  # as l2_normalize
     },
     "all named": {
+        "clip",
         *("cross_entropy", "cross_entropy_softcap", "cross_entropy_z_loss"),
         *("info_nce", "nll"),
     },
     "doubled lines": {"biased_attention", "masked_softmax"},
     "reordered": {"l1"},
 }
+IN_ANY = {"ppo"}  # its extremes are taken in the order of names
 
 
 @pytest.mark.parametrize("spelling", SAME, ids=lambda spelling: spelling.name)
 def test_the_graph_of_a_respelling_is_that_of_the_usual_spelling(spelling):
     different = set()
     for definition in (forward.definition for forward in list_forwards()):
-        if spelling.applies(definition):
+        if spelling.applies(definition) and not definition.derived:  # sizes by formulas of names
             numbers, other = Numbers(), respelled(definition, spelling).definition
             if nodes(definition, numbers) != nodes(other, numbers):
                 different.add(definition.snake)
-    assert different == DIFFERENT.get(spelling.name, set())
+    assert different - IN_ANY == DIFFERENT.get(spelling.name, set())
 
 
 # Lines with names, and the same mathematics in one line: what stands behind a name cancels.

@@ -245,8 +245,8 @@ def undecided_dw(monkeypatch):
     """The proof of dw on small batches does not come back."""
     monkeypatch.setattr(
         derive.proving.proof,
-        "proved_on",
-        hanging(derive.proving.proof.proved_on, lambda claim, *_: not claim.left.has(W)),
+        "needed_on",
+        hanging(derive.proving.proof.needed_on, lambda claim, *_: not claim.left.has(W)),
     )
 
 

@@ -183,10 +183,11 @@ RULES = {
     ),
     "a peak is taken of what varies alone": (
         "x = Input(N)\nk = Input(C)\ni = Label(N)\ne = exp(x)\nt = Sum(OneHot(i, C) * e, N)\n"
-        "y = Sum(OneHot(i, C) * e / Sum(OneHot(i, C) * t, C), N) * k",
+        "y = Sum(OneHot(i, C) * x * e / Sum(OneHot(i, C) * t, C), N) * k",
         [
-            "dx = exp_x_shifted*(-Sum(dy*k*OneHot(i, C)*Sum(exp_x_shifted*OneHot(i, C)"
-            "/y_sum_scaled**2, N), C) + Sum(dy*k*OneHot(i, C), C)/y_sum_scaled)",
+            "sum_dy_k_y_term = Sum(dy*k*y_term, C)",
+            "dx = exp_x_shifted*(x*Sum(dy*k*OneHot(i, C), C) - Sum(OneHot(i, C)*Sum("
+            "sum_dy_k_y_term*x*OneHot(i, C), N), C))/y_sum_scaled + sum_dy_k_y_term",
             "dk = dy*y_sum_2",
         ],
     ),
@@ -217,10 +218,9 @@ RULES = {
     "a part and its negative are one": (
         X + "mean = Sum(x, C) / C\ny = (x - mean)**3 * tanh(mean - x)",
         [
-            "tanh_x_minus_mean = tanh(x_minus_mean)",
-            "dx_minus_mean = dy*x_minus_mean**2*(-3*tanh_x_minus_mean"
-            " + x_minus_mean*(tanh_x_minus_mean**2 - 1))",
-            "dx = dx_minus_mean - Sum(dx_minus_mean, C)/C",
+            "tanh_y_term = tanh(y_term)",
+            "dy_term = dy*y_term**2*(-3*tanh_y_term + y_term*(tanh_y_term**2 - 1))",
+            "dx = dy_term - Sum(dy_term, C)/C",
         ],
     ),
     "the name of a part ends with its scalar": (

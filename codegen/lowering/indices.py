@@ -27,14 +27,13 @@ def index_of(lowering: Lowering, index: Index, frame: Frame) -> Value:
         return Number(Fraction(int(label)))
     if not isinstance(label, ArgMax):
         return lowering.tensor(label, frame, index.picked)
-    segments = place_in_segments(lowering, index)
-    if segments is not None:
-        return arranged(segments, frame)
-    (axis,) = label.axes
-    own = tuple(a for a in lowering.order if a in axes_of(label))
-    inner = widened(own, {axis}, lowering.order)
-    operand = fitted(lowering.value(label.operand, inner), plain(inner))
-    value: Value = ArgMaxOf(operand, inner.index(axis), dims=plain(own))
+    value = place_in_segments(lowering, label)
+    if value is None:
+        (axis,) = label.axes
+        own = tuple(a for a in lowering.order if a in axes_of(label))
+        inner = widened(own, {axis}, lowering.order)
+        operand = fitted(lowering.value(label.operand, inner), plain(inner))
+        value = ArgMaxOf(operand, inner.index(axis), dims=plain(own))
     for at, picked in index.picked.items():  # the arg max of the picked row
         value = picked_entry(lowering, value, at, picked)
     return arranged(value, frame)

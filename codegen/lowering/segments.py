@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sympy import Expr, Piecewise
 
 from codegen.lowering.frames import Frame, arranged, fitted
-from codegen.lowering.picks import Index, Picked, axes_at
+from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at
 from codegen.program.arrays import SegmentArgMax, SegmentMax
 from codegen.program.values import Value
 from derive.language.nodes import ArgMax, Max, OneHot
@@ -46,12 +46,12 @@ def largest_of_segments(
     return arranged(SegmentMax(kind, at, source, found[0].axis.name, dims=dims), frame)
 
 
-def place_in_segments(lowering: Lowering, index: Index) -> Value | None:
+def place_in_segments(lowering: Lowering, e: ArgMax) -> Value | None:
     """The index of the first largest entry of each segment; None where there are none."""
-    found = by_segment(index.label, index.picked)
+    found = by_segment(e, NOTHING_PICKED)
     if found is None:
         return None
-    at, source, dims = _rows(lowering, *found, index.picked)
+    at, source, dims = _rows(lowering, *found, NOTHING_PICKED)
     return SegmentArgMax(at, source, found[0].axis.name, dims=dims)
 
 

@@ -122,7 +122,8 @@ def _forms(pairs: Pairs, knowledge: Facts) -> Iterator[Form]:
             equal, by = relations.solved["logarithm"][value]
             why = f"{by.tensor} holds the logarithm of {value}"
             yield from (
-                Form("logarithm", why, value, equal, names=n) for n in ((), relations.known)
+                Form("logarithm", why, value, equal, names=names)
+                for names in ((), relations.known_to_readers)
             )
         again = _again(value, knowledge, value in chosen_by)
         if again is not None and not _is_named_again(value, pairs, read, knowledge):

@@ -121,7 +121,7 @@ LOGARITHMS: dict[type, Callable[..., Expr]] = {
 # By name; a target has a line for each.
 NAMES = """
 exp log tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh atan2 erf erfc erfinv loggamma
-polygamma i0 i1 Abs sign floor ceiling Mod
+polygamma i0 i1 Abs sign floor ceiling Mod Detach
 """
 KNOWN = frozenset(NAMES.split())
 

@@ -15,7 +15,7 @@ from sympy import Add, Basic, Expr, Mul, Piecewise, Pow, exp, preorder_traversal
 
 from derive.language.choices import Compared, written_in
 from derive.language.names import unused
-from derive.language.nodes import ArrayNode, along
+from derive.language.nodes import ArrayNode, GoneAlong, along
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
@@ -132,7 +132,11 @@ class Graph:
             yield saved, gone, whole
 
     def _is_plain_exponential(self, name: str, gone: list[str], others: Container[Basic]) -> bool:
-        """Whether ``gone`` is an exponential that stands in one place: it needs no name."""
+        """Whether ``gone`` is an exponential that stands in one place: it needs no name, unless a
+        recurrence reads it.
+        """
+        if self.spelled[name].has(GoneAlong):
+            return False
         written = [n for n in preorder_traversal(self.spelled[name]) if isinstance(n, Tensor)]
         values, places = [self.spelled[n] for n in gone], [n for n in written if n.name in gone]
         grows = all(isinstance(e, exp) and e not in others for e in values)
@@ -141,7 +145,8 @@ class Graph:
     def _read_for(self, name: str) -> list[list[str]]:
         """The values that are read for ``name`` alone, each by itself; and together those of them
         that are taken entry by entry, where products of values are seen through, and exponentials
-        in all of these.
+        in all of these. No reduction is written out in another one: that would undo what is
+        computed in logarithms, step by step.
         """
         readers: dict[str, set[str]] = {other: set() for other in self.spelled}
         for reader, e in self.spelled.items():
@@ -154,7 +159,9 @@ class Graph:
             if met and readers[other] <= {*together} and not e.has(ArrayNode):
                 together.append(other)
                 through |= {other} if _is_product(e) else set()
-        single = [[n] for n, read in readers.items() if read == {name} and n not in self.stay]
+        reduces = self.spelled[name].has(ArrayNode)
+        own = [n for n, read in readers.items() if read == {name} and n not in self.stay]
+        single = [[n] for n in own if not (reduces and self.spelled[n].has(ArrayNode))]
         return [*single, together[1:]] if len(together) > 1 else single
 
     def _written_out(self, e: Expr, names: Container[str]) -> Expr:

@@ -135,6 +135,12 @@ class Relations:
         stated = (self.definition.by_name[name] for name in self.definition.returned)
         return {s.renames.name: s.tensor for s in stated if s.renames is not None}
 
+    @cached_property
+    def known_to_readers(self) -> tuple[Value, ...]:
+        """The values, also as they read with the names of the outputs."""
+        own = (Value(v.tensor, resolved(v.expression, self._returned)) for v in self.known)
+        return tuple(dict.fromkeys([*self.known, *own]))
+
     def with_values(self, e: Expr) -> Expr:
         """``e`` with every value of the forward that stands in it by definition under its name."""
         return with_names(e, self.known)

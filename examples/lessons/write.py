@@ -84,7 +84,7 @@ def row_maximum(proved: Proved) -> Words:
 
 def softmax_twice(proved: Proved) -> Words:
     """The formulas are those for an upstream gradient of 1."""
-    once = {proved.closed_form.chain.upstream: 1}
+    once = dict.fromkeys(proved.closed_form.chain.upstreams, 1)
     shown = [
         Eq(s.tensor, s.expression.xreplace(once), evaluate=False)
         for s in proved.closed_form.statements

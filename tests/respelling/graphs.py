@@ -36,7 +36,8 @@ class Numbers:
 def nodes(definition: Definition, numbers: Numbers) -> frozenset[int]:
     """All that the output is made of. Inputs and axes count in the order of their declaration."""
     graph = _Graph(definition, numbers)
-    graph.node(definition.output)
+    for output in definition.outputs:
+        graph.node(output)
     return frozenset(graph.found)
 
 

@@ -12,12 +12,13 @@ from derive.language.choices import replaced_finally, with_args
 from derive.language.declarations import Declaration, Given, Input, Label, Scalar, Size
 from derive.language.domain import Demand, Domain
 from derive.language.nodes import ArrayNode, renamed
+from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor
 from derive.notation.class_body import ClassBody
 from derive.notation.definition import Definition, Statement
 from derive.notation.forward import Forward, ForwardMeta
 from derive.notation.outputs import as_one_block
-from derive.notation.splicing import spliced, taken_along
+from derive.notation.splicing import read_along, spliced, taken_along
 
 KINDS = {"input": Input, "given": Given}
 
@@ -120,6 +121,9 @@ class Pen:
             return renamed(self.meanings[e.name], dict(zip(home, met, strict=True)))
         if isinstance(e, Axis):
             return Mul(*self.along[e])
+        if isinstance(e, At):
+            operand, index = map(self._translated, (e.operand, e.index))
+            return read_along(e, operand, index, self.along)
         if isinstance(e, ArrayNode):
             return taken_along(e, [*map(self._translated, e.operands)], self.along)
         return with_args(e, map(self._translated, e.args)) if e.args else e

@@ -12,10 +12,10 @@ aten = torch.ops.aten
 
 OF_ONE = "abs acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 log log10 log1p"
 OF_ONE += " log2 logit neg positive reciprocal relu rsqrt sgn sigmoid sign sin sinh sqrt square"
-OF_ONE += " tan tanh clone selu"
+OF_ONE += " tan tanh clone selu ceil floor i0"
 OF_F = "celu elu gelu hardsigmoid hardswish hardtanh leaky_relu mish relu6 silu softplus"
 OF_TWO = "add div divide logaddexp maximum minimum mul multiply pow rsub sub subtract"
-OF_TWO += " true_divide xlogy"
+OF_TWO += " true_divide xlogy atan2 remainder"
 RELATIONS = "eq ge gt le lt ne"
 OF_LOSSES = "huber_loss kl_div l1_loss mse_loss poisson_nll_loss smooth_l1_loss soft_margin_loss"
 OF_LOSSES += " binary_cross_entropy_with_logits"
@@ -36,6 +36,13 @@ READ = {
     **_by_name(OF_TWO, XY, lambda n: lambda x, y: getattr(torch, n)(x, y)),
     **_by_name(OF_LOSSES, XY, lambda n: lambda x, y: getattr(F, n)(x, y)),
     **_by_name(RELATIONS, XY, lambda n: lambda x, y: x * getattr(torch, n)(x, y)),
+    "lgamma": (X, lambda x: torch.lgamma(x.exp())),
+    "digamma": (X, lambda x: torch.digamma(x.exp())),
+    "erfinv": (X, lambda x: torch.erfinv(x.tanh())),
+    "polygamma": (X, lambda x: torch.polygamma(1, x.exp())),
+    "special_polygamma": (X, lambda x: torch.special.polygamma(1, x.exp())),
+    "special_i1": (X, lambda x: torch.special.i1(x)),
+    "special_ndtri": (X, lambda x: torch.special.ndtri(x.sigmoid())),
     "log_sigmoid": (X, lambda x: F.logsigmoid(x)),
     "glu": ("x: N C", lambda x: F.glu(x)),
     "prelu": ("x: N C S, w: C", lambda x, w: F.prelu(x, w)),
