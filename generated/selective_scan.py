@@ -14,24 +14,61 @@ The closed form:
     dC = Sum(dy*h, K)
     dD = Sum(dy*x, N, T)
     dh = dy*C
-    scan_A_delta_dh = Scan(exp(A*delta), dh, T, transposed=True)
-    sum = Sum(B*scan_A_delta_dh, S)
-    dA = Sum(delta*scan_A_delta_dh*Previous(h, T)*exp(A*delta), N, T)
-    dB = Sum(delta*x*scan_A_delta_dh, K)
-    dx = D*dy + sum*delta
-    ddelta = sum*x + Sum(A*scan_A_delta_dh*Previous(h, T)*exp(A*delta), S)
+    scan_decay_dh = Scan(decay, dh, T, transposed=True)
+    sum_B_decay_dh = Sum(B*scan_decay_dh, S)
+    dB = Sum(delta*x*scan_decay_dh, K)
+    ddecay = scan_decay_dh*Previous(h, T)
+    dA = Sum(delta*ddecay*decay, N, T)
+    dx = D*dy + sum_B_decay_dh*delta
+    ddelta = sum_B_decay_dh*x + Sum(A*ddecay*decay, S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxKxS =
 2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums; every step of the
 chain rule as well.
 
+Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
+tangent of the output, and c_ marks the cotangent of a saved value:
+
+    g_h = C*g
+    scan_decay_dh = Scan(decay, g_h, T, transposed=True)
+    sum_B_decay_dh = Sum(B*scan_decay_dh, S)
+    g_decay = Previous(h, T)*scan_decay_dh
+    c_A = Sum(v_delta*decay*g_decay, N, T)
+    c_D = Sum(g*v_x, N, T)
+    dg_decay = decay*(A*v_delta + v_A*delta)
+    dh_previous = dg_decay*scan_decay_dh
+    sum_dg_B_scan_decay_dh = Sum(v_B*scan_decay_dh, S)
+    dsum_B_decay_dh = delta*v_x + v_delta*x
+    c_B = Sum(dsum_B_decay_dh*scan_decay_dh, K)
+    dscan_decay_dh = dsum_B_decay_dh*B + dg_decay*Previous(h, T) + delta*v_B*x
+    dg_h = Scan(decay, dscan_decay_dh, T)
+    c_C = Sum(g*dg_h, K)
+    v_y = D*v_x + Sum(C*dg_h, S) + Sum(v_C*h, S) + v_D*x
+    c_x = sum_dg_B_scan_decay_dh*delta + v_D*g + sum_B_decay_dh*v_delta
+    c_delta = sum_B_decay_dh*v_x + sum_dg_B_scan_decay_dh*x + Sum(v_A*decay*g_decay, S)
+    c_decay = Previous(dg_h, T)*scan_decay_dh + g_decay*(A*v_delta + v_A*delta)
+    c_h = Next(dh_previous, T) + g*v_C
+
+From these cotangents back to the inputs:
+
+    scan = Scan(decay, c_h + C*c_y, T, transposed=True)
+    sum = Sum(B*scan, S)
+    ddecay = c_decay + scan*Previous(h, T)
+    dA = Sum(delta*ddecay*decay, N, T)
+    dx = D*c_y + sum*delta
+    ddelta = sum*x + Sum(A*ddecay*decay, S)
+    dB = Sum(delta*x*scan, K)
+    dC = Sum(c_y*h, K)
+    dD = Sum(c_y*x, N, T)
+
+Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxKxS =
+2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums.
+
 Edge cases:
 
-- exp(A*delta) may overflow: then h, scan_A_delta_dh, sum, dA, dB, dx, ddelta may be infinite or
-  NaN.
-- Second derivatives have no closed form here (SelectiveScanPullback: the gradients of the saved
-  values need decay, which is not saved). The first derivative uses the closed form; higher orders
-  and torch.func differentiate the lines by autograd, so the inputs are saved.
+- exp(A*delta) may overflow: then decay may be infinite or NaN.
+- Forward mode, and transforms under torch.compile, use selective_scan_forward, which is plain
+  torch.
 - For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
@@ -45,12 +82,12 @@ from torch import Tensor
 from . import _runtime
 
 _pair = _runtime.Pair("selective_scan", """
-    x, delta, y: N T K
+    x, delta, y, g: N T K
     A: K S
     B, C: N T S
     D: K
-    h, decay: N T K S
-""", by_lines=True)
+    decay, h: N T K S
+""")
 
 
 def selective_scan(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> Tensor:
@@ -69,6 +106,7 @@ class SelectiveScanForward(NamedTuple):
     B: Tensor  # (N, T, S)
     C: Tensor  # (N, T, S)
     D: Tensor  # (K,)
+    decay: Tensor  # (N, T, K, S)
     h: Tensor  # (N, T, K, S)
 
 
@@ -77,13 +115,10 @@ def selective_scan_forward(
     x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
 ) -> SelectiveScanForward:
     """The output y, then what the backward needs."""
-    h = _runtime.scanned(
-        torch.exp(A * delta[:, :, :, None]),
-        B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None],
-        1,
-    )
+    decay = torch.exp(A * delta[:, :, :, None])
+    h = _runtime.scanned(decay, B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None], 1)
     y = torch.addcmul((C[:, :, None] * h).sum(3), D, x)
-    return SelectiveScanForward(y, x, delta, A, B, C, D, h)
+    return SelectiveScanForward(y, x, delta, A, B, C, D, decay, h)
 
 
 class SelectiveScanGradients(NamedTuple):
@@ -97,8 +132,8 @@ class SelectiveScanGradients(NamedTuple):
 
 @_pair.backward
 def selective_scan_backward(
-    dy: Tensor, x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, h: Tensor,
-    needs,
+    dy: Tensor, x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, decay: Tensor,
+    h: Tensor, needs,
 ) -> SelectiveScanGradients:
     """The gradients of the inputs, from dy and what the forward saved."""
     dx = ddelta = dA = dB = dC = dD = None
@@ -108,29 +143,22 @@ def selective_scan_backward(
         dD = (dy * x).sum((0, 1))
     if needs.x or needs.delta or needs.A or needs.B:
         dh = dy[:, :, :, None] * C[:, :, None]
-        scan_A_delta_dh = _runtime.scanned(
-            _runtime.stepped(torch.exp(A * delta[:, :, :, None]), 1, reverse=True),
+        scan_decay_dh = _runtime.scanned(
+            _runtime.stepped(decay, 1, reverse=True),
             dh, 1, reverse=True,
         )
     if needs.x or needs.delta:
-        sum = (B[:, :, None] * scan_A_delta_dh).sum(3)
-    if needs.A:
-        dA = (
-            delta[:, :, :, None] * scan_A_delta_dh * _runtime.stepped(h, 1) * torch.exp(
-                A * delta[:, :, :, None]
-            )
-        ).sum((0, 1))
+        sum_B_decay_dh = (B[:, :, None] * scan_decay_dh).sum(3)
     if needs.B:
-        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan_A_delta_dh).sum(2)
+        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan_decay_dh).sum(2)
+    if needs.delta or needs.A:
+        ddecay = scan_decay_dh * _runtime.stepped(h, 1)
+    if needs.A:
+        dA = (delta[:, :, :, None] * (ddecay * decay)).sum((0, 1))
     if needs.x:
-        dx = torch.addcmul(D * dy, sum, delta)
+        dx = torch.addcmul(D * dy, sum_B_decay_dh, delta)
     if needs.delta:
-        ddelta = torch.addcmul(
-            (
-                A * scan_A_delta_dh * _runtime.stepped(h, 1) * torch.exp(A * delta[:, :, :, None])
-            ).sum(3),
-            sum, x,
-        )
+        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum_B_decay_dh, x)
     return SelectiveScanGradients(dx, ddelta, dA, dB, dC, dD)
 
 
@@ -202,6 +230,118 @@ def selective_scan_chain(
     dC = (dy[:, :, :, None] * h).sum(2)
     dD = (dy * x).sum((0, 1))
     return SelectiveScanChain(ddecay, dh, dy, dx, ddelta, dA, dB, dC, dD)
+
+
+class SelectiveScanSecond(NamedTuple):
+    v_y: Tensor  # (N, T, K)
+    dx: Tensor  # (N, T, K)
+    ddelta: Tensor  # (N, T, K)
+    dA: Tensor  # (K, S)
+    dB: Tensor  # (N, T, S)
+    dC: Tensor  # (N, T, S)
+    dD: Tensor  # (K,)
+
+
+@_pair.behind
+def _behind(v_x, v_delta, v_A, v_B, v_C, v_D, g, x, delta, A, B, C, D, decay, h, needs) -> tuple:
+    v_y = c_A = c_D = c_B = c_C = c_x = c_delta = c_decay = c_h = None
+    if needs.A or needs.B or needs.x or needs.delta or needs.decay or needs.h:
+        g_h = C[:, :, None] * g[:, :, :, None]
+        scan_decay_dh = _runtime.scanned(
+            _runtime.stepped(decay, 1, reverse=True),
+            g_h, 1, reverse=True,
+        )
+    if needs.x or needs.delta:
+        sum_B_decay_dh = (B[:, :, None] * scan_decay_dh).sum(3)
+    if needs.A or needs.delta or needs.decay:
+        g_decay = _runtime.stepped(h, 1) * scan_decay_dh
+    if needs.A:
+        c_A = (v_delta[:, :, :, None] * decay * g_decay).sum((0, 1))
+    if needs.D:
+        c_D = (g * v_x).sum((0, 1))
+    if needs.g or needs.C or needs.decay or needs.h:
+        dg_decay = decay * torch.addcmul(A * v_delta[:, :, :, None], v_A, delta[:, :, :, None])
+    if needs.h:
+        dh_previous = dg_decay * scan_decay_dh
+    if needs.x or needs.delta:
+        sum_dg_B_scan_decay_dh = (v_B[:, :, None] * scan_decay_dh).sum(3)
+    if needs.g or needs.B or needs.C or needs.decay:
+        dsum_B_decay_dh = torch.addcmul(delta * v_x, v_delta, x)
+    if needs.B:
+        c_B = (dsum_B_decay_dh[:, :, :, None] * scan_decay_dh).sum(2)
+    if needs.g or needs.C or needs.decay:
+        dscan_decay_dh = torch.addcmul(
+            torch.addcmul(
+                dsum_B_decay_dh[:, :, :, None] * B[:, :, None],
+                dg_decay,
+                _runtime.stepped(h, 1),
+            ),
+            delta[:, :, :, None] * x[:, :, :, None],
+            v_B[:, :, None],
+        )
+        dg_h = _runtime.scanned(decay, dscan_decay_dh, 1)
+    if needs.C:
+        c_C = (g[:, :, :, None] * dg_h).sum(2)
+    if needs.g:
+        v_y = torch.addcmul(
+            torch.addcmul((C[:, :, None] * dg_h).sum(3), D, v_x) + (v_C[:, :, None] * h).sum(3),
+            v_D, x,
+        )
+    if needs.x:
+        c_x = torch.addcmul(
+            torch.addcmul(sum_dg_B_scan_decay_dh * delta, v_D, g),
+            sum_B_decay_dh, v_delta,
+        )
+    if needs.delta:
+        c_delta = torch.addcmul(
+            torch.addcmul((v_A * decay * g_decay).sum(3), sum_B_decay_dh, v_x),
+            sum_dg_B_scan_decay_dh, x,
+        )
+    if needs.decay:
+        c_decay = torch.addcmul(
+            _runtime.stepped(dg_h, 1) * scan_decay_dh,
+            g_decay,
+            torch.addcmul(A * v_delta[:, :, :, None], v_A, delta[:, :, :, None]),
+        )
+    if needs.h:
+        c_h = torch.addcmul(
+            _runtime.stepped(dh_previous, 1, reverse=True),
+            g[:, :, :, None],
+            v_C[:, :, None],
+        )
+    return (v_y, c_x, c_delta, c_A, c_B, c_C, c_D, c_decay, c_h)
+
+
+@_pair.pullback
+def _pullback(c_y, c_decay, c_h, x, delta, A, B, C, D, decay, h, needs) -> tuple:
+    dx = ddelta = dA = dB = dC = dD = None
+    if needs.x or needs.delta or needs.A or needs.B:
+        scan = _runtime.scanned(
+            _runtime.stepped(decay, 1, reverse=True),
+            torch.addcmul(c_h, C[:, :, None], c_y[:, :, :, None]),
+            1, reverse=True,
+        )
+    if needs.x or needs.delta:
+        sum = (B[:, :, None] * scan).sum(3)
+    if needs.delta or needs.A:
+        ddecay = torch.addcmul(c_decay, scan, _runtime.stepped(h, 1))
+    if needs.A:
+        dA = (delta[:, :, :, None] * ddecay * decay).sum((0, 1))
+    if needs.x:
+        dx = torch.addcmul(D * c_y, sum, delta)
+    if needs.delta:
+        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum, x)
+    if needs.B:
+        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan).sum(2)
+    if needs.C:
+        dC = (c_y[:, :, :, None] * h).sum(2)
+    if needs.D:
+        dD = (c_y * x).sum((0, 1))
+    return (dx, ddelta, dA, dB, dC, dD)
+
+
+selective_scan_jvp = _pair.jvp()
+selective_scan_double_backward = _pair.double_backward(SelectiveScanSecond)
 
 
 _pair.complete()

@@ -41,6 +41,8 @@ def clamped_loss(proved: Proved) -> Words:
     closed = proved.closed_form.by_name["dguess"].expression
     (choice,) = closed.atoms(Piecewise)
     (inside, condition), (outside, _) = choice.args
+    if inside == 0:
+        inside, condition, outside = outside, condition.negated, inside
     return (
         "Clamping the loss of an example looks like a way to keep its gradient small. It is not. "
         "Where ",
