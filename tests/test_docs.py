@@ -161,7 +161,7 @@ def test_the_page_of_contributors_names_every_room():
 def test_an_answer_that_has_changed_is_seen(tmp_path):
     page = "```console\n$ gradform list | head -1\nnothing\n```\n"
     today = refreshed(page, tmp_path)
-    assert "alpha_compositing" in today and "nothing" not in today
+    assert "add_rms_norm" in today and "nothing" not in today
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def test_what_they_state_is_read_off_the_derivation(lessons):
         for lesson in lessons.LESSONS
     }
     assert (
-        "Where most ≥ (guess \N{MINUS SIGN} target)² the gradient is "
+        "Where most > (guess \N{MINUS SIGN} target)² the gradient is "
         "2·dloss·(guess \N{MINUS SIGN} target)/N" in said["clamped_loss.py"]
     )
     assert "everywhere else it is 0" in said["clamped_loss.py"]
