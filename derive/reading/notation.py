@@ -218,6 +218,8 @@ class Notation:
         )
 
     def along(self, *operands, make: Callable, **options) -> Value:
+        if not operands:
+            raise Refusal("this takes a tensor and an axis", USAGE["CumSum"])
         *operands, axis = operands
         values = [self.operand(node) for node in operands]
         along = self.axis(axis)
