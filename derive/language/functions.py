@@ -12,6 +12,7 @@ import sympy
 from sympy import Eq, Expr, Function, Integer, Piecewise, Rational, loggamma, polygamma
 
 from derive.language.choices import Branches, Compared
+from derive.language.detached import Detach
 from derive.language.errors import NotationError
 
 
@@ -121,7 +122,7 @@ LOGARITHMS: dict[type, Callable[..., Expr]] = {
 # By name; a target has a line for each.
 NAMES = """
 exp log tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh atan2 erf erfc erfinv loggamma
-polygamma i0 i1 Abs sign floor ceiling Mod Detach
+polygamma i0 i1 Abs sign floor ceiling Mod
 """
 KNOWN = frozenset(NAMES.split())
 
@@ -139,7 +140,10 @@ def _logarithm(e: sympy.log) -> Expr:
 def check_known(e: Expr) -> None:
     """Refuse a function that no target computes. Raises `NotationError`."""
     for call in sorted(e.atoms(Function), key=str):
-        if isinstance(call, (Piecewise, Branches, Compared)) or type(call).__name__ in KNOWN:
+        if (
+            isinstance(call, (Piecewise, Branches, Compared, Detach))
+            or type(call).__name__ in KNOWN
+        ):
             continue
         remedy = "write it in exp, log, sqrt, tanh, erf, loggamma, Abs, Piecewise and the like"
         if type(call) in LOGARITHMS:

@@ -34,6 +34,11 @@ class Spelling:
     pen: Callable[[Definition], Pen] = Pen
 
 
+def _may_be_renamed(definition: Definition) -> bool:
+    """Not where the size of an axis is a formula of the names of others."""
+    return not definition.derived
+
+
 def respelled(definition: Definition, spelling: Spelling) -> type[Forward]:
     """The forward in another spelling, which applies to it."""
     pen = spelling.pen(definition)
@@ -272,8 +277,8 @@ def _subtracts(e: Expr) -> bool:
 spellings: tuple[Spelling, ...] = (
     Spelling("inlined", True, inlined, _has_several),
     Spelling("all named", True, all_named),
-    Spelling("renamed", True, as_it_is, pen=lambda d: _with_names(d, backwards=False)),
-    Spelling("reordered", True, others_first, pen=lambda d: _with_names(d, backwards=True)),
+    Spelling("renamed", True, as_it_is, _may_be_renamed, lambda d: _with_names(d, False)),
+    Spelling("reordered", True, others_first, _may_be_renamed, lambda d: _with_names(d, True)),
     Spelling("base 2", True, in_base_2, _holds(exp, log)),
     Spelling("doubled lines", True, doubled_lines, _has_several),
     Spelling("doubled inputs", True, doubled_inputs),
