@@ -215,7 +215,8 @@ def beside_of(
 
 def _reason(error: QuestionError | UnprovedError) -> str:
     """Why derivatives or kernels are missing, on one line; all else is emitted."""
-    return " ".join(re.sub(EMITTED, "", str(error)).split())
+    lines = re.sub(EMITTED, "", str(error)).splitlines()
+    return "; ".join(filter(None, (" ".join(line.split()) for line in lines)))
 
 
 def written(
