@@ -48,7 +48,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Array:
-    """Something in memory, along ``axes``. Its entries are 'real', in the format of the inputs;
+    """Something in memory, along ``axes``. Its entries are 'real', in the dtype of the inputs;
     'exact', in that of the computation, which is wider beside inputs of 16 bits; or 'whole'
     numbers.
     """
@@ -66,7 +66,7 @@ class Flat:
 
     ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label;
     ``parts`` are those of axes into which others were flattened; ``rounded`` are the outputs and
-    gradients, which have the format of the inputs.
+    gradients, which have the dtype of the inputs.
     """
 
     arrays: tuple[Array, ...]
