@@ -6,6 +6,7 @@ import pytest
 
 from codegen.build import program_of
 from codegen.driver import derive
+from codegen.schedule.costs import CPU, GPU
 from codegen.schedule.flattening import flat
 from codegen.schedule.lean import lean
 from codegen.schedule.nodes import Whole
@@ -27,8 +28,8 @@ def program():
     return of
 
 
-def sweeps(flat):
-    return [stage for stage in planned(flat).stages if not isinstance(stage, Whole)]
+def sweeps(flat, costs=CPU):
+    return [stage for stage in planned(flat, costs).stages if not isinstance(stage, Whole)]
 
 
 def test_statistics_are_exact_and_what_is_returned_is_in_the_format_of_the_inputs(program):
@@ -83,3 +84,14 @@ def test_how_many_full_rows_are_alive(program, name, backward, alive):
     whole = program(name)
     (sweep,) = sweeps(flat(whole, whole.backward if backward else whole.forward))
     assert sweep.alive() == alive
+
+
+def test_a_gpu_adds_up_over_rows_where_a_cpu_has_few_long_ones(program):
+    """A batch norm of images has as many rows as channels; each is scattered over the batch."""
+    whole = program("batch_norm_biased")
+    own = flat(whole, whole.backward)
+    (sweep,) = sweeps(own)
+    assert (sweep.parallel, sweep.partial) == (("C",), ())
+    first, second = sweeps(own, GPU)
+    assert (first.parallel, second.parallel) == (("N", "C"), ("N", "C"))
+    assert first.partial == ("dgain", "dbias") and first.over("dgain") == ("N",)
