@@ -3,7 +3,6 @@ of full size.
 """
 
 import os
-import re
 import shutil
 
 import pytest
