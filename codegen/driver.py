@@ -42,6 +42,7 @@ LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then t
 LONGEST_SECOND = 120  # seconds for each of its two programs: autograd then takes second derivatives
 
 # What was proved and what stands beside it, for each reduction; for "" where there are none.
+BY_AUTOGRAD = "those of a recurrence are not derived"
 Found = dict[str, tuple[Proved, Beside | None]]
 
 EMITTED = r"; (nothing|no second derivative) was emitted$"  # says an error where it is one
@@ -194,6 +195,8 @@ def beside_of(
     order: int = SECOND,
 ) -> Beside:
     """What is derived beside the closed form, in ``limit`` seconds for each part of it."""
+    if proved.definition.carried:
+        return Beside(refused=BY_AUTOGRAD * (order > FIRST))
     plain = _without_options(proved)
     if order == FIRST:
         return Beside(None, plain)

@@ -131,6 +131,15 @@ class ClassReading:
         """Whether ``name`` is what a loop that begins on ``line`` goes through something with."""
         return any(line in loop.head and name in loop.names for loop in self.loops)
 
+    def is_read_before(self, name: str, line: int) -> bool:
+        """Whether ``line`` reads ``name``, which it or a line below assigns, by `Previous`."""
+        if self.assigned.get(name, 0) < line or self.scope.outside(name) is not MISSING:
+            return False
+        calls = [n for s in self.by_line.get(line, ()) for n in ast.walk(s)]
+        calls = [n for n in calls if isinstance(n, ast.Call) and n.args]
+        read = [n for n in calls if isinstance(n.args[0], ast.Name) and n.args[0].id == name]
+        return any(getattr(n.func, "attr", getattr(n.func, "id", "")) == "Previous" for n in read)
+
     def outside(self, name: str, line: int) -> type | None:
         """What the notation has under a name that the class body does not define, although it is
         SymPy's. Raises `NotationError` where nothing has the name.
