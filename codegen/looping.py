@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from codegen.lowering import Lowering
@@ -53,9 +53,11 @@ class Looping:
             found += self._lowered(self.lowering, line)
         axis, reverse = loop.links[0].axis, loop.links[0].reverse
         inside = self._inside(loop, axis)
-        handed = tuple(self._handed(link) for link in loop.links)
-        left = [link.after for link in loop.links if link.last is not None]
-        collected = tuple(n for n in dict.fromkeys(loop.ordered) if n in read or n in left)
+        last = {k.last.name: k for k in loop.links if k.last is not None and k.last.name in read}
+        wanted = read | {link.after for link in last.values()}
+        collected = tuple(n for n in dict.fromkeys(loop.ordered) if n in wanted)
+        inside, names = _under_one_name(inside, collected)
+        handed = tuple(self._handed(link, names) for link in loop.links)
         record, place = self._named("steps"), self._named("t")
         given = self._given(inside, loop, axis)
         looped = Looped(axis.name, reverse, place, handed, given, Body(tuple(inside)), collected)
@@ -65,10 +67,10 @@ class Looping:
             along = [dim.axis for dim in layout].index(axis)
             value = Collected(Load(record), number, along, reverse, dims=layout)
             found += [Assign(name, value)] * (name in read)
-        for link in (link for link in loop.links if link.last is not None):
+        for name, link in last.items():
             number, dims = collected.index(link.after), plain(link.last.home)
             value = Collected(Load(record), number, None, reverse, dims=dims)
-            found.append(Assign(link.last.name, value))
+            found.append(Assign(name, value))
         return found
 
     def _written_out(self, line: Line) -> Line:
@@ -94,15 +96,16 @@ class Looping:
     def _lowered(self, lowering: Lowering, line: Line) -> list[Step]:
         return lowering.accumulated(line.tensor.name, line.terms, line.layout, self.outline.like)
 
-    def _handed(self, link: Link) -> Handed:
+    def _handed(self, link: Link, names: Mapping[str, str]) -> Handed:
+        after = names.get(link.after, link.after)
         home = tuple(axis for axis in link.before.home if axis != link.axis)
         dims = plain(home)
         if link.initial == 0:
-            return Handed(link.before.name, link.after, Zeros(self.outline.like, dims=dims))
+            return Handed(link.before.name, after, Zeros(self.outline.like, dims=dims))
         value: Value = self.lowering.value(link.initial, home)
         if is_number(value, self.lowering.scalars):
-            return Handed(link.before.name, link.after, Expand(value, dims=dims))
-        return Handed(link.before.name, link.after, fitted(value, dims))
+            return Handed(link.before.name, after, Expand(value, dims=dims))
+        return Handed(link.before.name, after, fitted(value, dims))
 
     def _given(self, steps: Sequence[Step], loop: Loop, axis: Axis) -> tuple[Given, ...]:
         own = {*loop.ordered} | {step.name for step in steps}
@@ -118,6 +121,22 @@ class Looping:
         name = unused(name, self.taken.__contains__)
         self.taken.add(name)
         return name
+
+
+def _under_one_name(
+    steps: Sequence[Step], collected: Collection[str]
+) -> tuple[list[Step], dict[str, str]]:
+    """The steps without those that only give something another name, unless that is collected; and
+    what it is called instead.
+    """
+    names: dict[str, str] = {}
+    for step in steps:
+        other = isinstance(step, Assign) and isinstance(step.value, Load)
+        if other and step.name not in collected:
+            names[step.name] = step.value.name
+    read = {v.name for step in steps for v in values_in(step) if isinstance(v, Load)}
+    names = {new: old for new, old in names.items() if new not in read}
+    return [step for step in steps if step.name not in names], names
 
 
 def _without(layout: Layout, axis: Axis) -> Layout:

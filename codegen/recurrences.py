@@ -17,7 +17,7 @@ from codegen.outlines import Line, Link
 from derive.language.choices import with_args
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode, OneHot
-from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition
 from derive.notation.layout import plain
 
@@ -119,7 +119,7 @@ def apart(loop: Loop, order: Sequence[Axis], taken: set[str]) -> tuple[list[Line
         return any(t.name in moving for t in tensors_in(e))
 
     def outside(e: Expr) -> Expr:
-        if isinstance(e, Tensor) or is_number_or_size(e):
+        if isinstance(e, Tensor) or is_constant(e):
             return e
         if e not in before:
             along = [axis for axis in order if axis in axes_of(e)]
@@ -148,7 +148,7 @@ def _along_the_same(of: type[Expr], parts: Sequence[Expr]) -> list[Expr]:
     found: list[Expr] = []
     for part in sorted(parts, key=lambda e: -len(axes_of(e))):
         fits = (i for i, e in enumerate(found) if axes_of(part) <= axes_of(e))
-        i = None if is_number_or_size(part) else next(fits, None)
+        i = None if is_constant(part) else next(fits, None)
         found = [*found, part] if i is None else [*found[:i], of(found[i], part), *found[i + 1 :]]
     return found
 

@@ -61,7 +61,7 @@ class Recurrences:
 
     def _new(self, name: str, axis: Axis, initial: Expr) -> State:
         body, place = self.body, caller_place() or Place("<unknown>", 0)
-        if body.reading is not None and body.reading.is_in_a_loop(place.line):
+        if body.reading.is_in_a_loop(place.line):
             raise NotationError(
                 f"Previous({name}, {axis}) reads {name} before it is defined, inside of a for loop",
                 "write the loop out, or give each recurrence lines of its own",
@@ -79,7 +79,8 @@ class Recurrences:
 
         if not is_constant(initial):
             initial = body.state(free("initial"), initial, place)
-        before = Tensor(free("before"), ordered({axis} | axes_of(initial)))
+        along = {axis} | axes_of(initial) | body.reading.axes_below(name)
+        before = Tensor(free("before"), ordered(along))
         body.tensors[before.name] = before
         return State(name, axis, initial, before, place)
 

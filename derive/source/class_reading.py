@@ -13,7 +13,7 @@ from sympy import Expr
 from derive.language.errors import NotationError, Place
 from derive.language.extremes import SYMPYS
 from derive.language.float_range import IN_LOGARITHMS
-from derive.language.symbols import Axis, Tensor
+from derive.language.symbols import Axis, Tensor, ordered
 from derive.source.class_source import (
     MISSING,
     Scope,
@@ -139,6 +139,25 @@ class ClassReading:
         calls = [n for n in calls if isinstance(n, ast.Call) and n.args]
         read = [n for n in calls if isinstance(n.args[0], ast.Name) and n.args[0].id == name]
         return any(getattr(n.func, "attr", getattr(n.func, "id", "")) == "Previous" for n in read)
+
+    def axes_below(self, name: str, around: frozenset[str] = frozenset()) -> frozenset[Axis]:
+        """The axes that a statement will surely have which is not made yet, as it is typed;
+        ``around`` are those that were asked for on the way to it.
+        """
+        statement = self._statement(name, self.assigned[name])
+
+        def value_of(other: str) -> object:
+            found = self.scope[other]
+            below = found is MISSING and other in self.assigned
+            if not below or other in around | {name}:
+                return found
+            return Tensor(other, ordered(self.axes_below(other, around | {name})))
+
+        return (
+            frozenset()
+            if statement is None
+            else written_in(statement, Reader(value_of, self.body)).axes
+        )
 
     def outside(self, name: str, line: int) -> type | None:
         """What the notation has under a name that the class body does not define, although it is
