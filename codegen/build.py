@@ -5,13 +5,14 @@ checks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sympy import Expr
 
 from codegen.alone import listed, with_zeros
 from codegen.arguments import divisors, fillings, refused
+from codegen.beside import Beside
 from codegen.looping import Looping
 from codegen.lowering import Lowering
 from codegen.lowering.differentiated import with_lines_to_differentiate
@@ -24,11 +25,11 @@ from codegen.program.steps import NotZero, Step
 from codegen.recurrences import Loop, links_backward, links_forward, with_loops
 from codegen.second import numbers_missing, second_of
 from codegen.signatures import Signatures
+from derive.chain.ties import ties_backward, ties_forward
 from derive.closing.risks import unsafe
 from derive.formulas.text import formula
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
-from derive.orders import FIRST, SECOND
 from derive.orders.second import SecondOrder
 from derive.orders.third import ThirdOrder
 from derive.proving.proved import Proved
@@ -67,31 +68,6 @@ def _with_second(
             names = ", ".join(sorted(numbers))
             raise AssertionError(f"{builder.definition.name}: {names} is read and not kept")
     return builder, second
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What is derived and proved beside a closed form: its ``second`` derivatives, the mathematics
-    ``without_options``, the second derivatives of that, and the third ones of both; None for what
-    was not. ``refused`` says why derivatives are missing that were asked for.
-    """
-
-    second: SecondOrder | None = None
-    without_options: Proved | None = None
-    second_without_options: SecondOrder | None = None
-    third: ThirdOrder | None = None
-    third_without_options: ThirdOrder | None = None
-    refused: str = ""
-
-    def without(self, order: int, why: str) -> Beside | None:
-        """Less the derivatives from this ``order`` on; None where there are none."""
-        if order > SECOND and self.third is not None:
-            left = replace(self, third=None, third_without_options=None)
-        elif order > FIRST and self.second is not None:
-            left = Beside(without_options=self.without_options)
-        else:
-            return None
-        return replace(left, refused=why)
 
 
 class Builder(Signatures):
@@ -155,7 +131,8 @@ class Builder(Signatures):
         )
 
     def _formulas_written(self) -> tuple[str, ...]:
-        return tuple(f"{tensor} = {formula(e)}" for tensor, e in self.statements())
+        ties = *ties_forward(self.definition), *ties_backward(self.definition)
+        return tuple(f"{tensor} = {formula(e)}" for tensor, e in (*ties, *self.statements()))
 
     # -- the four functions ---------------------------------------------------
 

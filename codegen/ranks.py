@@ -51,6 +51,11 @@ def generate_of_ranks(
     most = MOST_AXES[way]
     if len(axes) > most:
         raise QuestionError(f"{len(axes)} axes cannot be split at once", f"name at most {most}")
+    if forward.definition.carried:
+        raise QuestionError(
+            f"{forward.definition.name} has a recurrence: its axes are not split",
+            "run it on one process, or split a forward with what comes before or behind it",
+        )
     if len(outputs := forward.definition.outputs) > 1:
         name, names = forward.definition.name, " and ".join(t.name for t in outputs)
         raise QuestionError(

@@ -188,10 +188,14 @@ class Definition:
 
     def needed_for(self, name: str) -> set[str]:
         """The tensor called ``name``, and all that it is computed from."""
-        found = {name}
-        for statement in reversed(self.statements):
-            if statement.name in found:
-                found |= {t.name for t in tensors_in(statement.expression)}
+        found, before = {name}, set[str]()
+        while found != before:
+            before = {*found}
+            for statement in reversed(self.statements):
+                if statement.name in found:
+                    found |= {t.name for t in tensors_in(statement.expression)}
+            for state in (c for c in self.carried if c.before.name in found):
+                found |= {state.after.name, *(t.name for t in tensors_in(state.initial))}
         return found
 
     def size(self, axis: Axis) -> Axis:

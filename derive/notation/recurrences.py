@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sympy import Expr
 
@@ -26,9 +25,6 @@ from derive.language.names import unused
 from derive.language.nodes import ArrayNode
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered, tensors_in
 from derive.notation.definition import Carried, Definition, Statement
-
-if TYPE_CHECKING:
-    from derive.notation.class_body import ClassBody
 
 
 @dataclass
@@ -47,7 +43,7 @@ class State:
 class Recurrences:
     """The states of a class body that are read on lines above their own."""
 
-    def __init__(self, body: ClassBody):
+    def __init__(self, body):
         self.body = body
         self.states: dict[tuple[str, Axis, Expr], State] = {}
 
@@ -72,17 +68,36 @@ class Recurrences:
                 f"{name} follows from the places before it along {other.axis} and along {axis}",
                 "a recurrence goes along one axis: make the other one an axis of the state",
             )
-        taken = body.places.keys() | body.reading.assigned.keys() | body.tensors.keys()
-
-        def free(ending: str) -> str:
-            return unused(f"{name}_{ending}", lambda n: n in taken or f"d{n}" in taken)
-
-        if not is_constant(initial):
-            initial = body.state(free("initial"), initial, place)
+        initial = self._stated(name, initial, "", place)
         along = {axis} | axes_of(initial) | body.reading.axes_below(name)
-        before = Tensor(free("before"), ordered(along))
-        body.tensors[before.name] = before
-        return State(name, axis, initial, before, place)
+        return State(name, axis, initial, self.opened(f"{name}_before", ordered(along)), place)
+
+    def opened(self, name: str, along: Sequence[Axis]) -> Tensor:
+        """A state before each place, called ``name`` if nothing else is."""
+        before = Tensor(self._free(name), along)
+        self.body.tensors[before.name] = before
+        return before
+
+    def close(
+        self, before: Tensor, after: Tensor, axis: Axis, initial: Expr, of: tuple[str, Place]
+    ) -> None:
+        """``before`` is ``after`` one place before, in the block, and at the place, ``of``."""
+        block, place = of
+        initial = self._stated(after.name, initial, block, place)
+        state = State(after.name, axis, initial, before, place)
+        self.states[before.name, axis, initial] = state
+
+    def _stated(self, name: str, initial: Expr, block: str, place: Place) -> Expr:
+        """The state before the first place as a statement, if it is no number."""
+        if is_constant(initial):
+            return initial
+        return self.body.state(self._free(f"{name}_initial"), initial, place, block)
+
+    def _free(self, name: str) -> str:
+        body = self.body
+        taken = body.places.keys() | body.tensors.keys()
+        taken |= body.reading.assigned.keys() if body.reading is not None else set()
+        return unused(name, lambda n: n in taken or f"d{n}" in taken)
 
     def met(self, tensor: Tensor) -> Tensor:
         """A statement that was made; the states that are it have its axes from then on."""
