@@ -190,9 +190,9 @@ class Builder(Signatures):
         upstreams, found = self.upstreams(), []
         for p in upstreams * (len(upstreams) > 1):
             others = {other.name for other in upstreams if other != p}
-            handed = [link.after for link in links_backward(self.definition)]
-            lines, left = with_zeros(self._gradient_lines(), others, [*self._gradients(), *handed])
-            left = tuple(name for name in left if name not in handed)
+            passed = [link.after for link in links_backward(self.definition)]
+            lines, left = with_zeros(self._gradient_lines(), others, [*self._gradients(), *passed])
+            left = tuple(name for name in left if name not in passed)
             function = self._backward_from([p], lines, left)
             found.append(with_zeros_kept(function, self.origins_of_saved()))
         return tuple(found)

@@ -10,7 +10,7 @@ from codegen.lowering.frames import fitted
 from codegen.lowering.repeated import better
 from codegen.outlines import Line, Link, Outline
 from codegen.program.arrays import Expand, Zeros
-from codegen.program.loops import Body, Collected, Given, Handed, Looped
+from codegen.program.loops import Body, Collected, Given, Looped, Passed
 from codegen.program.parts import is_number, values_in
 from codegen.program.steps import Assign, Step
 from codegen.program.values import Load, Value
@@ -57,10 +57,10 @@ class Looping:
         wanted = read | {link.after for link in last.values()}
         collected = tuple(n for n in dict.fromkeys(loop.ordered) if n in wanted)
         inside, names = _under_one_name(inside, collected)
-        handed = tuple(self._handed(link, names) for link in loop.links)
+        passed = tuple(self._passed(link, names) for link in loop.links)
         record, place = self._named("steps"), self._named("t")
         given = self._given(inside, loop, axis)
-        looped = Looped(axis.name, reverse, place, handed, given, Body(tuple(inside)), collected)
+        looped = Looped(axis.name, reverse, place, passed, given, Body(tuple(inside)), collected)
         found.append(Assign(record, looped))
         for number, name in enumerate(collected):
             layout = self.known[name]
@@ -96,16 +96,16 @@ class Looping:
     def _lowered(self, lowering: Lowering, line: Line) -> list[Step]:
         return lowering.accumulated(line.tensor.name, line.terms, line.layout, self.outline.like)
 
-    def _handed(self, link: Link, names: Mapping[str, str]) -> Handed:
+    def _passed(self, link: Link, names: Mapping[str, str]) -> Passed:
         after = names.get(link.after, link.after)
         home = tuple(axis for axis in link.before.home if axis != link.axis)
         dims = plain(home)
         if link.initial == 0:
-            return Handed(link.before.name, after, Zeros(self.outline.like, dims=dims))
+            return Passed(link.before.name, after, Zeros(self.outline.like, dims=dims))
         value: Value = self.lowering.value(link.initial, home)
         if is_number(value, self.lowering.scalars):
-            return Handed(link.before.name, after, Expand(value, dims=dims))
-        return Handed(link.before.name, after, fitted(value, dims))
+            return Passed(link.before.name, after, Expand(value, dims=dims))
+        return Passed(link.before.name, after, fitted(value, dims))
 
     def _given(self, steps: Sequence[Step], loop: Loop, axis: Axis) -> tuple[Given, ...]:
         own = {*loop.ordered} | {step.name for step in steps}

@@ -55,7 +55,7 @@ class Outline:
     """What a function is to be: its arguments, the ``lines`` that are to be lowered, what it
     returns and under which class. ``like`` names a tensor of the kind of its results;
     ``statements`` and what is ``saved`` are for `Lowering`, ``checks`` are what it asks of its
-    arguments, and ``links`` hand states on from one place to the next.
+    arguments, and ``links`` pass states on from one place to the next.
     """
 
     name: str

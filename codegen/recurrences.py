@@ -1,6 +1,6 @@
 """The lines of a function that follow from one another, as loops from place to place.
 
-In: lines that are a step at all places at once, and what hands a state on from one place to the
+In: lines that are a step at all places at once, and what passes a state on from one place to the
 next. Out: the same in an order in which it can be computed: lines, and loops of those that a state
 follows from. What does not vary with the state is computed before the loop, at all places at once,
 and what no state follows from behind it.
@@ -42,7 +42,7 @@ class Loop:
 
 
 def links_forward(definition: Definition) -> tuple[Link, ...]:
-    """How the values of a forward are handed on."""
+    """How the values of a forward are passed on."""
     return tuple(Link(c.before, c.after.name, c.initial, c.axis) for c in definition.carried)
 
 

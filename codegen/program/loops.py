@@ -9,7 +9,7 @@ from codegen.program.values import Value
 
 
 @dataclass(frozen=True)
-class Handed:
+class Passed:
     """What a place finds as ``before`` and leaves behind as ``after``: ``initial`` at the first."""
 
     before: str
@@ -45,7 +45,7 @@ class Looped(Value):
     axis: str
     reverse: bool
     place: str
-    handed: tuple[Handed, ...]
+    passed: tuple[Passed, ...]
     given: tuple[Given, ...]
     body: Body
     collected: tuple[str, ...]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 
 from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
-from codegen.program.loops import Collected, Given, Handed, Looped
+from codegen.program.loops import Collected, Given, Looped, Passed
 from codegen.program.reads import Geometry, Line, Stepped
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
 from codegen.program.values import Constant, Load, Number, Value
 
-HOLDING = (Stepped, Geometry, Line, Handed, Given)  # values, and are none
+HOLDING = (Stepped, Geometry, Line, Passed, Given)  # values, and are none
 LARGEST_SINGLE = (2 - 2**-23) * 2.0**127  # of float32
 
 

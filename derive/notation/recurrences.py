@@ -22,7 +22,7 @@ from sympy import Expr
 
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.names import unused
-from derive.language.nodes import ArrayNode
+from derive.language.nodes import ArrayNode, RecurrenceBefore
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered, tensors_in
 from derive.notation.definition import Carried, Definition, Statement
 
@@ -122,6 +122,35 @@ class Recurrences:
                         f"h0 along {_all_but(wide.axes, state.axis)}",
                     )
         return tensor
+
+    def complete(self) -> None:
+        """`Previous` of a statement above is a state too where that follows from this one."""
+        while (found := self._step_inside()) is not None:
+            i, node = found
+            statements, of, block = (
+                self.body.statements,
+                node.operand,
+                self.body.statements[i].block,
+            )
+            before = self.opened(f"{of.name}_before", of.home)
+            count = len(statements)
+            self.close(before, of.at_home, node.axis, node.initial, (block, statements[i].place))
+            replaced = statements[i].expression.xreplace({node: before.along(of.axes)})
+            statements[i] = replace(statements[i], expression=replaced)
+            statements[i:i] = [statements.pop() for _ in statements[count:]]  # the initial state
+
+    def _step_inside(self) -> tuple[int, Expr] | None:
+        """The first such `Previous`, and where it stands."""
+        statements, named = self.body.statements, self.body.tensors
+        states = [Carried(s.before, named[s.name], s.initial, s.axis) for s in self.states.values()]
+        for together, inside in gone_along(statements, states):
+            for i, s in enumerate(statements):
+                for node in s.expression.atoms(RecurrenceBefore) if s.name in inside else ():
+                    of, axis = node.operand, together[0].axis
+                    own = isinstance(of, Tensor) and of.name in inside and of.axes == of.home
+                    if own and node.is_step and node.axis == axis:
+                        return i, node
+        return None
 
     def following(self) -> Iterator[tuple[str, set[str]]]:
         """What is an input because the forward is cut open, and what it follows from."""

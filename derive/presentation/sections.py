@@ -127,7 +127,7 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
         if name in users:
             return f"used by {', '.join(users[name])}"
         if name not in (t.name for t in definition.results):
-            return "handed on from place to place"
+            return "passed on from place to place"
         return "the output" if len(definition.results) == 1 else "an output"
 
     given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.arguments]

@@ -21,7 +21,7 @@ class Loops:
         """The lines of a loop; all but the first have their ``margin``."""
         places = f"range({self.sizes[value.axis]})"
         places = f"reversed({places})" if value.reverse else places
-        lines = [f"{h.before} = {self.text(h.initial)}" for h in value.handed]
+        lines = [f"{h.before} = {self.text(h.initial)}" for h in value.passed]
         lines += [f"{name} = []", f"for {value.place} in {places}:"]
         found = [broken(line, margin) for line in lines]
         inner = margin + STEP
@@ -34,7 +34,7 @@ class Loops:
         self.slices = {}
         kept = ", ".join(value.collected) + "," * (len(value.collected) == 1)
         inside.append(broken(f"{name}.append(({kept}))", inner))
-        inside += [f"{h.before} = {h.after}" for h in value.handed]
+        inside += [f"{h.before} = {h.after}" for h in value.passed]
         return f"\n{margin}".join([*found, *(STEP + line for line in inside)])
 
     def _Collected(self, value: Collected):
