@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Integer, Mul
+from sympy import Add, Basic, Expr, Integer, Mul, Piecewise
 
 from codegen.outlines import Line, Link
 from derive.language.choices import with_args
@@ -112,35 +112,53 @@ def apart(loop: Loop, order: Sequence[Axis], taken: set[str]) -> tuple[list[Line
     """What the lines of ``loop`` compute that does not vary with a state, as lines of their own
     under names that are not ``taken``; and the loop without it.
     """
-    before: dict[Expr, Tensor] = {}
-    moving = {*loop.ordered}
+    outside = _Outside(loop, order, taken)
+    lines = tuple(replace(k, terms=tuple(map(outside.without, k.terms))) for k in loop.lines)
+    before = [Line(t, (e,), plain(t.home)) for e, t in outside.before.items()]
+    return before, replace(loop, lines=lines)
 
-    def varies(e: Expr) -> bool:
-        return any(t.name in moving for t in tensors_in(e))
 
-    def outside(e: Expr) -> Expr:
+class _Outside:
+    """Takes out of expressions what does not vary with a state."""
+
+    def __init__(self, loop: Loop, order: Sequence[Axis], taken: set[str]):
+        self.moving, self.axis = {*loop.ordered}, loop.links[0].axis
+        self.order, self.taken = order, taken
+        self.before: dict[Expr, Tensor] = {}
+
+    def varies(self, e: Basic) -> bool:
+        return any(t.name in self.moving for t in tensors_in(e))
+
+    def named(self, e: Expr) -> Expr:
+        """The name of what is computed before."""
         if isinstance(e, Tensor) or is_constant(e):
             return e
-        if e not in before:
-            along = [axis for axis in order if axis in axes_of(e)]
-            name = unused(_name_of(e), taken.__contains__)
-            taken.add(name)
-            before[e] = Tensor(name, along, role="statement")
-        return before[e]
+        if e not in self.before:
+            name = unused(_name_of(e), self.taken.__contains__)
+            self.taken.add(name)
+            along = [axis for axis in self.order if axis in axes_of(e)]
+            self.before[e] = Tensor(name, along, role="statement")
+        return self.before[e]
 
-    def inside(e):
-        if isinstance(e, Expr) and not varies(e):
-            return e if isinstance(e, OneHot) else outside(e)
+    def without(self, e):
+        if isinstance(e, Expr) and not self.varies(e):
+            return self.named(e)
         if isinstance(e, ArrayNode):
-            return e.through(inside)
-        if isinstance(e, (Add, Mul)):
-            still = [a for a in e.args if not varies(a) and not isinstance(a, OneHot)]
-            rest = [inside(a) for a in e.args if a not in still]
-            return e.func(*map(outside, _along_the_same(e.func, still)), *rest)
-        return with_args(e, map(inside, e.args)) if e.args else e
+            return e.through(self.without)
+        if not isinstance(e, (Add, Mul)):
+            return with_args(e, map(self.without, e.args)) if e.args else e
+        kept = [a for a in e.args if self.varies(a) or (isinstance(e, Mul) and self.selects(a))]
+        still = _along_the_same(e.func, [a for a in e.args if a not in kept])
+        return e.func(*map(self.named, still), *map(self.in_place, kept))
 
-    lines = tuple(replace(line, terms=tuple(map(inside, line.terms))) for line in loop.lines)
-    return [Line(t, (e,), plain(t.home)) for e, t in before.items()], replace(loop, lines=lines)
+    def selects(self, e: Expr) -> bool:
+        """Whether a factor selects: nothing is to be multiplied by what it leaves out."""
+        return isinstance(e, Piecewise) or (isinstance(e, OneHot) and e.axis != self.axis)
+
+    def in_place(self, e: Expr) -> Expr:
+        if isinstance(e, Piecewise):
+            return with_args(e, map(self.without, e.args))
+        return e if isinstance(e, OneHot) else self.without(e)
 
 
 def _along_the_same(of: type[Expr], parts: Sequence[Expr]) -> list[Expr]:

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sympy import Expr
+from sympy import Expr, S
 
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode, RecurrenceBefore
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered, tensors_in
-from derive.notation.definition import Carried, Definition, Statement
+from derive.notation.definition import Carried, Statement
+from derive.notation.statements import may_be_infinite
 
 
 @dataclass
@@ -89,6 +90,7 @@ class Recurrences:
 
     def _stated(self, name: str, initial: Expr, block: str, place: Place) -> Expr:
         """The state before the first place as a statement, if it is no number."""
+        _check_finite(f"the initial state of {name}", initial)
         if is_constant(initial):
             return initial
         return self.body.state(self._free(f"{name}_initial"), initial, place, block)
@@ -110,6 +112,7 @@ class Recurrences:
                     f"let the line lie along {along}, and the initial state along all of these but "
                     f"{state.axis}",
                 )
+            _check_finite(tensor.name, tensor)
             state.before = self.body.tensors[wide.name] = wide
             statements = self.body.statements
             for i, s in enumerate(statements):
@@ -127,16 +130,13 @@ class Recurrences:
         """`Previous` of a statement above is a state too where that follows from this one."""
         while (found := self._step_inside()) is not None:
             i, node = found
-            statements, of, block = (
-                self.body.statements,
-                node.operand,
-                self.body.statements[i].block,
-            )
+            statements, of = self.body.statements, node.operand
+            reader, count = statements[i], len(statements)
             before = self.opened(f"{of.name}_before", of.home)
-            count = len(statements)
-            self.close(before, of.at_home, node.axis, node.initial, (block, statements[i].place))
-            replaced = statements[i].expression.xreplace({node: before.along(of.axes)})
-            statements[i] = replace(statements[i], expression=replaced)
+            block = reader.block, reader.place
+            self.close(before, of.at_home, node.axis, node.initial, block)
+            replaced = reader.expression.xreplace({node: before.along(of.axes)})
+            statements[i] = replace(reader, expression=replaced)
             statements[i:i] = [statements.pop() for _ in statements[count:]]  # the initial state
 
     def _step_inside(self) -> tuple[int, Expr] | None:
@@ -181,6 +181,14 @@ class Recurrences:
             carried.append(Carried(before, after, initial, state.axis))
         _check_steps(found, carried)
         return found, carried
+
+
+def _check_finite(what: str, e: Expr) -> None:
+    if may_be_infinite(e) or e.has(S.NegativeInfinity, S.Infinity):
+        raise NotationError(
+            f"{what} may be -oo, and a state is a number everywhere",
+            "write one far below all others, such as -10**30: its exponential is 0 beside theirs",
+        )
 
 
 def _with_state(e: Expr, state: Tensor) -> Expr:
@@ -254,13 +262,4 @@ def _needed(name: str, reads: Mapping[str, set[str]]) -> set[str]:
     while new:
         new = set[str]().union(*(reads.get(each, set()) for each in new)) - found
         found |= new
-    return found
-
-
-def tied(definition: Definition) -> dict[str, str]:
-    """What ties the ends of the cuts together, as formulas: ``h_before`` and so on."""
-    found = {}
-    for state in definition.carried:
-        initial = "" if state.initial == 0 else f", initial={state.initial}"
-        found[state.before.name] = f"Previous({state.after}, {state.axis}{initial})"
     return found

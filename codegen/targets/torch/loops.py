@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.program.loops import Collected, Looped
+from codegen.program.loops import Collected, Given, Looped
 from codegen.program.values import Load
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.vocabulary import ATOM
@@ -25,17 +25,18 @@ class Loops:
         lines += [f"{name} = []", f"for {value.place} in {places}:"]
         found = [broken(line, margin) for line in lines]
         inner = margin + STEP
-        self.slices = {
-            g.name: f"{g.name}[{':, ' * g.along}{value.place}]"
-            for g in value.given
-            if g.along is not None
-        }
+        self.slices = {g.name: self._given(g, value.place) for g in value.given}
         inside = [self.step(step, inner) for step in value.body.steps]
         self.slices = {}
         kept = ", ".join(value.collected) + "," * (len(value.collected) == 1)
         inside.append(broken(f"{name}.append(({kept}))", inner))
-        inside += [f"{h.before} = {h.after}" for h in value.passed]
+        ends = (", ".join(getattr(p, end) for p in value.passed) for end in ("before", "after"))
+        inside.append(broken(" = ".join(ends), inner))  # at once: one may be what another was
         return f"\n{margin}".join([*found, *(STEP + line for line in inside)])
+
+    def _given(self, given: Given, place: str) -> str:
+        whole = self.tight(given.whole)
+        return whole if given.along is None else f"{whole}[{':, ' * given.along}{place}]"
 
     def _Collected(self, value: Collected):
         record = self.text(value.record)
