@@ -75,10 +75,6 @@ def l2_normalize(x, eps=1e-12):
     return F.normalize(x, dim=-1, eps=eps)
 
 
-def normalize_p(x, p=3, eps=1e-12):
-    return F.normalize(x, p=p, dim=-1, eps=eps)
-
-
 def norm_p(x, p=3):
     return torch.linalg.vector_norm(x, p, dim=-1)
 
@@ -128,7 +124,6 @@ LENGTHS = [
     Functional("norm1", partial(norm_p, p=1), row),
     Functional("norm_p", norm_p, row, ({}, {"p": 2.5})),
     Functional("norm_inf", partial(norm_p, p=torch.inf), row),
-    Functional("normalize_p", normalize_p, row, ({}, {"p": 2.5}, {"eps": 2.0})),
 ]
 ALL = {
     functional.name: functional

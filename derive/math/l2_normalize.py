@@ -1,6 +1,6 @@
 """Vectors of length 1."""
 
-from sympy import Abs, Piecewise, sqrt
+from sympy import Piecewise, sqrt
 
 from derive import Axes, Axis, Forward, Input, Scalar, Sum
 
@@ -19,21 +19,5 @@ class L2Normalize(Forward):
     eps = Scalar(1e-12)
 
     norm = sqrt(Sum(x**2, C))
-    length = Piecewise((norm, norm >= eps), (eps, True))
-    y = x / length
-
-
-class NormalizeP(Forward):
-    """Every row divided by its norm of an order p, or by eps where that is larger.
-
-    Source: ``torch.nn.functional.normalize``, with its p. Where the norm is less than eps, no
-    gradient passes through it.
-    """
-
-    x = Input(N, C)
-    p = Scalar(3, above=1)
-    eps = Scalar(1e-12, above=0)
-
-    norm = Sum(Abs(x) ** p, C) ** (1 / p)
     length = Piecewise((norm, norm >= eps), (eps, True))
     y = x / length
