@@ -199,7 +199,7 @@ def _pullback(
             )
         reasons = [*reasons, rule.reason.format(axes=", ".join(axis.name for axis in leaf.axes))]
         for operand, inner in rule.pullback(leaf, gradient):
-            inside = set(leaf.inside)
+            inside = set(leaf.around(operand))
             for tensor, reached, more in _pullback(operand, inner, inside, definition, statement):
                 yield tensor, reached, reasons + more
 

@@ -6,11 +6,13 @@ The identities that these are, with the conditions under which they hold, stand 
 
 from __future__ import annotations
 
-from sympy import Add, Mul
+from collections.abc import Mapping
 
-from derive.language.nodes import GoneAlong, Reshaping, Sum, summed
+from sympy import Add, Expr, Mul
+
+from derive.language.nodes import OfMatrix, Reshaping, Sum, Whole, renamed, summed
 from derive.language.reading_at import At
-from derive.language.symbols import axes_of
+from derive.language.symbols import axes_of, tensors_in
 
 
 def linear(node, knowledge):
@@ -88,8 +90,19 @@ def reshaped_total(node, knowledge):
 
 
 def recognise(node, knowledge):
-    if isinstance(node, (Sum, GoneAlong)):
-        return knowledge.relations.recognitions.get(node)
+    if not isinstance(node, (Sum, Whole)):
+        return None
+    known = knowledge.relations.recognitions
+    return known.get(node) or (_read_otherwise(node, known) if isinstance(node, OfMatrix) else None)
+
+
+def _read_otherwise(node: OfMatrix, known: Mapping[Expr, Expr]) -> Expr | None:
+    """A known value, read along the axes along which the matrix is: the transposed one too."""
+    for met in tensors_in(node):
+        away = dict(zip(met.axes, met.home, strict=True))
+        found = known.get(renamed(node, away))
+        if found is not None:
+            return renamed(found, {home: own for own, home in away.items()})
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sympy import Basic, Expr
 
 from derive.language.choices import Compared, with_args
-from derive.language.nodes import ArgMax, ArrayNode, GoneAlong, Max, OneHot, Reindexing, Sum
+from derive.language.nodes import ArgMax, ArrayNode, Max, OneHot, Reindexing, Sum, Whole
 from derive.language.symbols import Along
 
 OPAQUE = (Max, ArgMax, OneHot)
@@ -40,7 +40,7 @@ def _rewritten(
 ) -> Expr:
     if e.args and not isinstance(e, Compared):
         if isinstance(e, ArrayNode):
-            if not isinstance(e, (Sum, Reindexing, GoneAlong, *OPAQUE)):
+            if not isinstance(e, (Sum, Reindexing, Whole, *OPAQUE)):
                 return e
             if not isinstance(e, opaque):
                 e = _rebuilt(e, [everywhere(o, rewrite, known, opaque) for o in e.operands])

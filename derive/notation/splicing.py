@@ -16,6 +16,7 @@ from derive.language.nodes import (
     ArrayNode,
     GoneAlong,
     Max,
+    OfMatrix,
     OneHot,
     Reshaping,
     Sum,
@@ -72,6 +73,9 @@ def taken_along(node: ArrayNode, operands: Sequence[Expr], bound: Bound) -> Expr
     operand, axes = operands[0], spliced(node.axes, bound)
     if isinstance(node, GoneAlong):
         return type(node).over(*operands, (the_one(node.axis, bound, f"{node} goes along it"),))
+    if isinstance(node, OfMatrix):
+        why = f"{node} is of a matrix"
+        return type(node).over(*operands, [the_one(axis, bound, why) for axis in node.axes])
     if isinstance(node, OneHot):
         return OneHot.over(operand, (the_one(node.axis, bound, f"a label indexes it in {node}"),))
     if isinstance(node, Max):

@@ -28,15 +28,19 @@ from sympy import (
 from derive.language.choices import with_args
 from derive.language.nodes import (
     ArgMax,
+    Cholesky,
     Flatten,
     LargestSoFar,
     LogCumSumExp,
+    LogDet,
     Max,
     NewMax,
+    OfMatrix,
     OneHot,
     Position,
     Recurrence,
     Reshaping,
+    Solve,
     Sum,
 )
 from derive.language.reading_at import At
@@ -45,6 +49,7 @@ from derive.notation.definition import Definition
 from derive.proving.index_nodes import IndexOfLargest, LargestAlong, Zero
 from derive.proving.indexed_sum import IndexedSum
 from derive.proving.largest_up_to import IsNewLargest, LargestUpTo
+from derive.proving.matrix_entries import COLUMN, ROW, FactorEntry, InverseEntry, LogDetOf
 from derive.proving.products_between import ProductBetween, telescoped
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
@@ -145,6 +150,8 @@ class IndexedForward:
             return self._largest_so_far(e, at, values)
         if isinstance(e, LogCumSumExp):
             return self.written(e.in_full, at, values)
+        if isinstance(e, OfMatrix):
+            return self._of_matrix(e, at, values)
         return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
 
     def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:
@@ -210,6 +217,24 @@ class IndexedForward:
         if isinstance(e, NewMax):
             return IsNewLargest(here, size, operand, bound)
         return LargestUpTo(here, size, operand, bound, place)
+
+    def _of_matrix(self, e: OfMatrix, at: Mapping[Axis, Index], values) -> Expr:
+        """By the entry of the matrix at two indices of its own."""
+        if any(len(self.parts(axis)) > 1 for axis in e.axes):
+            raise NotShown(f"an axis of {e} is made of several")
+        rows, columns = e.axes
+        own = [Dummy(kind, integer=True) for kind in (ROW, COLUMN)]
+        inside = dict(zip(e.axes, ((index,) for index in own), strict=True))
+        matrix = self.written(e.matrix, {**at, **inside}, values), *own, *self.sizes(rows)
+        if isinstance(e, LogDet):
+            return LogDetOf(*matrix)
+        if isinstance(e, Solve):
+            bound = self.bound_index(rows)
+            right = self.written(e.right, {**at, rows: bound}, values)
+            entry = InverseEntry(*matrix, *at[columns], *bound)
+            return self.total(entry * right, (rows,), {rows: bound})
+        kind = FactorEntry if isinstance(e, Cholesky) else InverseEntry
+        return kind(*matrix, *at[rows], *at[columns])
 
     def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
         """The name of a bound index that no other around it is called as."""

@@ -20,10 +20,10 @@ from derive.language.errors import MATH, PAGE
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("At", "Broadcast", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Flatten", "Flip"),
-    *("Gather", "Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename"),
-    *("Scan", "SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice", "Sum", "Unflatten"),
-    "Window",
+    *("At", "Broadcast", "Cholesky", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Flatten"),
+    *("Flip", "Gather", "Inverse", "Kept", "LogDet", "Max", "Min", "Next", "OneHot", "Pad"),
+    *("Position", "Previous", "Rename", "Scan", "SegmentMax", "SegmentMean", "SegmentSum", "Shift"),
+    *("Slice", "Solve", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Ordered", "Outputs", "Reduced"),

@@ -14,6 +14,7 @@ from types import FunctionType
 from sympy import Basic
 
 from derive.language.kept_labels import Kept, kept_tensor
+from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
 from derive.language.maxima_so_far import CumMax
 from derive.language.nodes import (
     Broadcast,
@@ -101,7 +102,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
         return _by_label(call, reader)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
-        axes = [_axis(a, reader) for a in call.args[2 if rule is _scanned else 1 :]]
+        axes = [_axis(a, reader) for a in call.args[2 if rule in (_scanned, _solved) else 1 :]]
         if function in SEVERAL and not any(axes):
             return _all(call.args, reader)
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
@@ -166,6 +167,11 @@ def _scanned(call, reader, axes, new) -> Written:
     return Written(operands.names, operands.axes | set(axes))
 
 
+def _solved(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes - set(axes[:1]) | set(axes[1:]))
+
+
 def _read(call, reader, axes, new) -> Written:
     return Written(_all(call.args[:1], reader).names)
 
@@ -198,6 +204,10 @@ rules: dict[Callable, Callable[..., Written]] = {
     Previous: _carried,
     Next: _carried,
     Scan: _scanned,
+    Inverse: _carried,
+    Cholesky: _carried,
+    LogDet: _reduced,
+    Solve: _solved,
     Concat: _joined,
     **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }
