@@ -6,13 +6,12 @@ The identities that these are, with the conditions under which they hold, stand 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from sympy import Add, Mul
 
-from sympy import Add, Expr, Mul
-
-from derive.language.nodes import OfMatrix, Reshaping, Sum, Whole, renamed, summed
+from derive.language.nodes import OfMatrix, Reshaping, Sum, Whole, summed
 from derive.language.reading_at import At
-from derive.language.symbols import axes_of, tensors_in
+from derive.language.symbols import axes_of
+from derive.language.traversal import read_otherwise
 
 
 def linear(node, knowledge):
@@ -93,17 +92,7 @@ def recognise(node, knowledge):
     if not isinstance(node, (Sum, Whole)):
         return None
     known = knowledge.relations.recognitions
-    return known.get(node) or (_read_otherwise(node, known) if isinstance(node, OfMatrix) else None)
-
-
-def _read_otherwise(node: OfMatrix, known: Mapping[Expr, Expr]) -> Expr | None:
-    """A known value, read along the axes along which the matrix is: the transposed one too."""
-    for met in tensors_in(node):
-        away = dict(zip(met.axes, met.home, strict=True))
-        found = known.get(renamed(node, away))
-        if found is not None:
-            return renamed(found, {home: own for own, home in away.items()})
-    return None
+    return read_otherwise(node, known.get) if isinstance(node, OfMatrix) else known.get(node)
 
 
 def known(node, knowledge):

@@ -26,7 +26,7 @@ SPARE = (2, 3)  # numbers in the names of further axes of the same length: produ
 class OfMatrix(Whole):
     """A node of a square matrix; ``axes`` are those of its rows and its columns."""
 
-    usage = ""
+    usage, said = "", ""  # how a user and a book write it
 
     def __new__(cls, matrix: Expr | float, *axes: Axis) -> Expr:
         if axes and isinstance(axes[0], Along):  # SymPy rebuilds a node from its args
@@ -64,7 +64,7 @@ class Inverse(Unordered):
     Source: ``torch.linalg.inv``.
     """
 
-    word, usage = "inverse", "Inverse(A, I, J)"
+    word, usage, said = "inverse", "Inverse(A, I, J)", "inverse"
 
 
 class LogDet(Unordered):
@@ -73,7 +73,7 @@ class LogDet(Unordered):
     Source: ``torch.linalg.slogdet``.
     """
 
-    word, usage = "logdet", "LogDet(A, I, J)"
+    word, usage, said = "logdet", "LogDet(A, I, J)", "log|det|"
 
     @property
     def binds(self) -> tuple[Axis, ...]:
@@ -91,7 +91,7 @@ class Cholesky(OfMatrix):
     Source: ``torch.linalg.cholesky``, which reads the lower triangle.
     """
 
-    word, usage = "cholesky", "Cholesky(A, I, J)"
+    word, usage, said = "cholesky", "Cholesky(A, I, J)", "cholesky"
 
 
 class Solve(OfMatrix):
@@ -100,7 +100,7 @@ class Solve(OfMatrix):
     Source: ``torch.linalg.solve``.
     """
 
-    word, usage = "solution", "Solve(A, b, I, J)"
+    word, usage, said = "solution", "Solve(A, b, I, J)", "solve"
 
     def __new__(cls, matrix: Expr | float, right: Expr | float, *axes: Axis) -> Expr:
         if axes and isinstance(axes[0], Along):
