@@ -30,12 +30,16 @@ class _Undefined(TorchFunctionMode):
                 return tuple(torch.exp(t * torch.nan) for t in args[1])
             if func not in OF_MATRIX:
                 raise
-            matrix, *right = args
-            is_vector = bool(right) and right[0].dim() < matrix.dim()
-            right = [t.unsqueeze(-1) if is_vector else t for t in right]
-            made = matrix.mT @ right[0] if right else matrix
-            made = made.squeeze(-1) if is_vector else made
-            return torch.exp(made * torch.nan)
+            return torch.exp(_made_of(*args, **(kwargs or {})) * torch.nan)
+
+
+def _made_of(matrix: Tensor, right: Tensor | None = None, left: bool = True) -> Tensor:
+    """Something of the shape of the result."""
+    if right is None:
+        return matrix
+    if right.dim() < matrix.dim():
+        return (matrix.mT @ right.unsqueeze(-1)).squeeze(-1)
+    return matrix.mT @ right if left else right @ matrix.mT
 
 
 @contextmanager
