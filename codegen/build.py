@@ -16,6 +16,7 @@ from codegen.lowering import Lowering
 from codegen.lowering.differentiated import with_lines_to_differentiate
 from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
+from codegen.lowering.matrices import with_triangles
 from codegen.lowering.repeated import named_once
 from codegen.lowering.vanishing import with_zeros_kept
 from codegen.program import NUMBERS, Function, Parameter, Plain, Program, Second
@@ -277,6 +278,7 @@ class Builder(Signatures):
         if not lowering.rounds_as_autograd:
             steps = [fused(step, numbers) for step in steps]
             steps = named_once(steps, numbers, {*known, *self.sizes.values()})
+        steps = [with_triangles(step, self._factors) for step in steps]
         steps = [*self._zeros(outline, steps, numbers), *steps]
         return Function(
             outline.name,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
-from codegen.program.arrays import OfMatrix, Solved
-from codegen.program.values import Value
+from codegen.program.arrays import Arrange, OfMatrix, Solved
+from codegen.program.parts import with_replaced
+from codegen.program.steps import Step
+from codegen.program.values import Load, Value
 from derive.language.matrices import Cholesky, Inverse, LogDet, Solve, Unordered
 from derive.language.matrices import OfMatrix as Node
 from derive.language.symbols import Axis, Tensor
@@ -58,6 +61,30 @@ def _solved(lowering: Lowering, e: Solve, picked: Picked) -> Value:
     )
     value = fitted(lowering.value(e.right, behind, picked), plain(behind))
     return Solved(matrix, value, not sides, from_the_right, dims=plain(made))
+
+
+def with_triangles(step: Step, factors: Mapping[str, bool]) -> Step:
+    """``step``, whose solutions know of matrices that are lower triangular: of the ``factors``, by
+    name, True where the rows lie before the columns.
+    """
+
+    def change(value: Value) -> Value | None:
+        if not isinstance(value, Solved):
+            return None
+        right = with_replaced(value.right, change)
+        return replace(value, right=right, triangle=_triangle(value.matrix, factors))
+
+    return with_replaced(step, change)
+
+
+def _triangle(matrix: Value, factors: Mapping[str, bool]) -> str:
+    turned = False
+    if isinstance(matrix, Arrange):
+        last = matrix.order[-2:]
+        matrix, turned = matrix.operand, None not in last and last[0] > last[1]
+    if not isinstance(matrix, Load) or matrix.name not in factors:
+        return ""
+    return "lower" if factors[matrix.name] != turned else "upper"
 
 
 def _in_order(lowering: Lowering, axes: Iterable[Axis]) -> Frame:

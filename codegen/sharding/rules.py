@@ -232,7 +232,8 @@ def of_matrix(placing: Placing, value: arrays.OfMatrix | arrays.Solved) -> Place
                 placed = placing.whole(placed, along)
         parts.append(placed)
     parts = placing.aligned(parts)
-    return Placed(with_operands(value, [p.value for p in parts]), met(value.dims, parts))
+    split = tuple("".join({p.at(dim.axis.name) for p in parts}) for dim in value.dims)
+    return Placed(with_operands(value, [p.value for p in parts]), split)
 
 
 RULES: dict[type[Value], Callable[[Placing, Value], Placed]] = {
