@@ -28,11 +28,10 @@ from sympy import (
 from derive.language.choices import with_args
 from derive.language.nodes import (
     ArgMax,
-    Cholesky,
     Flatten,
+    Inverse,
     LargestSoFar,
     LogCumSumExp,
-    LogDet,
     Max,
     NewMax,
     OfMatrix,
@@ -49,7 +48,7 @@ from derive.notation.definition import Definition
 from derive.proving.index_nodes import IndexOfLargest, LargestAlong, Zero
 from derive.proving.indexed_sum import IndexedSum
 from derive.proving.largest_up_to import IsNewLargest, LargestUpTo
-from derive.proving.matrix_entries import COLUMN, ROW, FactorEntry, InverseEntry, LogDetOf
+from derive.proving.matrix_entries import COLUMN, ENTRIES, ROW
 from derive.proving.products_between import ProductBetween, telescoped
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
@@ -136,8 +135,8 @@ class IndexedForward:
             return self.total(self.written(e.operand, {**at, **bound}, values), e.axes, bound)
         if isinstance(e, Reshaping):
             return self.written(e.operand, {**at, **self._recounted(e, at)}, values)
-        if isinstance(e, At):
-            return self._read(e, at, values)
+        if isinstance(e, (At, OfMatrix)):
+            return (self._read if isinstance(e, At) else self._of_matrix)(e, at, values)
         if isinstance(e, Max):
             return LargestAlong(*self._row(e, at, values))
         if isinstance(e, Position):
@@ -150,8 +149,6 @@ class IndexedForward:
             return self._largest_so_far(e, at, values)
         if isinstance(e, LogCumSumExp):
             return self.written(e.in_full, at, values)
-        if isinstance(e, OfMatrix):
-            return self._of_matrix(e, at, values)
         return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
 
     def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:
@@ -226,15 +223,12 @@ class IndexedForward:
         own = [Dummy(kind, integer=True) for kind in (ROW, COLUMN)]
         inside = dict(zip(e.axes, ((index,) for index in own), strict=True))
         matrix = self.written(e.matrix, {**at, **inside}, values), *own, *self.sizes(rows)
-        if isinstance(e, LogDet):
-            return LogDetOf(*matrix)
-        if isinstance(e, Solve):
-            bound = self.bound_index(rows)
-            right = self.written(e.right, {**at, rows: bound}, values)
-            entry = InverseEntry(*matrix, *at[columns], *bound)
-            return self.total(entry * right, (rows,), {rows: bound})
-        kind = FactorEntry if isinstance(e, Cholesky) else InverseEntry
-        return kind(*matrix, *at[rows], *at[columns])
+        if not isinstance(e, Solve):
+            return ENTRIES[type(e)](*matrix, *(index for axis in e.brings for index in at[axis]))
+        bound = self.bound_index(rows)
+        right = self.written(e.right, {**at, rows: bound}, values)
+        entry = ENTRIES[Inverse](*matrix, *at[columns], *bound)
+        return self.total(entry * right, (rows,), {rows: bound})
 
     def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
         """The name of a bound index that no other around it is called as."""

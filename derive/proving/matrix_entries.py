@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sympy import Dummy, Expr, Piecewise, Symbol
 
+from derive.language.nodes import Cholesky, Inverse, LogDet, OfMatrix
 from derive.proving.indexed_sum import IndexedSum, OverIndices
 from derive.proving.total_derivative import TotalDerivative
 
@@ -119,3 +120,10 @@ def _is_at_most(first: Expr, second: Expr) -> Expr:
 
 def _indices() -> tuple[Dummy, Dummy]:
     return Dummy(ROW, integer=True), Dummy(COLUMN, integer=True)
+
+
+ENTRIES: dict[type[OfMatrix], type[OfEntries]] = {
+    Inverse: InverseEntry,
+    LogDet: LogDetOf,
+    Cholesky: FactorEntry,
+}

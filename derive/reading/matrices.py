@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ast
+from collections.abc import Iterable
+from typing import Protocol
+
+from sympy import Expr
 
 from derive.language.errors import NotationError
 from derive.language.nodes import Cholesky, Inverse, LogDet, Solve
+from derive.language.symbols import Axis
 from derive.reading.refusals import Refusal
 from derive.reading.usage import USAGE
-from derive.reading.values import Value
-
-if TYPE_CHECKING:
-    from derive.reading.notation import Notation
+from derive.reading.values import Space, Value
 
 MATRICES = {node.__name__: node for node in (Cholesky, Inverse, LogDet, Solve)}
 
 
-def of_matrix(notation: Notation, *arguments, name: str) -> Value:
+class Reads(Protocol):
+    """What is asked of the notation."""
+
+    space: Space
+
+    def operand(self, node: ast.AST) -> Value: ...
+
+    def axis(self, node: ast.AST, among: Value | None = None, what: str = "") -> Axis: ...
+
+    def value(self, e: Expr, axes: Iterable[Axis], of: Value) -> Value: ...
+
+
+def of_matrix(notation: Reads, *arguments: ast.AST, name: str) -> Value:
     """A node on its operands, with the axes of the rows and the columns behind them."""
     *operands, rows, columns = arguments
     values = [notation.operand(node) for node in operands]

@@ -33,6 +33,7 @@ from derive.language.nodes import (
     Reshaping,
     Solve,
     Sum,
+    Whole,
 )
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, MinusInfinity
@@ -126,10 +127,8 @@ class Interpreter:
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
         if isinstance(e, Reindexing):
             return self.read(e) if isinstance(e, At) else self.reshaped(e)
-        if isinstance(e, GoneAlong):
-            return self.gone_along(e)
-        if isinstance(e, OfMatrix):
-            return self.of_matrix(e)
+        if isinstance(e, Whole):
+            return self.of_matrix(e) if isinstance(e, OfMatrix) else self.gone_along(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
