@@ -24,9 +24,9 @@ WORDS = 60
 HEAD = """\
 from sympy import Abs, Eq, Mod, Piecewise, atan2, digamma, erf, erfc, exp, floor, log, loggamma
 from sympy import sign, sqrt, tanh
-from derive import Axis, Broadcast, Cholesky, CumMax, CumProd, CumSum, Detach, Flatten, Flip
-from derive import Forward, Gather, Given, Input, Inverse, Label, LogDet, Max, Min, OneHot, Ordered
-from derive import Position, Rename, SegmentSum, Solve, Sum, Unflatten
+from derive import Axis, Broadcast, Cholesky, CumMax, CumProd, CumSum, Detach, Diagonal, Flatten
+from derive import Flip, Forward, Gather, Given, Identity, Input, Inverse, Label, LogDet, Max, Min
+from derive import OneHot, Ordered, Position, Rename, SegmentSum, Solve, Sum, Unflatten
 
 N, C, K, M, J, H = Axis("N"), Axis("C"), Axis("K"), Axis("M"), Axis("J"), Axis("H")
 Two, G = Axis("Two", 2), Axis("G", 2)

@@ -22,6 +22,7 @@ from derive.chain.matrix_rules import (
     through_log_det,
     through_solve,
 )
+from derive.language.diagonals import Identity
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
@@ -155,6 +156,7 @@ rules: dict[type[ArrayNode], Rule] = {
     Solve: Rule(through_solve, "the transposed equations solved along {axes}"),
     Cholesky: Rule(through_cholesky, "the transposed factor solved twice along {axes}"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
+    Identity: Rule(_nowhere, "it is constant"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),
 }

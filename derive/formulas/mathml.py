@@ -46,7 +46,7 @@ from derive.formulas.text import (
     signed_terms,
 )
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, GoneAlong, OfMatrix, OneHot, Reduction, Reshaping
+from derive.language.nodes import ArrayNode, GoneAlong, OneHot, Reduction, Reshaping
 from derive.language.scans import said
 from derive.language.symbols import Along, Axis, Tensor
 
@@ -276,6 +276,10 @@ class _MathML(OfChoices, ReadAt):
         label = self._print(e.operand)
         return indicator(row(label, operator("="), self._print(e.axis)))
 
+    def _print_Identity(self, e: OneHot) -> Element:
+        one, other = map(self._print, e.pair)
+        return indicator(row(one, operator("="), other))
+
     def _print_Flatten(self, e: Reshaping) -> Element:
         return self._counted(e, "flat")
 
@@ -290,10 +294,6 @@ class _MathML(OfChoices, ReadAt):
         name, operands, notes = said(e)
         along = listed([self._print(e.axis), *(leaf("mtext", note) for note in notes)])
         return applied(name, map(self._print, operands), along)
-
-    def _print_OfMatrix(self, e: OfMatrix) -> Element:
-        along = listed(map(self._print, e.axes))
-        return applied(e.said, map(self._print, e.operands), along)
 
     def _print_ArrayNode(self, e: ArrayNode) -> Element:
         return applied(type(e).__name__, map(self._print, e.args))
