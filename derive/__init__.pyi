@@ -42,6 +42,7 @@ from derive.language.windows import Shift as Shift
 from derive.language.windows import Slice as Slice
 from derive.language.windows import Window as Window
 from derive.notation.forward import Forward as Forward
+from derive.notation.gradient import Gradient as Gradient
 from derive.notation.library import forward_from as forward_from
 from derive.notation.ordered import Ordered as Ordered
 from derive.notation.outputs import Outputs as Outputs

@@ -27,13 +27,14 @@ from derive.language.symbols import (
     ordered,
     with_sizes,
 )
-from derive.notation.composition import PendingBlock, names_in, no_expression, placed_block
-from derive.notation.definition import Ignoring, Statement
+from derive.notation.composition import no_expression
+from derive.notation.definition import Ignoring, InnerGradient, Statement
 from derive.notation.ignored_labels import ignore
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
 from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs, state_outputs
+from derive.notation.pending import Pending, names_in, placed_in
 from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
@@ -78,6 +79,9 @@ class ClassBody(dict):
         self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
         self.returned: list[str] = []  # the outputs, where there are several
         self.renamed: dict[str, str] = {}  # statements that are outputs of calls
+        self.gradients: dict[tuple[Expr, Tensor], Tensor] = {}  # of what, and by what
+        self.slopes: dict[tuple[Expr, tuple[Axis, ...]], Tensor] = {}  # by what they are
+        self.inner: list[InnerGradient] = []
 
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
@@ -168,8 +172,8 @@ class ClassBody(dict):
             raise no_expression(name, value)
         if not is_stated(value):
             return value
-        placed = placed_block(self, name, value, place)
-        return placed if isinstance(value, PendingBlock) else self.state(name, placed, place)
+        placed = placed_in(self, name, value, place)
+        return placed if isinstance(value, Pending) else self.state(name, placed, place)
 
     def _numbered(self, name: str, place: Place) -> str:
         """``u_1``, ``u_2`` and so on, for the statements that a loop binds to ``u``: the next that
@@ -232,14 +236,21 @@ class ClassBody(dict):
                 ignore(self, tensor, declaration.ignored, place)
         return tensor
 
+    def has(self, name: str) -> bool:
+        """Whether a name is given to something, here or on a line below."""
+        return name in self.places or (self.reading is not None and name in self.reading.assigned)
+
     def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
         """Append the statement ``name = value``; what later lines see is its tensor."""
         tensor, expression = self.stated(name, value)
-        self.claim(name, place)
-        self.statements.append(Statement(tensor, expression, place, block))
-        self.nested[name] = nesting(expression, self.nested)
-        self.tensors[name] = tensor
-        return tensor
+        return self.append(Statement(tensor, expression, place, block))
+
+    def append(self, statement: Statement) -> Tensor:
+        self.claim(statement.name, statement.place)
+        self.statements.append(statement)
+        self.nested[statement.name] = nesting(statement.expression, self.nested)
+        self.tensors[statement.name] = statement.tensor
+        return statement.tensor
 
     def stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
         """What the line ``name = value`` states."""

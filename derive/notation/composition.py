@@ -24,13 +24,13 @@ from derive.language.declarations import is_array
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
 from derive.language.kept_labels import kept_tensor
-from derive.language.names import unused
 from derive.language.nodes import ArrayNode
 from derive.language.reading_at import At
-from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
+from derive.language.symbols import Axis, Tensor, is_constant
 from derive.notation.call_arguments import bound, bound_axes
 from derive.notation.definition import REDUCTION
 from derive.notation.outputs import as_one_block
+from derive.notation.pending import Pending, placed_in
 from derive.notation.reduced import as_block
 from derive.notation.splicing import derived_along, read_along, spliced, taken_along, the_one
 from derive.notation.statements import tensors_outside_conditions
@@ -56,7 +56,7 @@ class Block:
     tensors: dict[str, Expr] = field(default_factory=dict)
 
 
-class PendingBlock(Tensor):
+class PendingBlock(Pending):
     """One output of a call whose block has no name yet."""
 
     __slots__ = ("block", "call", "output")
@@ -66,11 +66,20 @@ class PendingBlock(Tensor):
         self.call, self.block, self.output = call, block, output
         return self
 
-    def along(self, axes):
-        raise NotationError(
-            f"{self.call.definition.name}(...) is renamed before it has a name",
-            "assign it to a name first, and rename that",
-        )
+    @property
+    def written(self) -> str:
+        return f"{self.call.definition.name}(...)"
+
+    @property
+    def own_name(self) -> str:
+        return self.call.definition.snake
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        return tuple(self.call.arguments.values())
+
+    def placed(self, body, name: str, place: Place) -> Expr:
+        return _instantiated(body, name, self, place)
 
 
 _calls = 0
@@ -114,34 +123,6 @@ def no_expression(name: str, value: object) -> NotationError:
     return NotationError(
         f"{name} is a {type(value).__name__}, not an expression in tensors", remedy
     )
-
-
-def names_in(value: Expr) -> set[str]:
-    """The names of the tensors in ``value``, and in the calls in it that have no name yet."""
-    arguments = [a for call in value.atoms(PendingBlock) for a in call.call.arguments.values()]
-    return {t.name for t in tensors_in(value)}.union(*map(names_in, arguments))
-
-
-def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
-    """``value`` with every call in it replaced by the output of its block, whose statements join
-    ``body``.
-    """
-    if isinstance(value, PendingBlock):
-        return _instantiated(body, name, value, place)
-    for pending in value.atoms(PendingBlock):
-        snake = pending.call.definition.snake
-        block = unused(snake, lambda block: block in body.places or block == name)
-        placed = _instantiated(body, block, pending, place)
-        here = axes_of(placed)
-        if here != set(pending.axes):
-            raise NotationError(
-                f"{pending.call.definition.name}(...) has its result along "
-                f"{', '.join(sorted(map(str, here)))} here, because the names of its own axes are "
-                "taken",
-                "give the call a line and a name of its own",
-            )
-        value = value.xreplace({pending: placed})
-    return value
 
 
 def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
@@ -216,7 +197,7 @@ def _passed(body, block: str, call: Call, name: str, axes, place: Place) -> tupl
     defaults = {t.name: default for t, default in definition.scalars}
     if value.atoms(Axis) and name in defaults and value == defaults[name]:
         value = translated(value, {}, axes)  # its sizes are those of the callee
-    passed = value = placed_block(body, f"{block}_{name}", value, place)
+    passed = value = placed_in(body, f"{block}_{name}", value, place)
     if not isinstance(value, Tensor) and not is_constant(value):
         value = body.state(f"{block}_{name}", value, place, block)
     if name in {t.name for t in definition.inputs if t.role == "given"}:

@@ -77,7 +77,8 @@ class Definition:
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     ``returned`` are the names of the outputs where there are several; no statement reads one of
     them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
-    ``ordered`` say the order of their dimensions.
+    ``ordered`` say the order of their dimensions. ``inner`` are the gradients that are statements
+    of this forward.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Definition:
     reduction: str = ""
     returned: tuple[str, ...] = ()
     ordered: frozenset[str] = frozenset()
+    inner: tuple[InnerGradient, ...] = ()
 
     @property
     def snake(self) -> str:
@@ -257,3 +259,25 @@ class Definition:
     def in_order(self, axes) -> tuple[Axis, ...]:
         """``axes`` in the order in which they become dimensions."""
         return tuple(sorted(axes, key=self.axes.index))
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The gradient of a total ``by`` a tensor is ``value``; for those before it, it is ``read``:
+    a tensor that has this value, or the value itself.
+    """
+
+    by: Tensor
+    read: Expr
+    value: Expr
+
+
+@dataclass(frozen=True)
+class InnerGradient:
+    """A gradient inside of a forward: ``definition`` is what is differentiated, up to the total of
+    it, and ``slopes`` are those of all its statements, the last first, and of what it is
+    differentiated by.
+    """
+
+    definition: Definition
+    slopes: tuple[Slope, ...]

@@ -31,6 +31,7 @@ from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
 from derive.notation.definition import Definition, Statement
+from derive.notation.gradient import without_idle
 from derive.notation.influence import (
     warn_of_missing_total,
     warn_of_no_influence,
@@ -98,6 +99,7 @@ def is_in_the_way(name: str) -> bool:
 def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     """The frozen record; raises `NotationError` where something is missing as a whole."""
     _check_stated(body, name, place)
+    body.statements = without_idle(body)
     expressions = [s.expression for s in body.statements]
     twins = twins_in(expressions)
     flattened = flattened_in(expressions, twins)
@@ -135,6 +137,7 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
         reduction=default,
         returned=returned,
+        inner=tuple(body.inner),
     )
 
 

@@ -1,0 +1,254 @@
+"""The gradient of a statement inside of a forward: more statements, by the chain rule.
+
+    f = Sum(tanh(Sum(x * w, D)) * v, H)
+    g = Gradient(f, x)
+
+Between ``f`` and ``x`` each statement has a slope, the gradient of the sum of ``f`` by it: ``f_h``
+for ``h``. One that is a number or a tensor is written where it is read. What is only computed to be
+differentiated is left out of the forward; the lines and their slopes are kept beside it
+(`InnerGradient`), so that these are proved as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from sympy import Expr, Integer
+
+from derive.chain.chain import derive_chain
+from derive.language.array_node import ArrayNode, expression_of
+from derive.language.errors import NotationError, Place
+from derive.language.names import unused
+from derive.language.nodes import Sum, along, summed
+from derive.language.symbols import Tensor, axes_of, is_constant, ordered, tensors_in
+from derive.notation.definition import Definition, InnerGradient, Slope, Statement
+from derive.notation.made_axes import flattened_in, twins_in
+from derive.notation.pending import Pending, placed_in
+from derive.notation.statements import known_signs
+
+WRITTEN = "g = Gradient(u, x)"
+BY = ("input", "given", "scalar", "statement")
+_numbers: dict[tuple[Expr, Tensor], int] = {}  # one for each that was asked for
+
+
+class Gradient(Pending):
+    """``Gradient(u, x)``: the gradient by ``x`` of the sum of all entries of ``u``, along the axes
+    of ``x``.
+
+    Source: ``torch.autograd.grad(u.sum(), x, create_graph=True)``. ``x`` is an input, a `Scalar` or
+    a statement that ``u`` is computed from.
+    """
+
+    __slots__ = ("by", "of")
+
+    def __new__(cls, *operands: Expr | float) -> Expr:
+        if len(operands) != 2:
+            raise NotationError(
+                f"Gradient({', '.join(map(str, operands))}): it takes what is differentiated, and "
+                "the tensor that it is differentiated by",
+                f"write {WRITTEN}",
+            )
+        of, by = expression_of(operands[0], "Gradient"), _checked(*operands)
+        number = _numbers.setdefault((of, by), len(_numbers))
+        self = super().__new__(cls, f"Gradient {number}", by.axes, role="call")
+        self.of, self.by = of, by
+        return self
+
+    @property
+    def written(self) -> str:
+        return f"Gradient({self.of}, {self.by})"
+
+    def _sympystr(self, printer):
+        return self.written
+
+    @property
+    def own_name(self) -> str:
+        of = self.of.own_name if isinstance(self.of, Pending) else str(self.of)
+        return f"{of}_{self.by}" if of.isidentifier() else f"gradient_{self.by}"
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        return self.of, self.by
+
+    def placed(self, body, name: str, place: Place) -> Expr:
+        """The slopes between the two join ``body``, and the gradient under the ``name``."""
+        key = self.of, self.by
+        if key in body.gradients:
+            found = body.gradients[key]
+            return found if name in body.places else body.state(name, found, place)
+        own = unused(f"{name}_of", body.has)
+        of = placed_in(body, own, self.of, place)
+        if body.tensors.get(self.by.name) != self.by:
+            raise NotationError(
+                f"{self.written}: {self.by} is not a tensor of this forward",
+                "differentiate by an input or a statement of it",
+            )
+        found = _Slopes(body, of, self.by, name, place).stated()
+        body.gradients[key] = found
+        return found
+
+
+def _checked(of, by) -> Tensor:
+    """What is differentiated by, if that can be."""
+    if isinstance(by, Tensor) and by.role in BY and by.axes == by.home:
+        return by
+    why = "is not a tensor"
+    remedy = (
+        "differentiate by the whole tensor, and take an entry of the gradient: "
+        "Sum(OneHot(0, D) * Gradient(u, x), D)"
+    )
+    if isinstance(by, Pending):
+        why, remedy = "has no name yet", "give it a line of its own, and what is computed from it"
+    elif isinstance(by, Tensor) and by.axes != by.home:
+        why = "is a tensor along other axes than its own"
+        remedy = f"write Gradient({of}, {by.at_home}): what is renamed in {of} counts too"
+    elif isinstance(by, Tensor):
+        why, remedy = "is made of labels, which have no gradient", "differentiate by a table instead"
+    raise NotationError(f"Gradient({of}, {by}): {by} {why}", remedy)
+
+
+@dataclass
+class _Slopes:
+    """The slopes between ``of`` and ``by``, as statements of ``body``."""
+
+    body: object
+    of: Expr
+    by: Tensor
+    name: str
+    place: Place
+    known: dict[str, Expr] = field(default_factory=dict)  # by the name of what it is a slope by
+
+    def stated(self) -> Tensor:
+        """The gradient, after the other slopes that it needs. Raises `NotationError` where it is
+        the same number everywhere.
+        """
+        lines = self.lines
+        chain = derive_chain(_as_input(lines, self.by))
+        self.known[lines.output.name] = Integer(1)
+        steps = [Slope(lines.output, Integer(1), Integer(1))]
+        own = {s.name for s in lines.statements}
+        adjoints = [a for a in chain.adjoints if a.of.name in own]
+        (last,) = (a for a in chain.adjoints if a.of.name == self.by.name)
+        for k, adjoint in enumerate(adjoints):
+            value = self._written(adjoint.expression)
+            later = (a.expression for a in (*adjoints[k:], last))
+            whole = any(_is_reshaped(e, adjoint.name) for e in later)
+            read = self.known[adjoint.of.name] = self._slope(adjoint.of, value, whole)
+            steps.append(Slope(adjoint.of, read, value))
+        value = self._written(last.expression)
+        if is_constant(value):
+            raise NotationError(
+                f"Gradient({self.of}, {self.by}) is {value} everywhere", f"write {value}"
+            )
+        found = self._state(self.name, self.by.home, value)
+        steps.append(Slope(self.by, found, value))
+        self.body.inner.append(InnerGradient(lines, tuple(steps)))
+        return found
+
+    @cached_property
+    def lines(self) -> Definition:
+        """The statements on the way from ``by`` to the sum of ``of``, in order, and that sum."""
+        body = self.body
+        total = Tensor(unused("total", body.has), (), role="statement")
+        last = Statement(total, summed(self.of, ordered(axes_of(self.of))), self.place)
+        depending = {self.by.name}
+        for s in body.statements:
+            if s.name != self.by.name and depending & {t.name for t in tensors_in(s.expression)}:
+                depending.add(s.name)
+        needed, found = {total.name}, []
+        for s in (last, *reversed(body.statements)):
+            if s.name in needed and (s is last or s.name in depending - {self.by.name}):
+                needed |= {t.name for t in tensors_in(s.expression)}
+                found.append(s)
+        if self.by.name not in needed:
+            raise NotationError(
+                f"Gradient({self.of}, {self.by}): {self.of} is not computed from {self.by}",
+                "differentiate by what it is computed from, or write 0",
+            )
+        return _part(body, found[::-1], self.by)
+
+    def _written(self, e: Expr) -> Expr:
+        """``e`` with slopes for what the chain calls gradients, and tensors as they are here; a sum
+        along an axis that is gone with that is a multiple.
+        """
+        if isinstance(e, Tensor) and e.role == "adjoint":
+            return along(self.known[e.name.removeprefix("d")], e)
+        if isinstance(e, Tensor):
+            return self.body.tensors[e.name].along(e.axes)
+        if isinstance(e, Sum):
+            return summed(self._written(e.operand), e.axes, self.lines.size)
+        if isinstance(e, ArrayNode):
+            return e.through(self._written)
+        return e.func(*map(self._written, e.args)) if e.args else e
+
+    def _slope(self, by: Tensor, value: Expr, whole: bool) -> Expr:
+        """What stands for the slope by a statement: itself where that is short, or its name; and
+        along all axes of the statement, if ``whole``.
+        """
+        rest = value.as_coeff_Mul()[1]
+        if value == 0 or not whole and (is_constant(value) or isinstance(rest, Tensor)):
+            return value
+        axes = {*by.home} if whole else axes_of(value)
+        home = tuple(axis for axis in by.home if axis in axes)
+        if (value, home) not in self.body.slopes:
+            of = self.of if isinstance(self.of, Tensor) else self.name
+            name = unused(f"{of}_{by}", self.body.has)
+            self.body.slopes[value, home] = self._state(name, home, value)
+        return self.body.slopes[value, home]
+
+    def _state(self, name: str, home, value: Expr) -> Tensor:
+        tensor = Tensor(name, home, role="statement", **known_signs(value))
+        return self.body.append(Statement(tensor, value, self.place, self.name))
+
+
+def _part(body, statements: Sequence[Statement], by: Tensor) -> Definition:
+    """Some statements of ``body`` as a forward of their own."""
+    expressions = [s.expression for s in (*body.statements, statements[-1])]
+    twins = twins_in(expressions)
+    flattened = flattened_in(expressions, twins)
+    own = {s.name for s in statements}
+    read = {t.at_home for s in statements for t in tensors_in(s.expression)}
+    inputs = {t for t in read if t.role != "scalar" and t.name not in own} | {by}
+    return Definition(
+        body.name,
+        "",
+        statements[-1].place,
+        tuple(sorted(inputs, key=str)),
+        tuple(body.scalars),
+        tuple(statements),
+        tuple(body.ordered_axes(expressions, twins, flattened)),
+        tuple(twins.items()),
+        tuple(flattened.items()),
+        size_arguments=tuple(body.sizes),
+    )
+
+
+def _as_input(lines: Definition, by: Tensor) -> Definition:
+    """``lines`` where ``by`` has a gradient, whatever it is in the forward."""
+    own = Tensor(by.name, by.home, role="input", **by._assumptions_orig)
+
+    def read(e: Expr) -> Expr:
+        return e.xreplace({t: own.along(t.axes) for t in tensors_in(e) if t.name == by.name})
+
+    statements = tuple(replace(s, expression=read(s.expression)) for s in lines.statements)
+    return replace(lines, inputs=(own,), statements=statements)
+
+
+def _is_reshaped(e: Expr, name: str) -> bool:
+    """Whether the tensor called ``name`` is met inside of an array node that is no sum."""
+    nodes = (node for node in e.atoms(ArrayNode) if not isinstance(node, Sum))
+    return any(t.name == name for node in nodes for t in tensors_in(node))
+
+
+def without_idle(body) -> list[Statement]:
+    """The statements of ``body`` but those that were only computed to be differentiated."""
+    needed = {*(body.returned or [body.statements[-1].name])}
+    for s in body.reductions.values():
+        needed |= {t.name for t in tensors_in(s.expression)}
+    for s in reversed(body.statements):
+        if s.name in needed:
+            needed |= {t.name for t in tensors_in(s.expression)}
+    between = {s.name for inner in body.inner for s in inner.definition.statements}
+    return [s for s in body.statements if s.name in needed or s.name not in between]
