@@ -44,7 +44,7 @@ PUBLIC = {
     "At": "language.reading_at",
     **dict.fromkeys(("Concat", "Flip", "Pad", "Shift", "Slice", "Window"), "language.windows"),
     "Kept": "language.kept_labels",
-    "Gradient": "notation.gradient",
+    "Gradient": "language.gradient",
     "Gather": "language.segments",
     "SegmentSum": "language.segments",
     "SegmentMean": "language.segments",

@@ -13,6 +13,7 @@ from derive.language.errors import UndecidedError as UndecidedError
 from derive.language.errors import UnprovedError as UnprovedError
 from derive.language.extremes import Max as Max
 from derive.language.extremes import Min as Min
+from derive.language.gradient import Gradient as Gradient
 from derive.language.kept_labels import Kept as Kept
 from derive.language.maxima_so_far import CumMax as CumMax
 from derive.language.nodes import Broadcast as Broadcast
@@ -42,7 +43,6 @@ from derive.language.windows import Shift as Shift
 from derive.language.windows import Slice as Slice
 from derive.language.windows import Window as Window
 from derive.notation.forward import Forward as Forward
-from derive.notation.gradient import Gradient as Gradient
 from derive.notation.library import forward_from as forward_from
 from derive.notation.ordered import Ordered as Ordered
 from derive.notation.outputs import Outputs as Outputs

@@ -20,6 +20,7 @@ from derive.language.float_range import check_numbers
 from derive.language.kept_labels import with_ignored
 from derive.language.names import checked_name
 from derive.language.nodes import Broadcast
+from derive.language.pending import Pending
 from derive.language.symbols import (
     Axis,
     Tensor,
@@ -27,14 +28,15 @@ from derive.language.symbols import (
     ordered,
     with_sizes,
 )
-from derive.notation.composition import no_expression
+from derive.notation.composition import PendingBlock, no_expression, placed_block
 from derive.notation.definition import Ignoring, InnerGradient, Statement
+from derive.notation.gradient import placed_gradient
 from derive.notation.ignored_labels import ignore
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
 from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs, state_outputs
-from derive.notation.pending import Pending, names_in, placed_in
+from derive.notation.placing import names_in, placed_in
 from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
@@ -244,6 +246,11 @@ class ClassBody(dict):
         """Append the statement ``name = value``; what later lines see is its tensor."""
         tensor, expression = self.stated(name, value)
         return self.append(Statement(tensor, expression, place, block))
+
+    def placed(self, pending: Pending, name: str, place: Place) -> Expr:
+        """The result of a call, under that ``name``; the statements that it takes join these."""
+        place_it = placed_block if isinstance(pending, PendingBlock) else placed_gradient
+        return place_it(self, pending, name, place)
 
     def append(self, statement: Statement) -> Tensor:
         self.claim(statement.name, statement.place)

@@ -25,12 +25,13 @@ from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
 from derive.language.kept_labels import kept_tensor
 from derive.language.nodes import ArrayNode
+from derive.language.pending import Pending
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, is_constant
 from derive.notation.call_arguments import bound, bound_axes
 from derive.notation.definition import REDUCTION
 from derive.notation.outputs import as_one_block
-from derive.notation.pending import Pending, placed_in
+from derive.notation.placing import placed_in
 from derive.notation.reduced import as_block
 from derive.notation.splicing import derived_along, read_along, spliced, taken_along, the_one
 from derive.notation.statements import tensors_outside_conditions
@@ -78,9 +79,6 @@ class PendingBlock(Pending):
     def arguments(self) -> tuple[Expr, ...]:
         return tuple(self.call.arguments.values())
 
-    def placed(self, body, name: str, place: Place) -> Expr:
-        return _instantiated(body, name, self, place)
-
 
 _calls = 0
 
@@ -125,7 +123,7 @@ def no_expression(name: str, value: object) -> NotationError:
     )
 
 
-def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
+def placed_block(body, pending: PendingBlock, name: str, place: Place) -> Expr:
     """Append to ``body`` the statements of the callee that the output needs and that are not there
     yet; the output has the ``name`` itself, and the first one gives it to the block.
     """

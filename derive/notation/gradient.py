@@ -18,95 +18,35 @@ from functools import cached_property
 from sympy import Expr, Integer
 
 from derive.chain.chain import derive_chain
-from derive.language.array_node import ArrayNode, expression_of
+from derive.language.array_node import ArrayNode
 from derive.language.errors import NotationError, Place
+from derive.language.gradient import Gradient
 from derive.language.names import unused
 from derive.language.nodes import Sum, along, summed
+from derive.language.pending import Pending
 from derive.language.symbols import Tensor, axes_of, is_constant, ordered, tensors_in
 from derive.notation.definition import Definition, InnerGradient, Slope, Statement
 from derive.notation.made_axes import flattened_in, twins_in
-from derive.notation.pending import Pending, placed_in
+from derive.notation.placing import placed_in
 from derive.notation.statements import known_signs
 
-WRITTEN = "g = Gradient(u, x)"
-BY = ("input", "given", "scalar", "statement")
-_numbers: dict[tuple[Expr, Tensor], int] = {}  # one for each that was asked for
 
-
-class Gradient(Pending):
-    """``Gradient(u, x)``: the gradient by ``x`` of the sum of all entries of ``u``, along the axes
-    of ``x``.
-
-    Source: ``torch.autograd.grad(u.sum(), x, create_graph=True)``. ``x`` is an input, a `Scalar` or
-    a statement that ``u`` is computed from.
-    """
-
-    __slots__ = ("by", "of")
-
-    def __new__(cls, *operands: Expr | float) -> Expr:
-        if len(operands) != 2:
-            raise NotationError(
-                f"Gradient({', '.join(map(str, operands))}): it takes what is differentiated, and "
-                "the tensor that it is differentiated by",
-                f"write {WRITTEN}",
-            )
-        of, by = expression_of(operands[0], "Gradient"), _checked(*operands)
-        number = _numbers.setdefault((of, by), len(_numbers))
-        self = super().__new__(cls, f"Gradient {number}", by.axes, role="call")
-        self.of, self.by = of, by
-        return self
-
-    @property
-    def written(self) -> str:
-        return f"Gradient({self.of}, {self.by})"
-
-    def _sympystr(self, printer):
-        return self.written
-
-    @property
-    def own_name(self) -> str:
-        of = self.of.own_name if isinstance(self.of, Pending) else str(self.of)
-        return f"{of}_{self.by}" if of.isidentifier() else f"gradient_{self.by}"
-
-    @property
-    def arguments(self) -> tuple[Expr, ...]:
-        return self.of, self.by
-
-    def placed(self, body, name: str, place: Place) -> Expr:
-        """The slopes between the two join ``body``, and the gradient under the ``name``."""
-        key = self.of, self.by
-        if key in body.gradients:
-            found = body.gradients[key]
-            return found if name in body.places else body.state(name, found, place)
-        own = unused(f"{name}_of", body.has)
-        of = placed_in(body, own, self.of, place)
-        if body.tensors.get(self.by.name) != self.by:
-            raise NotationError(
-                f"{self.written}: {self.by} is not a tensor of this forward",
-                "differentiate by an input or a statement of it",
-            )
-        found = _Slopes(body, of, self.by, name, place).stated()
-        body.gradients[key] = found
-        return found
-
-
-def _checked(of, by) -> Tensor:
-    """What is differentiated by, if that can be."""
-    if isinstance(by, Tensor) and by.role in BY and by.axes == by.home:
-        return by
-    why = "is not a tensor"
-    remedy = (
-        "differentiate by the whole tensor, and take an entry of the gradient: "
-        "Sum(OneHot(0, D) * Gradient(u, x), D)"
-    )
-    if isinstance(by, Pending):
-        why, remedy = "has no name yet", "give it a line of its own, and what is computed from it"
-    elif isinstance(by, Tensor) and by.axes != by.home:
-        why = "is a tensor along other axes than its own"
-        remedy = f"write Gradient({of}, {by.at_home}): what is renamed in {of} counts too"
-    elif isinstance(by, Tensor):
-        why, remedy = "is made of labels, which have no gradient", "differentiate by a table instead"
-    raise NotationError(f"Gradient({of}, {by}): {by} {why}", remedy)
+def placed_gradient(body, gradient: Gradient, name: str, place: Place) -> Tensor:
+    """The slopes between the two join ``body``, and the gradient under the ``name``."""
+    of, by = gradient.of, gradient.by
+    inner = unused(of.own_name if isinstance(of, Pending) else f"{name}_of", body.has)
+    of = placed_in(body, inner, of, place)
+    if body.tensors.get(by.name) != by:
+        raise NotationError(
+            f"{gradient.written}: {by} is not a tensor of this forward",
+            "differentiate by an input or a statement of it",
+        )
+    found = body.gradients.get((of, by))
+    if found is None:
+        found = body.gradients[of, by] = _Slopes(body, of, by, name, place).stated()
+    elif name == body.last[0]:
+        found = body.state(name, found, place)  # once more, under a name of its own
+    return found
 
 
 @dataclass
@@ -188,7 +128,7 @@ class _Slopes:
         along all axes of the statement, if ``whole``.
         """
         rest = value.as_coeff_Mul()[1]
-        if value == 0 or not whole and (is_constant(value) or isinstance(rest, Tensor)):
+        if value == 0 or (not whole and (is_constant(value) or isinstance(rest, Tensor))):
             return value
         axes = {*by.home} if whole else axes_of(value)
         home = tuple(axis for axis in by.home if axis in axes)
@@ -244,11 +184,13 @@ def _is_reshaped(e: Expr, name: str) -> bool:
 
 def without_idle(body) -> list[Statement]:
     """The statements of ``body`` but those that were only computed to be differentiated."""
+    inside = {s.name for inner in body.inner for s in inner.definition.statements}
+    inside |= {t.name for t in body.slopes.values()}
     needed = {*(body.returned or [body.statements[-1].name])}
-    for s in body.reductions.values():
-        needed |= {t.name for t in tensors_in(s.expression)}
+    needed |= {t.name for s in body.reductions.values() for t in tensors_in(s.expression)}
+    found = []
     for s in reversed(body.statements):
-        if s.name in needed:
+        if s.name in needed or s.name not in inside:
             needed |= {t.name for t in tensors_in(s.expression)}
-    between = {s.name for inner in body.inner for s in inner.definition.statements}
-    return [s for s in body.statements if s.name in needed or s.name not in between]
+            found.append(s)
+    return found[::-1]

@@ -6,7 +6,7 @@ from derive.language.errors import NotationError, Place
 from derive.language.symbols import Tensor
 from derive.notation.composition import differentiable_in
 from derive.notation.definition import REDUCTION, Statement
-from derive.notation.pending import placed_in
+from derive.notation.placing import placed_in
 from derive.notation.reduced import Reduced
 
 

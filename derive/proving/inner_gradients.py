@@ -1,7 +1,7 @@
 """The proof of the gradients inside of a forward: every slope of them is what the chain rule says.
 
-In: a `Definition`. Out: what is `Shown` of each gradient in it, or an `UnprovedError` that names the
-slope.
+In: a `Definition`. Out: what is `Shown` of each gradient in it, or an `UnprovedError` that names
+the slope.
 
 A slope by ``t`` is the sum over all statements ``s`` that read ``t`` of the derivative of ``s`` by
 ``t`` times the slope by ``s``, with everything else held fixed.

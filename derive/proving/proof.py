@@ -58,14 +58,13 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
     time is out before all are proved for small batches.
     """
     proofs, doing = Proofs(form), Doing(progress)
-    stated = [s for s in form.statements if s.of is not None]
     with Stage() as required:
         inner = shown_gradients(form.definition)
         for adjoint in form.chain.adjoints:
             doing(f"proving {adjoint.tensor}")
             proofs.step(adjoint)
             proofs.closed(adjoint.name)
-        gradients = [proofs.closed(statement.tensor.name) for statement in stated]
+        gradients = [proofs.closed(s.tensor.name) for s in form.statements if s.of is not None]
     if required.is_over:
         raise UndecidedError(out_of_time(form, proofs.proved, doing))
     adjoints = [*inner, *(proofs.step(adjoint) for adjoint in form.chain.adjoints)]

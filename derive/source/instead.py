@@ -10,7 +10,6 @@ import sys
 
 from derive.source.along_axes import operations as dimensional
 from derive.source.class_source import MISSING
-from derive.source.derivatives import derivative_written
 from derive.source.dimensions import dimensions_named, unmoved
 from derive.source.entrywise import beside, entrywise
 from derive.source.line_reader import (
@@ -33,7 +32,7 @@ from derive.source.spellings import (
 )
 
 RANDOM, CREATES, SIDE_BY_SIDE = (spellings[name] for name in ("rand", "tensor", "stack"))
-DERIVATIVE = spellings["diff"]
+DERIVATIVE, OF_AND_BY = spellings["diff"], 2
 ARRAYS = (CREATES, spellings["arange"], spellings["eye"])
 ALIKE = ("inplace", "training")  # arguments that change no value
 DRAWS = ("random", "numpy.random")
@@ -55,8 +54,8 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
         return found
     if code := entrywise(name, x, call, reader):
         return f"write {code}"
-    if spellings.get(name) == DERIVATIVE and (code := derivative_written([*x, *call.args], reader)):
-        return f"write {code}, which is that derivative"
+    if spellings.get(name) == DERIVATIVE and len(of := [*x, *call.args]) == OF_AND_BY:
+        return _gradient(*of, reader)
     operands = [ast.unparse(unmoved(each)) for each in [*x, *call.args]]
     if is_pointwise(name) and name not in spellings:
         return in_sympy(name, ", ".join(operands), reader)
@@ -68,6 +67,18 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
         return f"{beside(parts)}: side by side along a new axis"
     found = found or in_the_notation(name)
     return "" if found == HAS else found
+
+
+def _gradient(of: ast.AST, by: ast.AST, reader: Reader) -> str:
+    """How the gradient is written that torch takes of ``u.sum()``, and SymPy of each entry."""
+    if isinstance(by, (ast.List, ast.Tuple)) and len(by.elts) > 1:
+        lines = (_gradient(of, each, reader) for each in by.elts)
+        return "; ".join(lines).replace("; write", ";")
+    by = by.elts[0] if isinstance(by, (ast.List, ast.Tuple)) and by.elts else by
+    totals = isinstance(of, ast.Call) and not of.args and isinstance(of.func, ast.Attribute)
+    if totals and of.func.attr == "sum" and reader.is_tensor(of.func.value):
+        of = of.func.value
+    return f"write Gradient({ast.unparse(of)}, {ast.unparse(by)})"
 
 
 def in_sympy(name: str, operands: str, reader: Reader) -> str:

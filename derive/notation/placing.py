@@ -1,4 +1,4 @@
-"""A call in a class body that stands for statements which have no names yet."""
+"""The calls of a line of a class body become statements of it."""
 
 from __future__ import annotations
 
@@ -6,38 +6,8 @@ from sympy import Expr
 
 from derive.language.errors import NotationError, Place
 from derive.language.names import unused
-from derive.language.symbols import Tensor, axes_of, tensors_in
-
-
-class Pending(Tensor):
-    """The result of such a call, until the assignment is known that gives it a name."""
-
-    __slots__ = ()
-
-    @property
-    def written(self) -> str:
-        """The call, as it is written in a message."""
-        raise NotImplementedError
-
-    @property
-    def own_name(self) -> str:
-        """What the result is called inside of a larger expression."""
-        raise NotImplementedError
-
-    @property
-    def arguments(self) -> tuple[Expr, ...]:
-        """What is passed."""
-        raise NotImplementedError
-
-    def placed(self, body, name: str, place: Place) -> Expr:
-        """The result, whose statements join ``body``; it has the ``name`` itself."""
-        raise NotImplementedError
-
-    def along(self, axes):
-        raise NotationError(
-            f"{self.written} is renamed before it has a name",
-            "assign it to a name first, and rename that",
-        )
+from derive.language.pending import Pending
+from derive.language.symbols import axes_of, tensors_in
 
 
 def names_in(value: Expr) -> set[str]:
@@ -49,10 +19,10 @@ def names_in(value: Expr) -> set[str]:
 def placed_in(body, name: str, value: Expr, place: Place) -> Expr:
     """``value`` with every call in it replaced by its result, whose statements join ``body``."""
     if isinstance(value, Pending):
-        return value.placed(body, name, place)
+        return body.placed(value, name, place)
     for pending in sorted(value.atoms(Pending), key=str):
         own = unused(pending.own_name, lambda own: body.has(own) or own == name)
-        placed = pending.placed(body, own, place)
+        placed = body.placed(pending, own, place)
         here = axes_of(placed)
         if here != set(pending.axes):
             raise NotationError(
