@@ -32,8 +32,9 @@ class Detach(Function):
 
     @classmethod
     def eval(cls, operand: Expr) -> Expr | None:
-        plain = all(t.role in CONSTANT for t in tensors_in(operand))
-        return operand if plain or isinstance(operand, cls) else None
+        tensors = tensors_in(operand)
+        plain = bool(tensors) and all(t.role in CONSTANT for t in tensors)
+        return operand if plain or operand.is_number or isinstance(operand, cls) else None
 
     def fdiff(self, argindex: int = 1) -> Expr:
         return Integer(0)

@@ -252,9 +252,9 @@ class ClassBody(dict):
         place_it = placed_block if isinstance(pending, PendingBlock) else placed_gradient
         return place_it(self, pending, name, place)
 
-    def append(self, statement: Statement) -> Tensor:
+    def append(self, statement: Statement, at: int | None = None) -> Tensor:
         self.claim(statement.name, statement.place)
-        self.statements.append(statement)
+        self.statements.insert(len(self.statements) if at is None else at, statement)
         self.nested[statement.name] = nesting(statement.expression, self.nested)
         self.tensors[statement.name] = statement.tensor
         return statement.tensor

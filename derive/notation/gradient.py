@@ -15,14 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sympy import Expr, Integer
+from sympy import Dummy, Expr, Function, Integer, exp
 
 from derive.chain.chain import derive_chain
 from derive.language.array_node import ArrayNode
+from derive.language.detached import Detach
 from derive.language.errors import NotationError, Place
 from derive.language.gradient import Gradient
 from derive.language.names import unused
-from derive.language.nodes import Sum, along, summed
+from derive.language.nodes import OneHot, Sum, along, summed
 from derive.language.pending import Pending
 from derive.language.symbols import Tensor, axes_of, is_constant, ordered, tensors_in
 from derive.notation.definition import Definition, InnerGradient, Slope, Statement
@@ -90,15 +91,25 @@ class _Slopes:
     @cached_property
     def lines(self) -> Definition:
         """The statements on the way from ``by`` to the sum of ``of``, in order, and that sum."""
-        body = self.body
-        total = Tensor(unused("total", body.has), (), role="statement")
-        last = Statement(total, summed(self.of, ordered(axes_of(self.of))), self.place)
+        statements = self.body.statements
+        total = Tensor(unused("total", self.body.has), (), role="statement")
+        whole = summed(self.of, ordered(axes_of(self.of)))
+        last = self._with_names(Statement(total, whole, self.place), self.name)
+        for s in self._before(last)[:-1]:
+            named = self._with_names(s, s.name)
+            statements[statements.index(s)] = named
+        return _part(self.body, self._before(last), self.by)
+
+    def _before(self, last: Statement) -> list[Statement]:
+        """``last`` and the statements from ``by`` to there, in order. Raises `NotationError` where
+        there is no way.
+        """
         depending = {self.by.name}
-        for s in body.statements:
+        for s in self.body.statements:
             if s.name != self.by.name and depending & {t.name for t in tensors_in(s.expression)}:
                 depending.add(s.name)
-        needed, found = {total.name}, []
-        for s in (last, *reversed(body.statements)):
+        needed, found = {last.name}, []
+        for s in (last, *reversed(self.body.statements)):
             if s.name in needed and (s is last or s.name in depending - {self.by.name}):
                 needed |= {t.name for t in tensors_in(s.expression)}
                 found.append(s)
@@ -107,7 +118,25 @@ class _Slopes:
                 f"Gradient({self.of}, {self.by}): {self.of} is not computed from {self.by}",
                 "differentiate by what it is computed from, or write 0",
             )
-        return _part(body, found[::-1], self.by)
+        return found[::-1]
+
+    def _with_names(self, statement: Statement, name: str) -> Statement:
+        """``statement`` with a name for every function in it whose slope is written in its own
+        value, as that of ``h = tanh(u)`` is 1 - h**2. What they are is stated before it.
+        """
+        body, e = self.body, statement.expression
+        while inner := [f for f in e.atoms(Function) if f != e and _has_own_slope(f)]:
+            f = min(inner, key=lambda f: (f.count_ops(), f.sort_key()))
+            before = body.statements
+            if statement in before:
+                before = before[: before.index(statement)]
+            known = {s.expression: s.tensor for s in before}
+            if f not in known:
+                own = unused(f"{name}_{type(f).__name__}", body.has)
+                tensor = Tensor(own, ordered(axes_of(f)), role="statement", **known_signs(f))
+                known[f] = body.append(Statement(tensor, f, self.place, self.name), len(before))
+            e = e.xreplace({f: known[f]})
+        return replace(statement, expression=e)
 
     def _written(self, e: Expr) -> Expr:
         """``e`` with slopes for what the chain calls gradients, and tensors as they are here; a sum
@@ -128,7 +157,7 @@ class _Slopes:
         along all axes of the statement, if ``whole``.
         """
         rest = value.as_coeff_Mul()[1]
-        if value == 0 or (not whole and (is_constant(value) or isinstance(rest, Tensor))):
+        if value == 0 or (not whole and (is_constant(value) or isinstance(rest, (Tensor, OneHot)))):
             return value
         axes = {*by.home} if whole else axes_of(value)
         home = tuple(axis for axis in by.home if axis in axes)
@@ -174,6 +203,17 @@ def _as_input(lines: Definition, by: Tensor) -> Definition:
 
     statements = tuple(replace(s, expression=read(s.expression)) for s in lines.statements)
     return replace(lines, inputs=(own,), statements=statements)
+
+
+def _has_own_slope(f: Function) -> bool:
+    """Whether the derivative of ``f`` by its argument is written in ``f`` alone. Of an exponential,
+    too, but that may overflow, and is followed through what is made of it.
+    """
+    if isinstance(f, (exp, Detach, ArrayNode)) or len(f.args) != 1 or is_constant(f):
+        return False
+    u, value = Dummy(real=True), Dummy(real=True)
+    slope = f.func(u).diff(u).xreplace({f.func(u): value})
+    return value in slope.free_symbols and u not in slope.free_symbols
 
 
 def _is_reshaped(e: Expr, name: str) -> bool:
