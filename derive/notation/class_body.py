@@ -29,8 +29,8 @@ from derive.language.symbols import (
     with_sizes,
 )
 from derive.notation.composition import PendingBlock, no_expression, placed_block
-from derive.notation.definition import Ignoring, InnerGradient, Statement
-from derive.notation.gradient import placed_gradient
+from derive.notation.definition import Ignoring, Statement
+from derive.notation.gradient import Differentiated, placed_gradient
 from derive.notation.ignored_labels import ignore
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
@@ -41,6 +41,7 @@ from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
+    check_axes_meant,
     check_statement,
     in_notation,
     is_stated,
@@ -81,9 +82,7 @@ class ClassBody(dict):
         self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
         self.returned: list[str] = []  # the outputs, where there are several
         self.renamed: dict[str, str] = {}  # statements that are outputs of calls
-        self.gradients: dict[tuple[Expr, Tensor], Tensor] = {}  # of what, and by what
-        self.slopes: dict[tuple[Expr, tuple[Axis, ...]], Tensor] = {}  # by what they are
-        self.inner: list[InnerGradient] = []
+        self.differentiated = Differentiated()
 
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
@@ -242,9 +241,11 @@ class ClassBody(dict):
         """Whether a name is given to something, here or on a line below."""
         return name in self.places or (self.reading is not None and name in self.reading.assigned)
 
-    def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
-        """Append the statement ``name = value``; what later lines see is its tensor."""
-        tensor, expression = self.stated(name, value)
+    def state(
+        self, name: str, value: Expr, place: Place, block: str = "", known: bool = False
+    ) -> Tensor:
+        """Append ``name = value``, and return its tensor. What is ``known`` has the axes it means."""
+        tensor, expression = self.stated(name, value, known)
         return self.append(Statement(tensor, expression, place, block))
 
     def placed(self, pending: Pending, name: str, place: Place) -> Expr:
@@ -259,7 +260,7 @@ class ClassBody(dict):
         self.tensors[statement.name] = statement.tensor
         return statement.tensor
 
-    def stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
+    def stated(self, name: str, value: Expr, known: bool = False) -> tuple[Tensor, Expr]:
         """What the line ``name = value`` states."""
         checked_name(name, "a tensor")
         value = in_notation(value)
@@ -269,7 +270,9 @@ class ClassBody(dict):
         check_along(value, self.tensors)
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
-        check_statement(value, twins)
+        check_statement(value)
+        if not known:
+            check_axes_meant(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
         return Tensor(name, axes, role="statement", **known_signs(expression)), expression

@@ -131,6 +131,7 @@ def placed_block(body, pending: PendingBlock, name: str, place: Place) -> Expr:
     if not block.name:
         block.name, block.axes = name, _axes_here(body, name, call)
         block.tensors = _arguments(body, name, call, block.axes, place)
+        body.differentiated.called += call.definition.inner
     elif output in block.tensors:  # which another one needs
         found = block.tensors[output]
         if isinstance(found, Tensor) and found.role == "statement":
@@ -147,7 +148,7 @@ def placed_block(body, pending: PendingBlock, name: str, place: Place) -> Expr:
         own = name if statement.name == output else f"{block.name}_{statement.name}"
         if statement.name in call.definition.ordered:
             body.orders[own] = spliced(statement.tensor.home, block.axes)
-        tensors[statement.name] = body.state(own, value, place, block.name)
+        tensors[statement.name] = body.state(own, value, place, block.name, known=True)
     return tensors[output]
 
 

@@ -137,7 +137,7 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
         reduction=default,
         returned=returned,
-        inner=tuple(body.inner),
+        inner=(*body.differentiated.inner, *body.differentiated.called),
     )
 
 

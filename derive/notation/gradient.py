@@ -25,11 +25,23 @@ from derive.language.gradient import Gradient
 from derive.language.names import unused
 from derive.language.nodes import OneHot, Sum, along, summed
 from derive.language.pending import Pending
-from derive.language.symbols import Tensor, axes_of, is_constant, ordered, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered, tensors_in
 from derive.notation.definition import Definition, InnerGradient, Slope, Statement
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.placing import placed_in
 from derive.notation.statements import known_signs
+
+
+@dataclass
+class Differentiated:
+    """What has been differentiated in a class body: the gradients by what they are of and by, the
+    slopes by what they are, and what there is to prove of these, and of those that are ``called``.
+    """
+
+    gradients: dict[tuple[Expr, Tensor], Tensor] = field(default_factory=dict)
+    slopes: dict[tuple[Expr, tuple[Axis, ...]], Tensor] = field(default_factory=dict)
+    inner: list[InnerGradient] = field(default_factory=list)
+    called: list[InnerGradient] = field(default_factory=list)
 
 
 def placed_gradient(body, gradient: Gradient, name: str, place: Place) -> Tensor:
@@ -42,9 +54,9 @@ def placed_gradient(body, gradient: Gradient, name: str, place: Place) -> Tensor
             f"{gradient.written}: {by} is not a tensor of this forward",
             "differentiate by an input or a statement of it",
         )
-    found = body.gradients.get((of, by))
+    found = body.differentiated.gradients.get((of, by))
     if found is None:
-        found = body.gradients[of, by] = _Slopes(body, of, by, name, place).stated()
+        found = body.differentiated.gradients[of, by] = _Slopes(body, of, by, name, place).stated()
     elif name == body.last[0]:
         found = body.state(name, found, place)  # once more, under a name of its own
     return found
@@ -85,7 +97,7 @@ class _Slopes:
             )
         found = self._state(self.name, self.by.home, value)
         steps.append(Slope(self.by, found, value))
-        self.body.inner.append(InnerGradient(lines, tuple(steps)))
+        self.body.differentiated.inner.append(InnerGradient(lines, tuple(steps)))
         return found
 
     @cached_property
@@ -161,11 +173,11 @@ class _Slopes:
             return value
         axes = {*by.home} if whole else axes_of(value)
         home = tuple(axis for axis in by.home if axis in axes)
-        if (value, home) not in self.body.slopes:
+        if (value, home) not in self.body.differentiated.slopes:
             of = self.of if isinstance(self.of, Tensor) else self.name
             name = unused(f"{of}_{by}", self.body.has)
-            self.body.slopes[value, home] = self._state(name, home, value)
-        return self.body.slopes[value, home]
+            self.body.differentiated.slopes[value, home] = self._state(name, home, value)
+        return self.body.differentiated.slopes[value, home]
 
     def _state(self, name: str, home, value: Expr) -> Tensor:
         tensor = Tensor(name, home, role="statement", **known_signs(value))
@@ -224,8 +236,8 @@ def _is_reshaped(e: Expr, name: str) -> bool:
 
 def without_idle(body) -> list[Statement]:
     """The statements of ``body`` but those that were only computed to be differentiated."""
-    inside = {s.name for inner in body.inner for s in inner.definition.statements}
-    inside |= {t.name for t in body.slopes.values()}
+    inside = {s.name for inner in body.differentiated.inner for s in inner.definition.statements}
+    inside |= {t.name for t in body.differentiated.slopes.values()}
     needed = {*(body.returned or [body.statements[-1].name])}
     needed |= {t.name for s in body.reductions.values() for t in tensors_in(s.expression)}
     found = []

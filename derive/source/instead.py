@@ -55,7 +55,7 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
     if code := entrywise(name, x, call, reader):
         return f"write {code}"
     if spellings.get(name) == DERIVATIVE and len(of := [*x, *call.args]) == OF_AND_BY:
-        return _gradient(*of, reader)
+        return _gradient(*of)
     operands = [ast.unparse(unmoved(each)) for each in [*x, *call.args]]
     if is_pointwise(name) and name not in spellings:
         return in_sympy(name, ", ".join(operands), reader)
@@ -69,16 +69,11 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
     return "" if found == HAS else found
 
 
-def _gradient(of: ast.AST, by: ast.AST, reader: Reader) -> str:
-    """How the gradient is written that torch takes of ``u.sum()``, and SymPy of each entry."""
-    if isinstance(by, (ast.List, ast.Tuple)) and len(by.elts) > 1:
-        lines = (_gradient(of, each, reader) for each in by.elts)
-        return "; ".join(lines).replace("; write", ";")
-    by = by.elts[0] if isinstance(by, (ast.List, ast.Tuple)) and by.elts else by
-    totals = isinstance(of, ast.Call) and not of.args and isinstance(of.func, ast.Attribute)
-    if totals and of.func.attr == "sum" and reader.is_tensor(of.func.value):
-        of = of.func.value
-    return f"write Gradient({ast.unparse(of)}, {ast.unparse(by)})"
+def _gradient(of: ast.AST, by: ast.AST) -> str:
+    """How the gradient is written that torch takes of a sum, and SymPy of each entry."""
+    each = by.elts if isinstance(by, (ast.List, ast.Tuple)) else [by]
+    written = (f"Gradient({ast.unparse(of)}, {ast.unparse(x)})" for x in each)
+    return f"write {' and '.join(written)}"
 
 
 def in_sympy(name: str, operands: str, reader: Reader) -> str:
