@@ -1,181 +1,148 @@
 """`Gradient`: the gradient of a statement inside of a forward; beside torch's double backward."""
 
-from time import perf_counter
+from dataclasses import replace
 
 import pytest
-import torch
-import torch.nn.functional as F
-from forwards import forward_file
-from generating import assert_same_gradients, draw, generated
-from torch.autograd import grad
+from forwards import HEAD, forward_file
+from generating import assert_same_gradients, generated, pages
+from inner_gradients import FORWARDS, IMPORTS, burgers, detached, eikonal, flattened, windows
+from sympy import Integer
 
-SECONDS = 10
-ONE = draw(1)[0]
-IMPORTS = (
-    "    from sympy import cos\n    H, E = Axis('H'), Axis('E')\n    Two = Axis('Two', 2)\n"
-    "    J = Axis('J')\n"
-)
+from derive import NotationError, UnprovedError, derive, forward_from
+from derive.derivation import derive_definition
+from derive.proving.inner_gradients import shown_gradients
+
+LINES = 20
 
 
-def slope(u, *x):
-    found = grad(u.sum(), x, create_graph=True)
-    return found if len(x) > 1 else found[0]
+def definition_of(folder, *lines):
+    body = "".join(f"    {line}\n" for line in ("x = Input(N, D)", "w = Input(D)", *lines))
+    return forward_from(forward_file(folder, "Own", IMPORTS + body)).definition
 
 
-def leaf(x):
-    """A tensor that something is differentiated by, whoever calls."""
-    return x if x.requires_grad else x.detach().requires_grad_()
-
-
-def eikonal(x, w, b, v, c):
-    normals = slope(torch.tanh(x @ w + b) @ v + c, x)
-    return ((normals.norm(dim=1) - 1) ** 2).mean()
-
-
-def eikonal_softplus(x, w, b, v, c):
-    f = F.softplus(F.softplus(x @ w + b) @ v + c)
-    return ((slope(f, x).norm(dim=1) - 1) ** 2).mean() + f.abs().mean()
-
-
-def penalty(points, w, b, v, c, a):
-    critic = F.relu(F.relu(points @ w + b) @ v + c) @ a
-    return 10 * ((slope(critic, points).norm(dim=1) - 1) ** 2).mean()
-
-
-def burgers(w, s, b, v, c, x, t, nu=0.01):
-    x, t = leaf(x), leaf(t)
-    u = torch.tanh(x[:, None] * w + t[:, None] * s + b) @ v + c
-    u_x, u_t = slope(u, x, t)
-    return ((u_t + u * u_x - nu * slope(u_x, x)) ** 2).mean()
-
-
-def score_linear(x, w, b):
-    return score(x, lambda x: x @ w + b)
-
-
-def score_one_layer(x, w, b, v, c):
-    return score(x, lambda x: torch.tanh(x @ w + b) @ v + c)
-
-
-def score(x, model):
-    s = model(x)
-    divergence = sum(slope(s[:, d], x)[:, d] for d in range(x.shape[1]))
-    return (s**2 / 2).sum(1) + divergence
-
-
-def hamiltonian(w, s, b, v, q, p, velocity, force):
-    q, p = leaf(q), leaf(p)
-    energy = torch.tanh(q[:, None] * w + p[:, None] * s + b) @ v
-    by_q, by_p = slope(energy, q, p)
-    return ((by_p - velocity) ** 2 + (-by_q - force) ** 2).mean()
-
-
-def sobolev(x, w, b, v, target, slopes):
-    f = torch.tanh(x @ w + b) @ v
-    return ((f - target) ** 2 + ((slope(f, x) - slopes) ** 2).sum(1)).mean()
-
-
-def r1(w, b, v, real, fake, gamma=10.0):
-    real = leaf(real)
-
-    def critic(x):
-        return F.softplus(x @ w + b) @ v
-
-    loss = F.softplus(-critic(real)) + F.softplus(critic(fake))
-    return (loss + gamma / 2 * slope(critic(real), real).pow(2).sum(1)).mean()
-
-
-MLP = "    z = Sum(x * w, D) + b\n    h = tanh(z)\n    f = Sum(h * v, H)"
-INPUTS = "    x = Input(N, D)\n    w = Input(D, H)\n    b = Input(H)\n    v = Input(H)\n"
-BY_NAME = "    q = Given(N)\n    p = Given(N)\n"
-
-FORWARDS = {
-    "Eikonal": (
-        f"{INPUTS}    c = Input()\n{MLP} + c\n    normals = Gradient(f, x)\n"
-        "    loss = Sum((sqrt(Sum(normals**2, D)) - 1)**2, N) / N\n",
-        eikonal,
-        [draw(5, 3), draw(3, 4), draw(4), draw(4), ONE],
-    ),
-    "EikonalSoftplus": (
-        f"{INPUTS}    c = Input()\n"
-        "    h = log(1 + exp(Sum(x * w, D) + b))\n    f = log(1 + exp(Sum(h * v, H) + c))\n"
-        "    norm = sqrt(Sum(Gradient(f, x)**2, D))\n"
-        "    loss = Sum((norm - 1)**2 + Abs(f), N) / N\n",
-        eikonal_softplus,
-        [draw(5, 3), draw(3, 4), draw(4), draw(4), ONE],
-    ),
-    "Penalty": (
-        "    points = Input(N, D)\n    w = Input(D, H)\n    b = Input(H)\n    v = Input(H, E)\n"
-        "    c = Input(E)\n    a = Input(E)\n    h = Max(Sum(points * w, D) + b, 0)\n"
-        "    h2 = Max(Sum(h * v, H) + c, 0)\n    critic = Sum(h2 * a, E)\n"
-        "    norm = sqrt(Sum(Gradient(critic, points)**2, D))\n"
-        "    loss = 10 * Sum((norm - 1)**2, N) / N\n",
-        penalty,
-        [draw(5, 3), draw(3, 4), draw(4), draw(4, 2), draw(2), draw(2)],
-    ),
-    "Burgers": (
-        "    w = Input(H)\n    s = Input(H)\n    b = Input(H)\n    v = Input(H)\n    c = Input()\n"
-        "    x = Given(N)\n    t = Given(N)\n    nu = Scalar(0.01)\n"
-        "    u = Sum(tanh(x * w + t * s + b) * v, H) + c\n    u_x = Gradient(u, x)\n"
-        "    residual = Gradient(u, t) + u * u_x - nu * Gradient(u_x, x)\n"
-        "    loss = Sum(residual**2, N) / N\n",
-        burgers,
-        [draw(4), draw(4, seed=2), draw(4, seed=3), draw(4), ONE, draw(5), draw(5, seed=2)],
-    ),
-    "ScoreLinear": (
-        "    x = Input(N, D)\n    w = Input(D, E)\n    b = Input(D)\n"
-        "    X = Broadcast(x, E)\n    s = Sum(Rename(X, E, J) * w, D)\n",
-        score_linear,
-        [draw(5, 3), draw(3, 3), draw(3)],
-    ),
-    "Hamiltonian": (
-        "    w = Input(H)\n    s = Input(H)\n    b = Input(H)\n    v = Input(H)\n"
-        f"{BY_NAME}    velocity = Given(N)\n    force = Given(N)\n"
-        "    energy = Sum(tanh(q * w + p * s + b) * v, H)\n"
-        "    missed = (Gradient(energy, p) - velocity)**2 + (-Gradient(energy, q) - force)**2\n"
-        "    loss = Sum(missed, N) / N\n",
-        hamiltonian,
-        [draw(4, seed=k) for k in range(4)] + [draw(5, seed=k) for k in range(4)],
-    ),
-    "Sobolev": (
-        f"{INPUTS}    target = Given(N)\n    slopes = Given(N, D)\n{MLP}\n"
-        "    missed = (f - target)**2 + Sum((Gradient(f, x) - slopes)**2, D)\n"
-        "    loss = Sum(missed, N) / N\n",
-        sobolev,
-        [draw(5, 3), draw(3, 4), draw(4), draw(4), draw(5), draw(5, 3, seed=2)],
-    ),
-    "R1": (
-        "    w = Input(D, H)\n    b = Input(H)\n    v = Input(H)\n    real = Given(N, D)\n"
-        "    fake = Given(N, D)\n    gamma = Scalar(10)\n"
-        "    of_real = Sum(log(1 + exp(Sum(real * w, D) + b)) * v, H)\n"
-        "    of_fake = Sum(log(1 + exp(Sum(fake * w, D) + b)) * v, H)\n"
-        "    penalty = gamma / 2 * Sum(Gradient(of_real, real)**2, D)\n"
-        "    losses = log(1 + exp(-of_real)) + log(1 + exp(of_fake)) + penalty\n"
-        "    loss = Sum(losses, N) / N\n",
-        r1,
-        [draw(3, 4), draw(4), draw(4), draw(5, 3), draw(5, 3, seed=2)],
-    ),
-}
-GIVEN = {"Burgers": 2, "Hamiltonian": 4, "Sobolev": 2, "R1": 2}
-
-
-def made(name, folder):
-    body, reference, inputs = FORWARDS[name]
-    start = perf_counter()
+def made(reference, folder):
+    """What is generated and torch's, of the inputs that have a gradient, and these."""
+    body, inputs = FORWARDS[reference]
+    name = reference.__name__.title().replace("_", "")
     function, _, result = generated(forward_file(folder, name, IMPORTS + body), folder)
-    count = len(inputs) - GIVEN.get(name, 0)
-    rest, inputs = inputs[count:], inputs[:count]
+    roles = [t.role for t in result.proved.definition.inputs]
+
+    def every(x, leaf):
+        left = iter(x)
+        pairs = zip(inputs, roles, strict=True)
+        return [next(left) if role == "input" else leaf(given) for given, role in pairs]
 
     def theirs(*x):
-        return reference(*x, *rest) + 0 * sum(t.sum() for t in x)  # torch has no gradient at all
+        def leaf(t):
+            return t.clone().requires_grad_() if t.is_floating_point() else t
 
-    return lambda *x: function(*x, *rest), theirs, inputs, result, perf_counter() - start
+        return reference(*every(x, leaf)) + 0 * sum(t.sum() for t in x)  # or torch has none at all
+
+    own = [t for t, role in zip(inputs, roles, strict=True) if role == "input"]
+    return lambda *x: function(*every(x, lambda t: t)), theirs, own, result
 
 
-@pytest.mark.parametrize("name", FORWARDS)
-def test_it_is_torchs_double_backward_and_proved_for_every_size(name, tmp_path):
-    ours, theirs, inputs, result, seconds = made(name, tmp_path)
+@pytest.mark.parametrize("reference", FORWARDS, ids=lambda reference: reference.__name__)
+def test_it_is_torchs_double_backward_and_proved_for_every_size(reference, tmp_path):
+    ours, theirs, inputs, result = made(reference, tmp_path)
     assert_same_gradients(ours, theirs, *inputs)
-    assert result.proved.every_size
-    assert all(step.every_size for step in result.proved.adjoints)
-    print(name, seconds)
+    proved = result.proved
+    assert proved.every_size and all(step.every_size for step in proved.adjoints)
+    assert FORWARDS[reference][0].count("\n") <= LINES
+
+
+def test_only_what_is_of_use_is_stated_and_slopes_are_shared(tmp_path):
+    def stated(reference):
+        body, _ = FORWARDS[reference]
+        definition = forward_from(forward_file(tmp_path, "Own", IMPORTS + body)).definition
+        return {s.name: str(s.expression) for s in definition.statements}
+
+    lines = stated(eikonal)
+    assert [*lines] == ["f_tanh", "normals", "loss"]
+    assert lines["normals"] == "Sum(v*w*(1 - f_tanh**2), H)"
+    lines = stated(forces)
+    assert lines["r2_energy"] == "" and [*lines][-1] == "loss"
+    lines = stated(softplus_eikonal)
+    assert lines["f_h_in"] == "f_h*exp(h_in)/(exp(h_in) + 1)"
+
+
+@pytest.mark.parametrize("reference", [burgers, detached, windows, flattened])
+def test_a_wrong_slope_is_not_proved(reference, tmp_path):
+    """Each of them, in each of the gradients."""
+    body, _ = FORWARDS[reference]
+    definition = forward_from(forward_file(tmp_path, "Own", IMPORTS + body)).definition
+    assert all(shown.decide() for shown in shown_gradients(definition))
+    for inner in definition.inner:
+        for k, slope in enumerate(inner.slopes[1:], 1):
+            wrong = replace(slope, value=slope.value + Integer(1))
+            slopes = (*inner.slopes[:k], wrong, *inner.slopes[k + 1 :])
+            broken = replace(definition, inner=(replace(inner, slopes=slopes),))
+            with pytest.raises(UnprovedError, match=f"derivative of .* by {slope.by} was not"):
+                shown_gradients(broken)
+
+
+def test_nothing_is_derived_whose_inner_gradient_is_not_proved(tmp_path, monkeypatch):
+    definition = definition_of(tmp_path, "y = Gradient(tanh(x * w), x)")
+    (inner,) = definition.inner
+    last = replace(inner.slopes[-1], value=2 * inner.slopes[-1].value)
+    wrong = replace(inner, slopes=(*inner.slopes[:-1], last))
+    with pytest.raises(UnprovedError, match="y is unproved"):
+        derive_definition(replace(definition, inner=(wrong,)))
+
+
+def test_a_forward_with_one_is_called_and_what_is_called_is_differentiated(tmp_path):
+    """Its gradient is proved again, along the axes that it has; what it adds is an outer sum."""
+    file = tmp_path / "called.py"
+    net = "    x = Input(N, D)\n    s = Input(N)\n    t = Input(D)\n    u = x**2 * s + x * t\n"
+    file.write_text(
+        f"{HEAD}\n\nclass Net(Forward):\n{net}\n\nclass Slopes(Forward):\n{net}"
+        "    g = Gradient(u, x)\n    y = Sum(g * x, D)\n\n\n"
+        "class Calling(Forward):\n    a = Input(K, H)\n    s = Input(K)\n    t = Input(H)\n"
+        "    y = Slopes(a, s, t) - Sum(Gradient(Net(a, s, t), a) * a, H)\n"
+        "    z = Sum(Gradient(y, a), H) + Sum(a**2, H)\n"
+    )
+    calling = forward_from(f"{file}:Calling")
+    assert len(calling.definition.inner) == 3
+    assert derive(calling).every_size
+    assert str(derive(calling).closed_form.by_name["da"].expression) == "2*a*dz"
+
+
+REFUSED = {
+    "l = Label(N); y = Gradient(OneHot(l, C) * Sum(x, D), l)": "differentiate by a table",
+    "y = Gradient(x**2)": "write g = Gradient(u, x)",
+    "y = Gradient(x**2, x, w)": "write g = Gradient(u, x)",
+    "y = Gradient(x**3, x**2)": "Sum(OneHot(0, D) * Gradient(u, x), D)",
+    "y = Gradient(x**3, D)": "Sum(OneHot(0, D) * Gradient(u, x), D)",
+    "y = Gradient(x * Rename(x, N, M), Rename(x, N, M))": "write Gradient(",
+    "h = x * w; y = Gradient(w**2, h)": "differentiate by what it is computed from",
+    "h = x * w; y = Gradient(w**2 * x, h)": "differentiate by what it is computed from",
+    "y = Gradient(3 * x, x)": "write 3",
+    "y = Gradient(sign(x), x)": "write 0",
+    "y = Gradient(Gradient(x**2, x), x)": "write 2",
+    "y = Gradient(x**2, Gradient(x**2, x))": "give it a line of its own",
+    "y = Rename(Gradient(x**2, x), N, M)": "assign it to a name first",
+}
+
+
+@pytest.mark.parametrize("lines", REFUSED)
+def test_what_has_no_gradient_is_refused_with_the_remedy(lines, tmp_path):
+    with pytest.raises(NotationError) as refused:
+        definition_of(tmp_path, *lines.split("; "))
+    assert REFUSED[lines] in str(refused.value)
+
+
+def test_names_are_left_to_the_user_and_asked_twice_it_is_one(tmp_path):
+    lines = ["h = tanh(x * w)", "y = Gradient(h * x, x) * Gradient(h * x, x)", "y_h = y * w"]
+    names = [s.name for s in definition_of(tmp_path, *lines, "z = y_h + Gradient(y, w)").statements]
+    assert names.count("y_h") == 1 and "y_h_2" in names
+    assert len(names) == len({*names})
+    definition = definition_of(tmp_path, "g = Gradient(tanh(x), x)", "y = Gradient(tanh(x), x) * g")
+    assert [s.name for s in definition.statements][-2:] == ["g", "y"]
+    assert len(definition.inner) == 1
+
+
+def test_it_is_said_what_a_statement_is_the_gradient_of(tmp_path):
+    body, _ = FORWARDS[eikonal]
+    forward = forward_from(forward_file(tmp_path, "Eikonal", IMPORTS + body))
+    for text in pages(derive(forward)).values():
+        assert "normals is the gradient of " in text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sympy import Expr
 
 from derive.language.errors import NotationError
-from derive.language.symbols import Tensor
+from derive.language.symbols import Axis, Tensor
 
 
 class Pending(Tensor):
@@ -28,7 +30,7 @@ class Pending(Tensor):
         """What is passed."""
         raise NotImplementedError
 
-    def along(self, axes):
+    def along(self, axes: Iterable[Axis]) -> Tensor:
         raise NotationError(
             f"{self.written} is renamed before it has a name",
             "assign it to a name first, and rename that",

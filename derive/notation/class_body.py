@@ -244,7 +244,7 @@ class ClassBody(dict):
     def state(
         self, name: str, value: Expr, place: Place, block: str = "", known: bool = False
     ) -> Tensor:
-        """Append ``name = value``, and return its tensor. What is ``known`` has the axes it means."""
+        """Append ``name = value``. What is ``known`` has the axes that it means."""
         tensor, expression = self.stated(name, value, known)
         return self.append(Statement(tensor, expression, place, block))
 

@@ -31,12 +31,8 @@ from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
 from derive.notation.definition import Definition, Statement
-from derive.notation.gradient import without_idle
-from derive.notation.influence import (
-    warn_of_missing_total,
-    warn_of_no_influence,
-    warn_of_wider_domains,
-)
+from derive.notation.gradient import what_is_said, without_idle
+from derive.notation.influence import warn_of
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.outputs import split
 from derive.notation.reduced import reduced
@@ -105,22 +101,16 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     flattened = flattened_in(expressions, twins)
     order = body.ordered_axes(expressions, twins, flattened)
     check_complete(body, name, order, twins, flattened)
-    warn_of_no_influence(body)
-    warn_of_wider_domains(body)
-    warn_of_missing_total(body)
+    warn_of(body)
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
-    *before, last = body.statements
-    outputs = {
-        word: without_prefixes([*before, s], taken, order, body.renamed, body.orders)
-        for word, s in (body.reductions or {"": last}).items()
-    }
+    outputs = _by_word(body, taken, order)
     default = next(iter(outputs))
     statements, returned = outputs[default], ()
     if body.returned:
         statements, returned = split(statements, _returned(body, statements), taken)
     return Definition(
         name,
-        "\n\n".join([doc, *_put_aside(body.statements, outputs[default])]).strip(),
+        "\n\n".join([doc, *_remarks(body, outputs[default])]).strip(),
         place,
         tuple(body.inputs),
         tuple(body.scalars),
@@ -141,6 +131,15 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     )
 
 
+def _by_word(body: ClassBody, taken: set[str], order: Sequence[Axis]):
+    """The statements with the output as each word reduces it, under the names that they have."""
+    *before, last = body.statements
+    return {
+        word: without_prefixes([*before, s], taken, order, body.renamed, body.orders)
+        for word, s in (body.reductions or {"": last}).items()
+    }
+
+
 def _ordered(body: ClassBody, statements: Sequence[Statement]) -> frozenset[str]:
     """Those that say the order of their dimensions, under the names that they have."""
     pairs = zip(body.statements, statements, strict=True)
@@ -154,9 +153,10 @@ def _returned(body: ClassBody, statements: Sequence[Statement]) -> list[Tensor]:
     return [named.get(name, body.tensors.get(name)) for name in body.returned]
 
 
-def _put_aside(before: Sequence[Statement], after: Sequence[Statement]) -> list[str]:
-    """What is said of the statements that are called as the gradient of another tensor."""
-    return [
+def _remarks(body: ClassBody, after: Sequence[Statement]) -> list[str]:
+    """What is said of the statements that are a gradient, or called as that of another tensor."""
+    before = body.statements
+    return what_is_said(body, before, after) + [
         f"{s.name} of the source is called {other.name} here: {s.name} is the gradient of "
         f"{s.name[1:]}."
         for s, other in zip(before, after, strict=True)

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sympy import Dummy, Expr, Function, Integer, exp
+from sympy import Dummy, Expr, Function, Integer, Piecewise, Pow, exp
 
 from derive.chain.chain import derive_chain
+from derive.formulas.text import formula
 from derive.language.array_node import ArrayNode
 from derive.language.detached import Detach
 from derive.language.errors import NotationError, Place
@@ -133,21 +134,21 @@ class _Slopes:
         return found[::-1]
 
     def _with_names(self, statement: Statement, name: str) -> Statement:
-        """``statement`` with a name for every function in it whose slope is written in its own
-        value, as that of ``h = tanh(u)`` is 1 - h**2. What they are is stated before it.
-        """
+        """``statement`` with names for the `_parts` of it, which are stated before."""
         body, e = self.body, statement.expression
-        while inner := [f for f in e.atoms(Function) if f != e and _has_own_slope(f)]:
-            f = min(inner, key=lambda f: (f.count_ops(), f.sort_key()))
+        while parts := _parts(e):
+            part, own = parts[0]
             before = body.statements
             if statement in before:
                 before = before[: before.index(statement)]
             known = {s.expression: s.tensor for s in before}
-            if f not in known:
-                own = unused(f"{name}_{type(f).__name__}", body.has)
-                tensor = Tensor(own, ordered(axes_of(f)), role="statement", **known_signs(f))
-                known[f] = body.append(Statement(tensor, f, self.place, self.name), len(before))
-            e = e.xreplace({f: known[f]})
+            if part not in known:
+                own = unused(f"{name}_{own}", body.has)
+                tensor = Tensor(own, ordered(axes_of(part)), role="statement", **known_signs(part))
+                known[part] = body.append(
+                    Statement(tensor, part, self.place, self.name), len(before)
+                )
+            e = e.xreplace({part: known[part]})
         return replace(statement, expression=e)
 
     def _written(self, e: Expr) -> Expr:
@@ -217,15 +218,35 @@ def _as_input(lines: Definition, by: Tensor) -> Definition:
     return replace(lines, inputs=(own,), statements=statements)
 
 
-def _has_own_slope(f: Function) -> bool:
-    """Whether the derivative of ``f`` by its argument is written in ``f`` alone. Of an exponential,
-    too, but that may overflow, and is followed through what is made of it.
+def _parts(e: Expr) -> list[tuple[Expr, str]]:
+    """The functions in ``e`` whose slope is written in their own value, as that of tanh(u) is
+    1 - tanh(u)**2, and the sums in which others are taken: what the slopes would hold several
+    times. Each with what it may be called, the smallest first.
     """
-    if isinstance(f, (exp, Detach, ArrayNode)) or len(f.args) != 1 or is_constant(f):
-        return False
+    parts: dict[Expr, str] = {}
+    for f in e.atoms(Function, Pow):
+        if isinstance(f, (ArrayNode, Detach, Piecewise)) or is_constant(f):
+            continue
+        u = f.args[0]
+        if f != e and _has_own_slope(f):
+            parts[f] = "share" if isinstance(f, Pow) else type(f).__name__
+        elif (
+            isinstance(f, Function) and not isinstance(u, Tensor) and u.has(Sum) and not u.has(exp)
+        ):
+            parts[u] = "in"
+    return sorted(parts.items(), key=lambda part: (part[0].count_ops(), part[0].sort_key()))
+
+
+def _has_own_slope(f: Function | Pow) -> bool:
+    """Whether the derivative of ``f`` by its argument is written in ``f`` alone, also that of
+    1/(1 + exp(-u)). Of an exponential, too, but that may overflow, and is followed through what is
+    made of it.
+    """
+    if isinstance(f, Pow):
+        return f.exp == -1 and isinstance(f.base.as_coeff_Add()[1], exp)
     u, value = Dummy(real=True), Dummy(real=True)
-    slope = f.func(u).diff(u).xreplace({f.func(u): value})
-    return value in slope.free_symbols and u not in slope.free_symbols
+    slope = f.func(u).diff(u).xreplace({f.func(u): value}) if len(f.args) == 1 else u
+    return not isinstance(f, exp) and value in slope.free_symbols and u not in slope.free_symbols
 
 
 def _is_reshaped(e: Expr, name: str) -> bool:
@@ -246,3 +267,20 @@ def without_idle(body) -> list[Statement]:
             needed |= {t.name for t in tensors_in(s.expression)}
             found.append(s)
     return found[::-1]
+
+
+def what_is_said(body, before: Sequence[Statement], after: Sequence[Statement]) -> list[str]:
+    """What the gradients among the statements are of, and by what; ``after`` are these under the
+    names that they have in the end.
+    """
+    names = {old.name: new.name for old, new in zip(before, after, strict=True)}
+    lines = (s for inner in body.differentiated.inner for s in inner.definition.statements)
+    left_out = {s.name: s.expression for s in lines if s.name not in names}
+    said = []
+    for (of, by), tensor in body.differentiated.gradients.items():
+        if tensor.name in names:
+            what = names.get(str(of), formula(of))
+            where = f", with {of} = {formula(left_out[of.name])}" if str(of) in left_out else ""
+            by = names.get(by.name, by.name)
+            said.append(f"{names[tensor.name]} is the gradient of {what} by {by}{where}.")
+    return said

@@ -32,7 +32,8 @@ from derive.source.spellings import (
 )
 
 RANDOM, CREATES, SIDE_BY_SIDE = (spellings[name] for name in ("rand", "tensor", "stack"))
-DERIVATIVE, OF_AND_BY = spellings["diff"], 2
+DERIVATIVE = spellings["diff"]
+OPERANDS = 2  # of a derivative: of what, and by what
 ARRAYS = (CREATES, spellings["arange"], spellings["eye"])
 ALIKE = ("inplace", "training")  # arguments that change no value
 DRAWS = ("random", "numpy.random")
@@ -54,7 +55,7 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
         return found
     if code := entrywise(name, x, call, reader):
         return f"write {code}"
-    if spellings.get(name) == DERIVATIVE and len(of := [*x, *call.args]) == OF_AND_BY:
+    if spellings.get(name) == DERIVATIVE and len(of := [*x, *call.args]) == OPERANDS:
         return _gradient(*of)
     operands = [ast.unparse(unmoved(each)) for each in [*x, *call.args]]
     if is_pointwise(name) and name not in spellings:
