@@ -7,10 +7,9 @@ from torch.autograd import grad
 
 ONE = draw(1)[0]
 IMPORTS = """\
-    from sympy import cos, sign, sin
-    from derive import CumSum, Gather, Scan, Unflatten, Window
-    E, J, M = Axis("E"), Axis("J"), Axis("M")
-    Two = Axis("Two", 2)
+    from sympy import sign, sin
+    from derive import Gather, Scan, Window
+    E, J, M, Two = Axis("E"), Axis("J"), Axis("M"), Axis("Two", 2)
 """
 
 
@@ -57,20 +56,17 @@ def one_layer_score(x, w, b, v):
 
 
 def hamiltonian(w, s, b, v, q, p, velocity, force):
-    """Greydanus et al. 2019."""
     energy = torch.tanh(q[:, None] * w + p[:, None] * s + b) @ v
     by_q, by_p = slope(energy, q, p)
     return ((by_p - velocity) ** 2 + (-by_q - force) ** 2).mean()
 
 
 def sobolev(x, w, b, v, target, slopes):
-    """Czarnecki et al. 2017."""
     f = torch.tanh(x @ w + b) @ v
     return ((f - target) ** 2 + ((slope(f, x) - slopes) ** 2).sum(1)).mean()
 
 
 def r1(w, b, v, real, fake, gamma=10.0):
-    """Mescheder et al. 2018."""
     of_real, of_fake = (F.softplus(x @ w + b) @ v for x in (real, fake))
     losses = F.softplus(-of_real) + F.softplus(of_fake)
     return (losses + gamma / 2 * slope(of_real, real).pow(2).sum(1)).mean()

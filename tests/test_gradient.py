@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 from forwards import HEAD, forward_file
 from generating import assert_same_gradients, generated, pages
-from inner_gradients import FORWARDS, IMPORTS, burgers, detached, eikonal, flattened, windows
+from inner_gradients import (
+    FORWARDS,
+    IMPORTS,
+    burgers,
+    detached,
+    eikonal,
+    flattened,
+    forces,
+    softplus_eikonal,
+    windows,
+)
 from sympy import Integer
 
 from derive import NotationError, UnprovedError, derive, forward_from
@@ -61,7 +71,7 @@ def test_only_what_is_of_use_is_stated_and_slopes_are_shared(tmp_path):
     assert [*lines] == ["f_tanh", "normals", "loss"]
     assert lines["normals"] == "Sum(v*w*(1 - f_tanh**2), H)"
     lines = stated(forces)
-    assert lines["r2_energy"] == "" and [*lines][-1] == "loss"
+    assert lines["energy_r2"] == "-s*exp(-r2*s)/2" and "energy" not in lines
     lines = stated(softplus_eikonal)
     assert lines["f_h_in"] == "f_h*exp(h_in)/(exp(h_in) + 1)"
 
