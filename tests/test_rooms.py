@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Each may import those before it: the mathematics, then what is shown and asked of it.
 ROOMS = (
     *("version", "language", "running", "formulas", "zero", "range", "source"),
-    *("notation.made_axes", "notation.definition", "chain", "notation"),
+    *("notation.made_axes", "notation.slope", "notation.definition", "chain", "notation"),
     *("values", "closing", "proving", "found", "presentation", "reading"),
     *("checking.numbers", "checking.explaining", "checking", "derivation", "orders", "commands"),
 )

@@ -24,6 +24,7 @@ from derive.language.array_node import (
     checked_operand,
     expression_of,
 )
+from derive.language.awaited import Awaited
 from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
 
@@ -248,7 +249,13 @@ def Scan(
 
 
 def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
-    """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first."""
+    """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first.
+
+    A statement may read itself so, or one that a line below defines: then both are a recurrence.
+    """
+    if isinstance(x, Awaited):
+        checked_along("Previous", 0, axis)
+        return x.before(axis, _before("Previous", initial, axis))
     x, initial = checked_along("Previous", x, axis), _before("Previous", initial, axis)
     check_carried("Previous", x, [axis])
     return RecurrenceBefore.over(x, S.Zero, initial, [axis])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
 from itertools import count
 from types import FunctionType, ModuleType
 
@@ -11,8 +10,10 @@ from sympy import Expr
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
+from derive.language.awaited import Awaited
 from derive.language.choices import comparing, nesting
 from derive.language.declarations import Declaration, Label, Scalar, Size
+from derive.language.diagonals import with_identities
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.extremes import of_notation
@@ -37,6 +38,7 @@ from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_i
 from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs, state_outputs
 from derive.notation.placing import names_in, placed_in
+from derive.notation.recurrences import Recurrences
 from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
@@ -83,12 +85,15 @@ class ClassBody(dict):
         self.returned: list[str] = []  # the outputs, where there are several
         self.renamed: dict[str, str] = {}  # statements that are outputs of calls
         self.differentiated = Differentiated()
+        self.recurrences = Recurrences(self)
 
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
         if reading is not None and frame.f_code is reading.code:
             reading.reach(frame.f_lineno, self.tensors)
             reading.read.add(name)
+            if name not in self and reading.is_read_before(name, frame.f_lineno):
+                return Awaited(name, self.recurrences.before)
             if name not in self and (ours := reading.outside(name, frame.f_lineno)):
                 return ours
         return super().__getitem__(name)
@@ -258,7 +263,7 @@ class ClassBody(dict):
         self.statements.insert(len(self.statements) if at is None else at, statement)
         self.nested[statement.name] = nesting(statement.expression, self.nested)
         self.tensors[statement.name] = statement.tensor
-        return statement.tensor
+        return self.recurrences.met(statement.tensor)
 
     def stated(self, name: str, value: Expr, known: bool = False) -> tuple[Tensor, Expr]:
         """What the line ``name = value`` states."""
@@ -270,24 +275,13 @@ class ClassBody(dict):
         check_along(value, self.tensors)
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
+        value = with_identities(value, twins)
         check_statement(value)
         if not known:
             check_axes_meant(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
         return Tensor(name, axes, role="statement", **known_signs(expression)), expression
-
-    def axis_for(self, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
-        """The name here of an axis that a callee made for itself: its own, unless something else
-        has it, such as an axis that is ``bound`` to one of the callee's.
-        """
-        expressions = [s.expression for s in self.statements]
-        twins = twins_in(expressions)
-        made = twins | flattened_in(expressions, twins)
-        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound)
-        if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
-            return axis
-        return Axis(f"{axis.name}_{block}")
 
     def _axis_order(self, expressions, twins):
         order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))

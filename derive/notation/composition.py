@@ -15,7 +15,7 @@ statements that it needs, where others have not brought them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from sympy import Expr, Integer, Mul
@@ -30,6 +30,7 @@ from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, is_constant
 from derive.notation.call_arguments import bound, bound_axes
 from derive.notation.definition import REDUCTION
+from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.outputs import as_one_block
 from derive.notation.placing import placed_in
 from derive.notation.reduced import as_block
@@ -99,7 +100,7 @@ def block_call(forward, args, kwargs) -> PendingBlock | tuple[Expr, ...]:
 
 def _pending(definition, arguments, axes) -> PendingBlock | tuple[Expr, ...]:
     global _calls
-    outputs, (definition, names) = definition.outputs, as_one_block(definition)
+    outputs, (definition, names) = definition.results, as_one_block(definition)
     call, block, found = Call(definition, arguments, axes), Block(), []
     for output in outputs:
         _calls += 1
@@ -138,6 +139,11 @@ def placed_block(body, pending: PendingBlock, name: str, place: Place) -> Expr:
             body.renamed.setdefault(found.name, name)
         return found
     tensors, needed = block.tensors, call.definition.needed_for(output)
+    states = [c for c in call.definition.carried if c.before.name in needed - tensors.keys()]
+    for state in states:
+        own = f"{block.name}_{state.before.name}"
+        along = spliced(state.before.home, block.axes)
+        tensors[state.before.name] = body.recurrences.opened(own, along)
     for statement in call.definition.statements:
         if statement.name in tensors or statement.name not in needed:
             continue
@@ -149,6 +155,11 @@ def placed_block(body, pending: PendingBlock, name: str, place: Place) -> Expr:
         if statement.name in call.definition.ordered:
             body.orders[own] = spliced(statement.tensor.home, block.axes)
         tensors[statement.name] = body.state(own, value, place, block.name, known=True)
+    for state in states:
+        axis = the_one(state.axis, block.axes, "a recurrence goes along it")
+        initial = translated(state.initial, tensors, block.axes)
+        before, after = (tensors[t.name] for t in (state.before, state.after))
+        body.recurrences.close(before, after, axis, initial, (block.name, place))
     return tensors[output]
 
 
@@ -179,15 +190,28 @@ def _axes_here(body, block: str, call: Call) -> dict[Axis, tuple[Axis, ...]]:
     for twin, original in definition.twins:
         if twin not in axes:
             one = the_one(original, axes, f"{definition.name} renames it to {twin}")
-            axes[twin] = (body.axis_for(twin, one, spliced(axes, axes), block),)
+            axes[twin] = (_axis_for(body, twin, one, spliced(axes, axes), block),)
     for flat, parts in definition.flattened:
         for part in parts if flat in axes else ():
             if part not in axes:
-                axes[part] = (body.axis_for(part, (), spliced(axes, axes), block),)
+                axes[part] = (_axis_for(body, part, (), spliced(axes, axes), block),)
         if flat not in axes:
             made_of = spliced(parts, axes)
-            axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)
+            axes[flat] = (_axis_for(body, flat, made_of, spliced(axes, axes), block),)
     return axes
+
+
+def _axis_for(body, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
+    """The name here of an axis that a callee made for itself: its own, unless something else
+    has it, such as an axis that is ``bound`` to one of the callee's.
+    """
+    expressions = [s.expression for s in body.statements]
+    twins = twins_in(expressions)
+    made = twins | flattened_in(expressions, twins)
+    taken = {a for t in body.tensors.values() for a in t.axes} | set(bound)
+    if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
+        return axis
+    return Axis(f"{axis.name}_{block}")
 
 
 def _passed(body, block: str, call: Call, name: str, axes, place: Place) -> tuple[Expr, Expr]:

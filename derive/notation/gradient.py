@@ -27,9 +27,10 @@ from derive.language.names import unused
 from derive.language.nodes import OneHot, Sum, along, summed
 from derive.language.pending import Pending
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered, tensors_in
-from derive.notation.definition import Definition, InnerGradient, Slope, Statement
+from derive.notation.definition import Definition, InnerGradient, Statement
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.placing import placed_in
+from derive.notation.slope import Slope
 from derive.notation.statements import known_signs
 
 
@@ -131,7 +132,19 @@ class _Slopes:
                 f"Gradient({self.of}, {self.by}): {self.of} is not computed from {self.by}",
                 "differentiate by what it is computed from, or write 0",
             )
+        self._check_no_recurrence(needed)
         return found[::-1]
+
+    def _check_no_recurrence(self, needed: set[str]) -> None:
+        """The state at the place before is held fixed in a step, but follows from the inputs."""
+        for s in reversed(self.body.statements):
+            if s.name in needed - {self.by.name}:
+                needed |= {t.name for t in tensors_in(s.expression)}
+        if states := needed & {before for before, _ in self.body.recurrences.following()}:
+            raise NotationError(
+                f"Gradient({self.of}, {self.by}) would go through the recurrence of {min(states)}",
+                "write the places out, as a for loop over a fixed count does, or a linear one as Scan",
+            )
 
     def _with_names(self, statement: Statement, name: str) -> Statement:
         """``statement`` with names for the `_parts` of it, which are stated before."""

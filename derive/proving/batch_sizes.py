@@ -18,7 +18,8 @@ MOST_ENTRIES = 24  # of a tensor of three axes or more; so that a proof takes se
 
 
 def batches_of(definition: Definition) -> list[dict[Axis, int]]:
-    """Three small batches: every axis takes each of 2, 3 and 4, neighbours never the same.
+    """Three small batches: every axis takes each of 2, 3 and 4, neighbours never the same; but one
+    that a recurrence goes along is proved step by step, and has 2 places.
 
     Where the mathematics divides by something that is not positive there, all sizes are larger.
     """
@@ -46,6 +47,7 @@ def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:
     batches = []
     for start in starts:
         sizes = {axis: SMALL[(start + i) % len(SMALL)] for i, axis in enumerate(axes)}
+        sizes |= {c.axis: SMALL[0] for c in definition.carried if c.axis in sizes}
         for axis in reversed(axes[1:]):  # the first axis keeps its size: that is the batch
             if _largest(definition, sizes) > MOST_ENTRIES:
                 sizes[axis] = SMALL[0]

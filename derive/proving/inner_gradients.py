@@ -16,7 +16,8 @@ from sympy import Add, Expr
 
 from derive.language.errors import UnprovedError
 from derive.language.symbols import Tensor, tensors_in
-from derive.notation.definition import Definition, InnerGradient, Slope
+from derive.notation.definition import Definition, InnerGradient
+from derive.notation.slope import Slope
 from derive.proving.batch_sizes import batches_of
 from derive.proving.claim import Batch, Shown, needed_on
 from derive.proving.every_size import IndexedForward

@@ -24,6 +24,7 @@ from derive.language.nodes import (
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
+from derive.reading.diagonals import diagonal, identity
 from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
 from derive.reading.operations.picking import hot, indices, kept_of
@@ -48,6 +49,8 @@ NODES = frozenset(
         "OneHot",
         "Kept",
         "Position",
+        "Identity",
+        "Diagonal",
         "ArgMax",
         "Broadcast",
         "Rename",
@@ -280,6 +283,8 @@ CALLS: dict[str, Callable[..., Value]] = {
     "OneHot": Notation.one_hot,
     "Kept": Notation.kept,
     "Position": Notation.position,
+    "Identity": identity,
+    "Diagonal": diagonal,
     "Broadcast": Notation.broadcast,
     "Rename": Notation.rename,
     "Flatten": Notation.flatten,

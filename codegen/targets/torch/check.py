@@ -99,7 +99,7 @@ def _differences(
         name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    shapes = [_shape(output.home, dims) for output in definition.outputs]
+    shapes = [_shape(output.home, dims) for output in definition.results]
     upstreams = (
         [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes],
         [torch.ones((), dtype=torch.float64).expand(shape) for shape in shapes],  # as of sum()
@@ -142,7 +142,7 @@ def _plain_compared(
     for p in program.forward.parameters:
         if p.role == "input" and p.name in leaves:
             leaves[p.name].requires_grad_()
-    shapes = [_shape(output.home, dims) for output in definition.outputs]
+    shapes = [_shape(output.home, dims) for output in definition.results]
     upstreams = [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes]
     oracle = Oracle(definition, leaves, leaves, (upstreams,), dims)
     outputs = function(**leaves)

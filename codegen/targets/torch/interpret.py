@@ -16,6 +16,7 @@ from sympy import Expr, Mul, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
+from codegen.targets.torch.place_by_place import Found, run_all
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
@@ -33,7 +34,7 @@ from derive.language.nodes import (
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
-from derive.notation.definition import Definition
+from derive.notation.definition import Definition, Statement
 
 RELATIONS = {
     "<": torch.lt,
@@ -55,9 +56,7 @@ FUNCTIONS = {
 }
 
 
-def interpreted(
-    definition: Definition, arguments: Mapping[str, Tensor | float]
-) -> dict[str, Tensor]:
+def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float]) -> Found:
     """Every statement's value, with exactly its axes as dimensions; differentiable by autograd."""
     return Interpreter(definition, arguments).run()
 
@@ -89,18 +88,19 @@ class Interpreter:
             number = arguments.get(t.name, definition.default_at(default, self.sizes))
             self.values[t.name] = torch.tensor(float(number), dtype=torch.float64)
 
-    def run(self) -> dict[str, Tensor]:
-        results = {}
-        for statement in self.definition.statements:
-            home = statement.tensor.home
-            whole = self.value(statement.expression).broadcast_to(
-                [self.size(a) if a in home else 1 for a in self.definition.axes]
-            )
-            flat = whole.reshape([self.size(a) for a in self.definition.axes if a in home])
-            order = [a for a in self.definition.axes if a in home]
-            results[statement.name] = flat.permute([order.index(a) for a in home])
-            self.values[statement.name] = results[statement.name]
-        return results
+    def run(self) -> Found:
+        lengths = {axis: self.size(axis) for axis in self.definition.axes}
+        return run_all(self.definition, self.values, lengths, self.stated)
+
+    def stated(self, statement: Statement) -> Tensor:
+        """The value of one statement, with exactly its axes as dimensions."""
+        home = statement.tensor.home
+        whole = self.value(statement.expression).broadcast_to(
+            [self.size(a) if a in home else 1 for a in self.definition.axes]
+        )
+        flat = whole.reshape([self.size(a) for a in self.definition.axes if a in home])
+        order = [a for a in self.definition.axes if a in home]
+        return flat.permute([order.index(a) for a in home])
 
     def size(self, axis: Axis) -> int:
         return self.sizes[self.definition.size(axis)]
