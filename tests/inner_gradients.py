@@ -8,7 +8,7 @@ from torch.autograd import grad
 ONE = draw(1)[0]
 IMPORTS = """\
     from sympy import sign, sin
-    from derive import Gather, Scan, Window
+    from derive import Gather, Previous, Scan, Window
     E, J, M, Two = Axis("E"), Axis("J"), Axis("M"), Axis("Two", 2)
 """
 

@@ -130,6 +130,7 @@ REFUSED = {
     "y = Gradient(sign(x), x)": "write 0",
     "y = Gradient(Gradient(x**2, x), x)": "write 2",
     "y = Gradient(x**2, Gradient(x**2, x))": "give it a line of its own",
+    "b = Previous(h, N); h = tanh(b + x); y = Gradient(h, x)": "write its places out in a for loop",
     "y = Rename(Gradient(x**2, x), N, M)": "assign it to a name first",
 }
 

@@ -91,9 +91,8 @@ class Definition:
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     ``returned`` are the names of the outputs where there are several; no statement reads one of
     them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
-    ``ordered`` say the order of their dimensions. ``carried`` are the states of its recurrences, at
+    ``ordered`` say the order of their dimensions, ``inner`` are gradients. ``carried`` are states at
     which it is cut open (``recurrences.py``): inputs that nobody passes, outputs that nobody sees.
-    ``inner`` are its statements that are gradients.
     """
 
     name: str

@@ -143,7 +143,7 @@ class _Slopes:
         if states := needed & {before for before, _ in self.body.recurrences.following()}:
             raise NotationError(
                 f"Gradient({self.of}, {self.by}) would go through the recurrence of {min(states)}",
-                "write the places out, as a for loop over a fixed count does, or a linear one as Scan",
+                "write its places out in a for loop over a fixed count, or a linear one as Scan",
             )
 
     def _with_names(self, statement: Statement, name: str) -> Statement:
