@@ -25,8 +25,8 @@ from sympy import (
     loggamma, simplify, sin, solve,
 )
 from sympy import Max as Larger
-from derive import Concat, CumMax, CumProd, CumSum, Flip, Pad, Previous, Scan, Shift, Slice
-from derive import Unflatten, Window
+from derive import Concat, CumMax, CumProd, CumSum, Diagonal, Flip, Identity, Pad, Previous, Scan
+from derive import Shift, Slice, Unflatten, Window
 
 M, G, State = Axis("M"), Axis("G", 2), Axis("State", 2)
 L, P, D = Axis("L", 2 * C), Axis("P", C + 1), Axis("D", C - 1)

@@ -91,7 +91,7 @@ class Definition:
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     ``returned`` are the names of the outputs where there are several; no statement reads one of
     them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
-    ``ordered`` say the order of their dimensions, ``inner`` are gradients. ``carried`` are states at
+    ``ordered`` say the order of their dimensions; ``inner`` are gradients, ``carried`` states at
     which it is cut open (``recurrences.py``): inputs that nobody passes, outputs that nobody sees.
     """
 
