@@ -16,6 +16,7 @@ from sympy import Basic
 from derive.language.diagonals import Diagonal, Identity
 from derive.language.gradient import Gradient
 from derive.language.kept_labels import Kept, kept_tensor
+from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
 from derive.language.maxima_so_far import CumMax
 from derive.language.nodes import (
     Broadcast,
@@ -173,6 +174,11 @@ def _scanned(call, reader, axes, new) -> Written:
     return Written(operands.names, operands.axes | set(axes))
 
 
+def _solved(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes - set(axes[:1]) | set(axes[1:]))
+
+
 def _read(call, reader, axes, new) -> Written:
     return Written(_all(call.args[:1], reader).names)
 
@@ -212,9 +218,13 @@ rules: dict[Callable, Callable[..., Written]] = {
     Previous: _carried,
     Next: _carried,
     Scan: _scanned,
+    Inverse: _carried,
+    Cholesky: _carried,
+    LogDet: _reduced,
+    Solve: _solved,
     Concat: _joined,
     Gradient: _gradient,
     **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }
 SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis
-OF_TWO = (_scanned, _gradient)  # operands, the others of one
+OF_TWO = (_scanned, _solved, _gradient)  # operands, the others of one
