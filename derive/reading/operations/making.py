@@ -102,6 +102,11 @@ def _zeros_like(space: Space, input: Value, dtype=None, device=None):
     return _filled(space, input.dims, Integer(0), asked(dtype, input.dtype, device))
 
 
+@entry(making, "empty_like", "empty")
+def _empty(space: Space, *size, dtype=None, device=None):
+    raise Refusal("what is not written is undefined", "begin with torch.zeros_like(x)")
+
+
 @entry(making, "ones_like")
 def _ones_like(space: Space, input: Value, dtype=None, device=None):
     return _filled(space, input.dims, Integer(1), asked(dtype, input.dtype, device))
