@@ -15,6 +15,7 @@ from derive.language.symbols import MINUS_INFINITY, axes_of, is_number_or_size
 from derive.language.windows import Flip, Pad, Shift, Slice, Window
 from derive.reading.lengths import with_axis
 from derive.reading.refusals import Refusal
+from derive.reading.usage import USAGE
 from derive.reading.values import Value, number, sum_of
 
 # What each takes behind the tensor and its axis: by position and by name.
@@ -32,11 +33,11 @@ OPTIONS: dict[str, frozenset[str]] = {
 }
 
 
-def read_along(notation, operand, axis, *more, name: str, usage: str, **options) -> Value:
+def read_along(notation, operand, axis, *more, name: str, **options) -> Value:
     """``Slice(x, T, into=D, start=1)``"""
     make, positional, _ = READS[name]
     if len(more) > len(positional):
-        raise Refusal(f"{name} takes other arguments", usage)
+        raise Refusal(f"{name} takes other arguments", USAGE[name])
     x = notation.operand(operand)
     along = notation.axis(axis, x, name)
     found = [_option(notation, what, node) for what, node in zip(positional, more, strict=False)]

@@ -292,7 +292,7 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Piecewise": Notation.piecewise,
     "Axis": new_axis,
     "Concat": joined,
-    **{name: partial(read_along, name=name, usage=USAGE[name]) for name in READS},
+    **{name: partial(read_along, name=name) for name in READS},
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
     **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
 }

@@ -15,7 +15,7 @@ from derive.reading.operations.entries import Operation, entry, integer, positio
 from derive.reading.operations.shaping import flat
 from derive.reading.parts import Entry, Part, read_along, reread, taken
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import INT, NUMBER, Space, Value, held_as
+from derive.reading.values import INT, NUMBER, Space, Value, held_as, number
 
 along: dict[str, Operation] = {}
 
@@ -100,7 +100,7 @@ def rolled(space: Space, e: Expr, axis: Axis, by: Expr) -> Expr:
 def _diff(space: Space, input: Value, n=None, dim=None):
     if n is not None and integer(n, "n") != 1:
         raise Refusal("diff of a higher order", "write it twice")
-    place = len(input.dims) - 1 if dim is None else position(space, input, dim)
+    place = position(space, input, number(-1) if dim is None else dim)
     late, early = (
         taken(space, input, [":"] * place + [part])
         for part in (Part(Integer(1), None, None), Part(None, Integer(-1), None))

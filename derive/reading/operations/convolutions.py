@@ -58,12 +58,6 @@ def _convolved(
     """
     space.by_position = True
     count = len(along)
-    if len(tensor(weight).dims) != count + 2 or len(tensor(x).dims) not in (count + 1, count + 2):
-        raise Mismatch(
-            f"a convolution of the shapes {x.shape} and {weight.shape}",
-            f"x has {count + 2} dimensions, and so have the weights",
-        )
-    of_one_dtype(x, weight, "a convolution")
     single = len(x.dims) == count + 1
     x = relaid(x, (None, *x.dims)) if single else x
     inside = [("inside", i) for i in range(count)]
@@ -106,7 +100,11 @@ def _by_channel(space: Space, x: Value, weight: Value, groups, transposed: bool)
 
 
 def _dimensions(space: Space, x: Value, weight: Value, count: int) -> list[tuple[Expr, Expr]]:
-    pairs = zip(x.dims[-count:], weight.dims[-count:], strict=False)
+    if len(tensor(weight).dims) != count + 2 or len(tensor(x).dims) not in (count + 1, count + 2):
+        problem = f"a convolution of the shapes {x.shape} and {weight.shape}"
+        raise Mismatch(problem, f"x has {count + 2} dimensions, and so have the weights")
+    of_one_dtype(x, weight, "a convolution")
+    pairs = zip(x.dims[-count:], weight.dims[-count:], strict=True)
     return [(space.size(one), space.size(window)) for one, window in pairs]
 
 
@@ -160,6 +158,7 @@ def _enter(count: int) -> None:
     @entry(convolutions, f"conv{count}d", forms="torch F")
     def _conv(space: Space, input: Value, weight: Value, bias: Value | None = None, stride=None,
               padding=None, dilation=None, groups=None):  # fmt: skip
+        """Long: torch's arguments."""
         options = (stride, padding, dilation, groups)
         return _forward(space, input, weight, bias, options, count)
 
@@ -167,6 +166,7 @@ def _enter(count: int) -> None:
     def _conv_transpose(space: Space, input: Value, weight: Value, bias: Value | None = None,
                         stride=None, padding=None, output_padding=None, groups=None,
                         dilation=None):  # fmt: skip
+        """Long: torch's arguments."""
         options = (stride, padding, output_padding, groups, dilation)
         return _transposed(space, input, weight, bias, options, count)
 

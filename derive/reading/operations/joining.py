@@ -13,7 +13,7 @@ from derive.reading.operations.along import whole_number
 from derive.reading.operations.entries import Operation, entry, integer, position, tensor
 from derive.reading.parts import Entry, reread, run_of, taken
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import Space, Value, held_as, promoted, sum_of
+from derive.reading.values import Space, Value, held_as, number, promoted, sum_of
 
 joining: dict[str, Operation] = {}
 
@@ -24,10 +24,14 @@ def _tensors(tensors, what: str) -> list[Value]:
     return [tensor(x) for x in tensors]
 
 
+def _place(space: Space, x: Value, dim) -> int:
+    return position(space, x, number(0) if dim is None else dim)
+
+
 @entry(joining, "cat", "concat", "concatenate", forms="torch")
 def cat(space: Space, tensors, dim=None):
     values = _tensors(tensors, "cat")
-    place = 0 if dim is None else position(space, values[0], dim)
+    place = _place(space, values[0], dim)
     if len({len(x.dims) for x in values}) > 1:
         raise Mismatch("cat of tensors with different numbers of dimensions", "unsqueeze one")
     rest = [i for i in range(len(values[0].dims)) if i != place]
@@ -83,7 +87,7 @@ def stack(space: Space, tensors, dim=None):
 
 @entry(joining, "unbind")
 def _unbind(space: Space, input: Value, dim=None):
-    place = 0 if dim is None else position(space, input, dim)
+    place = _place(space, input, dim)
     count = space.fixed_size(input.dims[place])
     if count is None:
         raise Refusal(f"unbind along {input.dims[place]}, of any size", "index it: x[:, 0]")
@@ -93,7 +97,7 @@ def _unbind(space: Space, input: Value, dim=None):
 
 @entry(joining, "chunk")
 def _chunk(space: Space, input: Value, chunks: Value, dim=None):
-    place = 0 if dim is None else position(space, input, dim)
+    place = _place(space, input, dim)
     count, size = integer(chunks, "chunks"), space.size(input.dims[place])
     width = space.whole(size / Integer(max(count, 1)))
     if count < 1 or width is None:
@@ -106,7 +110,7 @@ def _chunk(space: Space, input: Value, chunks: Value, dim=None):
 
 @entry(joining, "split")
 def _split(space: Space, input: Value, split_size_or_sections, dim=None):
-    place = 0 if dim is None else position(space, input, dim)
+    place = _place(space, input, dim)
     size, sections = space.size(input.dims[place]), split_size_or_sections
     if isinstance(sections, tuple):
         widths = [whole_number(width, "a size") for width in sections]
