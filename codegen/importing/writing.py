@@ -15,7 +15,8 @@ from codegen.importing.text import text
 from derive.notation.forward import is_in_the_way
 
 OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot")
-OURS += ("Position", "Rename", "Sum", "Unflatten")
+OURS += ("Position", "Rename", "Sum", "Unflatten", "At", "Flip", "Shift", "Slice", "Pad", "Window")
+OURS += ("CumSum", "CumProd", "Gather", "SegmentSum", "Outputs")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")
@@ -47,6 +48,8 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     declared = [d for d in reader.inputs if d.name in met]  # what has no influence is no input
     inputs = [(names.get(d.name, d.name), _declaration(d, kept)) for d in declared]
     used = set(WORD.findall(" ".join(words for _, words, *_ in [*statements, *inputs])))
+    met_in = [sizes.formulas[a] for a in sizes.formulas if a in used]
+    used |= set(WORD.findall(" ".join(met_in)))
     axes = {a: size for a, size in sizes.of_axis.items() if a in used}
     name = class_name(subject.name)
     where = f"``{subject.name}`` of {Path(subject.file).name}"
@@ -58,7 +61,9 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     head += [*_import("gradform", sorted(["Axis", "Forward", *ours])), ""]
     lengths = {a: f", {size}" if size.is_Integer else "" for a, size in axes.items()}
     lengths |= {ONE_AXIS: ", 1"} if ONE_AXIS in used else {}
-    head += _axes([f'Axis("{axis}"{length})' for axis, length in lengths.items()], [*lengths])
+    plain = {axis: length for axis, length in lengths.items() if axis not in sizes.formulas}
+    head += _axes([f'Axis("{axis}"{length})' for axis, length in plain.items()], [*plain])
+    head += [f'{a} = Axis("{a}", {text})' for a, text in sizes.formulas.items() if a in used]
     body = ["", "", f"class {name}(Forward):", *_docstring(doc), ""]
     body += [f"    {n} = {declaration}" for n, declaration in inputs] + [""]
     lines = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 
 from codegen.importing import trees
+from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
 
@@ -172,7 +173,11 @@ def _broadcast_tensors(r, tensors):
 def _slice(r, x, dim=0, start=None, end=None, step=1):
     i = dim % x.rank
     size = r.sizes.of(x.dims[i])
-    return r.sliced(x, i, 0 if start is None else start, size if end is None else end, step)
+    ends = (0 if start is None else start, size if end is None else end)
+    if step == 1 or x.dims[i] == ():
+        return r.sliced(x, i, *ends)
+    low, high = (r._bound(end, size) for end in ends)
+    return strided(r, x, i, (low, high, step))
 
 
 @rule("split", "chunk", "split_with_sizes", "unsafe_split", "unsafe_chunk")
@@ -240,8 +245,3 @@ def _cat(r, tensors, dim=0):
     count, rest = whole.dims[i][0], whole.dims[i + 1][0]
     joined = whole.along((*whole.dims[:i], (count, rest), *whole.dims[i + 2 :]))
     return r.single(joined, i)
-
-
-@rule("roll", "flip", "rot90", "unfold")
-def _moved_along(r, **given):
-    raise Refused("moving entries along an axis", "write it with products of one-hots")
