@@ -7,6 +7,8 @@ from codegen.importing.driver import from_torch as from_torch
 from derive.derivation import derive as derive
 from derive.found.findings import findings as findings
 from derive.language.detached import Detach as Detach
+from derive.language.diagonals import Diagonal as Diagonal
+from derive.language.diagonals import Identity as Identity
 from derive.language.errors import NotationError as NotationError
 from derive.language.errors import QuestionError as QuestionError
 from derive.language.errors import UndecidedError as UndecidedError

@@ -122,6 +122,7 @@ TEXTS = [
     "x.unfold(1, 3, 2).sum(1) + x.unfold(-1, 2, 1)[..., 1].sum()",
     "torch.diagonal(x @ x.T) + (x @ x.T).diagonal(0, 1, 0) * (x.T @ x).diagonal().sum()",
     "p * q",
+    "torch.eye(x.shape[0], dtype=torch.float64) @ x",
     "x.split(x.shape[1] // 2, 1)[1] - x.split((2, x.shape[1] - 2), dim=1)[0].sum()",
     "x.chunk(2, 1)[1] * x.chunk(2, dim=-1)[0]",
 ]

@@ -24,9 +24,9 @@ WORDS = 60
 HEAD = """\
 from sympy import Abs, Eq, Mod, Piecewise, atan2, digamma, erf, erfc, exp, floor, log, loggamma
 from sympy import sign, sqrt, tanh
-from derive import Axis, Broadcast, CumMax, CumProd, CumSum, Detach, Flatten, Flip, Forward, Gather
-from derive import Given, Input, Label, Max, Min, OneHot, Ordered, Position, Rename, SegmentSum, Sum
-from derive import Unflatten
+from derive import Axis, Broadcast, CumMax, CumProd, CumSum, Detach, Diagonal, Flatten, Flip
+from derive import Forward, Gather, Given, Identity, Input, Label, Max, Min, OneHot, Ordered
+from derive import Position, Rename, SegmentSum, Sum, Unflatten
 
 N, C, K, M, J, H = Axis("N"), Axis("C"), Axis("K"), Axis("M"), Axis("J"), Axis("H")
 Two, G = Axis("Two", 2), Axis("G", 2)

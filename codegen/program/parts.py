@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 
-from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
+from codegen.program.arrays import Arrange, Expand, OneHotOf, Positions, Zeros
 from codegen.program.reads import Geometry, Line, Stepped
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
@@ -53,6 +53,13 @@ def _values_among(items) -> Iterator[Value]:
             yield from _values_among(vars(item).values())
         elif isinstance(item, tuple):
             yield from _values_among(item)
+
+
+def on_diagonal(index: Value) -> Positions | None:
+    """The positions that an index is, whatever dimensions it has beside."""
+    while isinstance(index, (Arrange, Expand)):
+        index = index.operand
+    return index if isinstance(index, Positions) else None
 
 
 def is_number(value: Value, numbers: Collection[str]) -> bool:

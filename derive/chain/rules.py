@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from sympy import Expr, S, exp
 
+from derive.language.diagonals import Identity
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
@@ -141,6 +142,7 @@ rules: dict[type[ArrayNode], Rule] = {
     LargestSoFar: Rule(_through_largest_so_far, "routed to the largest so far along {axes}"),
     NewMax: Rule(_nowhere, "an index has no gradient"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
+    Identity: Rule(_nowhere, "it is constant"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),
 }

@@ -123,7 +123,7 @@ def _combined(operands: list[Axes]) -> int:
 def is_picked(e: Expr) -> bool:
     """Whether ``e`` is the entries at an index, which are read without the others."""
     factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
-    return any(isinstance(f, OneHot) and f.axis in e.axes for f in factors)
+    return any(isinstance(f, OneHot) and f.towards(e.axes) for f in factors)
 
 
 def entries(axes) -> int:

@@ -146,6 +146,9 @@ class FormulaPrinter(OfChoices, LatexPrinter):
     def _print_OneHot(self, e: ArrayNode) -> str:
         return rf"\mathbf{{1}}[\,{self._print(e.operand)} = {self._print(e.axis)}\,]"
 
+    def _print_Identity(self, e: ArrayNode) -> str:
+        return rf"\mathbf{{1}}[\,{' = '.join(map(self._print, e.pair))}\,]"
+
     def _print_Broadcast(self, e: ArrayNode) -> str:
         return self._applied("broadcast", self._along(e.axes), e.operand)
 

@@ -51,6 +51,9 @@ class _Unicode(Formula):
     def _print_OneHot(self, e: ArrayNode) -> str:
         return f"1[{self._print(e.operand)} = {e.axis.name}]"
 
+    def _print_Identity(self, e: ArrayNode) -> str:
+        return f"1[{' = '.join(axis.name for axis in e.pair)}]"
+
     def _print_GoneAlong(self, e: GoneAlong) -> str:
         name, operands, notes = said(e)
         along = "; ".join([e.axis.name, *notes])

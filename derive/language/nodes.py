@@ -8,7 +8,7 @@ inside of it) and which it *brings*, and everything else follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from sympy import Basic, Expr, Integer
@@ -92,6 +92,10 @@ class OneHot(ArrayNode):
     @property
     def brings(self) -> tuple[Axis, ...]:
         return self.axes
+
+    def towards(self, axes: Collection[Axis]) -> OneHot | None:
+        """The one-hot along one of ``axes``; None where it is along another."""
+        return self if self.axis in axes else None
 
 
 class Position(ArrayNode):

@@ -13,6 +13,7 @@ from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.language.choices import comparing, nesting
 from derive.language.declarations import Declaration, Label, Scalar, Size
+from derive.language.diagonals import with_identities
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.extremes import of_notation
@@ -251,6 +252,7 @@ class ClassBody(dict):
         check_along(value, self.tensors)
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
+        value = with_identities(value, twins)
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)

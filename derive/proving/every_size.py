@@ -249,6 +249,8 @@ class IndexedForward:
             labels = [IndexOfLargest(Integer(k), *row) for k in range(len(indices))]
         elif e.operand.is_Integer:
             labels = [e.operand + 1]  # indices are counted from 1 here
+        elif isinstance(e.operand, Position):
+            labels = [*at[e.operand.axis]]
         else:
             ends = [""] if len(indices) == 1 else [f"_{k}" for k in range(len(indices))]
             labels = [self.entry(e.operand, at, end) for end in ends]

@@ -258,8 +258,8 @@ class SmallBatch:
         return LargestOf(*both) if whole else selectors(both)[1]
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
-        if e.operand.is_Integer:
-            return Integer(int(e.operand == at[e.axis]))
+        if e.operand.is_integer and not isinstance(e.operand, (Tensor, ArgMax)):
+            return Integer(int(self._scalar(e.operand, at, values) == at[e.axis]))
         if isinstance(e.operand, ArgMax):
             return selectors(self._row(e.operand, at, values))[at[e.axis]]
         place = ", ".join(str(at[axis] + 1) for axis in e.operand.axes)

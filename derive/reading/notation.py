@@ -24,6 +24,7 @@ from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
 from derive.reading.composed import total
+from derive.reading.diagonals import diagonal, identity
 from derive.reading.entries_at import OPTIONS, READS, joined, new_axis, read_along
 from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
@@ -49,11 +50,11 @@ NODES = frozenset(
         "OneHot",
         "Kept",
         "Position",
+        "Identity",
+        "Diagonal",
         "ArgMax",
         "Broadcast",
         "Rename",
-        "Flatten",
-        "Unflatten",
         *SEGMENTS,
         *SCANS,
         *OPTIONS,
@@ -284,6 +285,8 @@ CALLS: dict[str, Callable[..., Value]] = {
     "OneHot": Notation.one_hot,
     "Kept": Notation.kept,
     "Position": Notation.position,
+    "Identity": identity,
+    "Diagonal": diagonal,
     "Broadcast": Notation.broadcast,
     "Rename": Notation.rename,
     "Flatten": Notation.flatten,

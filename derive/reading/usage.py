@@ -12,6 +12,8 @@ USAGE = {
     "ArgMax": "write ArgMax(x, C)",
     "OneHot": "write OneHot(labels, C)",
     "Kept": "write Kept(labels)",
+    "Identity": "write Identity(N, M), for two axes of one size",
+    "Diagonal": "write Diagonal(x, N, M), with two axes of x",
     "Position": "write Position(N)",
     "Broadcast": "write Broadcast(x, K)",
     "Rename": "write Rename(x, N, M), M an axis of the same size that x lacks",

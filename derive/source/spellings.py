@@ -20,10 +20,10 @@ from derive.language.errors import MATH, PAGE
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("At", "Broadcast", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Flatten", "Flip"),
-    *("Gather", "Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename"),
-    *("Scan", "SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice", "Sum", "Unflatten"),
-    "Window",
+    *("At", "Broadcast", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal", "Flatten"),
+    *("Flip", "Gather", "Identity", "Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position"),
+    *("Previous", "Rename", "Scan", "SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice"),
+    *("Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Ordered", "Outputs", "Reduced"),
@@ -123,9 +123,11 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling("Piecewise((1, Position(C) < Position(N)), (0, True))"): (
         "arange indices range iota positions tril triu tri mask"
     ),
-    Spelling("Piecewise((1, Eq(Position(N), Position(C))), (0, True))"): (
-        "eye identity delta kroneckerdelta diag diagonal"
+    Spelling("Identity(N, C)", why="two axes of one size"): "eye delta kroneckerdelta",
+    Spelling("Diagonal(x, N, C)", "Identity(N, C) * x", why="read, or put, on the diagonal"): (
+        "diag diag_embed diagonal_scatter"
     ),
+    Spelling("Sum(Diagonal(x, N, C), N)"): "trace",
     Spelling("CumSum(x, N)"): "cumsum cumulative_sum prefix_sum accumulate",
     Spelling("CumProd(x, N)"): "cumprod cumulative_prod",
     Spelling("Scan(w, x, N)", why="h[n] = w[n]*h[n - 1] + x[n]"): (

@@ -13,6 +13,7 @@ from types import FunctionType
 
 from sympy import Basic
 
+from derive.language.diagonals import Diagonal, Identity
 from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.maxima_so_far import CumMax
 from derive.language.nodes import (
@@ -144,6 +145,11 @@ def _renamed(call, reader, axes, new) -> Written:
     return Written(operand.names, (operand.axes - {axes[0]}) | {axes[1]})
 
 
+def _on_diagonal(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, operand.axes - {*axes[1:]})
+
+
 def _index(call, reader, axes, new) -> Written:
     return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
 
@@ -188,6 +194,8 @@ rules: dict[Callable, Callable[..., Written]] = {
     OneHot: _brought,
     Broadcast: _brought,
     Position: _index,
+    Identity: _index,
+    Diagonal: _on_diagonal,
     Rename: _renamed,
     Flatten: _reshaped,
     Unflatten: _reshaped,

@@ -62,6 +62,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.closing.sum_rules": ("test_identities.py", *REST),
     "derive.closing.choice_rules": ("test_identities.py", *REST),
     "derive.closing.label_rules": ("test_identities.py", *REST),
+    "derive.closing.diagonal_rules": ("test_identities.py", "test_diagonals.py", *REST),
+    "derive.language.diagonals": ("test_diagonals.py",),
     "derive.closing.conditions": ("test_identities.py", "test_pieces.py", *REST),
     "derive.chain.rules": ("test_chain.py", *REST),
     "derive.values.hyperbolic_rules": ("test_canonical.py", "test_by_people.py", *REST),

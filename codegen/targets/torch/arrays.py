@@ -8,9 +8,10 @@ from dataclasses import replace
 from fractions import Fraction
 from string import ascii_lowercase
 
-from codegen.program import arrays, values
+from codegen.program import arrays, parts, values
 from codegen.program.parts import is_wide
 from codegen.targets.torch.convolutions import Convolutions
+from codegen.targets.torch.diagonals import Diagonals
 from codegen.targets.torch.reads import Reads
 from codegen.targets.torch.vocabulary import (
     ATOM,
@@ -40,7 +41,7 @@ def as_least(value: values.Value) -> arrays.Reduce | None:
     return None if inside is None else replace(value, kind="min", operand=inside)
 
 
-class Arrays(Reads, Convolutions):
+class Arrays(Reads, Convolutions, Diagonals):
     """The printing methods of the values of ``program/arrays.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]
@@ -176,6 +177,8 @@ class Arrays(Reads, Convolutions):
         if isinstance(value.index, values.Number):
             entry = self.text(value.index)
             return f"{self.tight(value.operand)}.select({value.along}, {entry})", ATOM
+        if value.rowwise and parts.on_diagonal(value.index) is not None:
+            return self.diagonal_of(value), ATOM
         operand, index = self.tight(value.operand), self.tight(value.index)
         if not value.rowwise and len(value.operand.dims) == 2:  # refuses what is out of range
             return f"torch.nn.functional.embedding({self.text(value.index)}, {operand})", ATOM
@@ -197,6 +200,9 @@ class Arrays(Reads, Convolutions):
         index = self.text(value.index)
         if isinstance(value.index, values.Number):
             index = f"{self.like}.new_tensor({index}, dtype=torch.long)"
+        if parts.on_diagonal(value.index) is not None:
+            like = f"dtype={self.like}.dtype, device={self.like}.device"
+            return f"torch.eye({self.sizes[value.size]}, {like})", ATOM
         one_hot = f"torch.nn.functional.one_hot({index}, {self.sizes[value.size]})"
         return f"{one_hot}.to({self.like}.dtype)", ATOM
 

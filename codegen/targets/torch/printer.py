@@ -78,6 +78,8 @@ class Printer(Checks, Arrays):
         if isinstance(step.index, values.Number):
             place = f"{step.along}, {self.text(step.index)}, {self.text(step.value)}"
             return f"{step.name} = _runtime.added_at({step.name}, {place})"
+        if parts.on_diagonal(step.index) is not None:
+            return self.added_on_diagonal(step)
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:

@@ -13,6 +13,7 @@ from sympy import Expr, Integer
 
 from derive.checking.numbers.arithmetic import Arithmetic
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
+from derive.language.diagonals import Identity
 from derive.language.nodes import (
     ArgMax,
     LargestSoFar,
@@ -110,6 +111,11 @@ def _one_hot(at: Evaluating, e: OneHot) -> Table:
     return Table((*labels.axes, e.axis), entries)
 
 
+def _identity(at: Evaluating, e: Identity) -> Table:
+    zero, one = at.arithmetic.number(Integer(0)), at.arithmetic.number(Integer(1))
+    return Table(e.pair, {(i, k): one if i == k else zero for i, k in at.indices(e.pair)})
+
+
 def _reshaped(at: Evaluating, e: Reshaping) -> Table:
     """The entry stands at the same place in the row of all, the last axis fastest."""
     table = at.table(e.operand)
@@ -202,6 +208,7 @@ ARRAY_NODES: dict[type, Callable] = {
     ArgMax: _largest,
     Position: _position,
     OneHot: _one_hot,
+    Identity: _identity,
     Reshaping: _reshaped,
     Recurrence: _recurrent,
     LargestSoFar: _largest_so_far,

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from sympy import Eq, Expr, Integer, Piecewise, S, exp, floor, log
 
-from derive.language.nodes import Position
+from derive.language.diagonals import Identity
+from derive.language.nodes import Position, Sum
 from derive.language.scans import KINDS
 from derive.language.symbols import MINUS_INFINITY, Axis, axes_of, is_number_or_size
 from derive.reading.composed import reversed_along
@@ -137,9 +138,9 @@ def _diagonal(space: Space, input: Value, offset=None, dim1=None, dim2=None):
         raise Mismatch(
             f"the diagonal of the shape {input.shape}", "both dimensions must have one size"
         )
-    x = reread(space, input, second, None, Position(one))
+    e = Sum.over(Identity.between(one, other) * input.expression, [other])
     dims = [axis for i, axis in enumerate(input.dims) if i not in (first, second)]
-    return space.made(x.expression, (*dims, one), x.extent, **held_as(x.dtype))
+    return space.made(e, (*dims, one), input.extent.inside(), **held_as(input.dtype))
 
 
 @entry(along, "unfold", forms="method")
