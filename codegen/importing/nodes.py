@@ -85,7 +85,7 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
 
 def _read(operand: Expr, args: tuple, axes: Mapping[str, Axis]) -> Expr:
     """The entry at the index that a tree of kind "at" has."""
-    _, (axis,), places, offset, fill = args
+    _, (axis,), places, offset, fill, _ = args
     index = sum((c * Position(axes[a]) for a, c in places), offset)
     sizes = {s: axes[s.name] for s in index.free_symbols if s.name in axes}
     filled = MINUS_INFINITY if fill == -sympy.oo else fill

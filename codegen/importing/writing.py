@@ -16,7 +16,7 @@ from derive.notation.forward import is_in_the_way
 
 OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot")
 OURS += ("Position", "Rename", "Sum", "Unflatten", "At", "Flip", "Shift", "Slice", "Pad", "Window")
-OURS += ("CumSum", "CumProd", "Gather", "SegmentSum", "Outputs")
+OURS += ("CumSum", "CumProd", "Ordered")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")
@@ -44,6 +44,11 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     names = {d.name: f"{d.name}_" for d in reader.inputs if d.name in calls}
     found = [(s.name, trees.with_names(s.tree, names), s.line) for s in reader.statements]
     statements = [(name, text(tree, sizes.like), line) for name, tree, line in found]
+    orders = {name: ", ".join(axes) for name, axes in reader.ordered.items()}
+    statements = [
+        (name, f"Ordered({words}, {orders[name]})" if name in orders else words, line)
+        for name, words, line in statements
+    ]
     met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
     declared = [d for d in reader.inputs if d.name in met]  # what has no influence is no input
     inputs = [(names.get(d.name, d.name), _declaration(d, kept)) for d in declared]
@@ -58,7 +63,8 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     theirs, ours = (sorted(used & set(known)) for known in (SYMPYS, OURS))
     theirs = [word for word in theirs if word not in axes and word not in dict(inputs)]
     head += [*_import("sympy", theirs), ""] if theirs else []
-    head += [*_import("gradform", sorted(["Axis", "Forward", *ours])), ""]
+    several = ["Outputs"] if len(reader.returned) > 1 else []
+    head += [*_import("gradform", sorted(["Axis", "Forward", *ours, *several])), ""]
     lengths = {a: f", {size}" if size.is_Integer else "" for a, size in axes.items()}
     lengths |= {ONE_AXIS: ", 1"} if ONE_AXIS in used else {}
     plain = {axis: length for axis, length in lengths.items() if axis not in sizes.formulas}
@@ -70,6 +76,8 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     for own, words, line in statements:
         lines[len(head) + len(body) + 1] = line
         body.append(f"    {own} = {words}")
+    if len(reader.returned) > 1:
+        body.append(f"    outputs = Outputs({', '.join(reader.returned)})")
     return Written(name, "\n".join([*head, *body]) + "\n", lines, names)
 
 

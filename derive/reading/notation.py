@@ -45,19 +45,9 @@ SCANS: dict[str, tuple[Callable, frozenset[str]]] = {
 }
 NODES = frozenset(
     {
-        "Sum",
-        "Max",
-        "OneHot",
-        "Kept",
-        "Position",
-        "Identity",
-        "Diagonal",
-        "ArgMax",
-        "Broadcast",
-        "Rename",
-        *SEGMENTS,
-        *SCANS,
-        *OPTIONS,
+        *("Sum", "Max", "OneHot", "Kept", "Position", "ArgMax", "Broadcast", "Rename"),
+        *("Diagonal", "Identity"),
+        *(*SEGMENTS, *SCANS, *OPTIONS),
     }
 )
 

@@ -39,7 +39,8 @@ def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Ze
     step, offset = index
     if old not in x.tree.free and fill == 0:
         x = x.of(trees.broadcast(x.tree, [old]))
-    return x.with_dim(i, (axis,)).of(reads.at(x.tree, old, ((axis, step),), offset, fill))
+    word = "" if step != 1 else "Pad"
+    return x.with_dim(i, (axis,)).of(reads.at(x.tree, old, ((axis, step),), offset, fill, word))
 
 
 def size_of(r, x: Value, i: int) -> Expr:
@@ -174,12 +175,25 @@ def windows(r, x: Value, i: int, window: tuple, fill: Expr = sympy.S.Zero) -> Va
     span = sympy.expand(size_of(r, x, i) + 2 * padding - dilation * (wide - 1) - 1)
     ahead = sympy.expand(span + 1)
     text = number_text(ahead) if stride == 1 else f"({number_text(span)}) // {stride} + 1"
-    to = r.sizes.formed(floor(span / Integer(stride)) + 1, text, {*x.axes, inner})
-    tree = x.tree if old in x.tree.free else trees.broadcast(x.tree, [old])
+    length = ahead if stride == 1 else floor(span / Integer(stride)) + 1
+    to = r.sizes.formed(length, text, ({*x.axes} - {old}) | {inner})
+    tree, old, offset = _unpadded(r, x.tree, old, -sympy.sympify(padding), fill)
+    tree = tree if old in tree.free else trees.broadcast(tree, [old])
     parts = ((to, Integer(stride)), (inner, Integer(dilation)))
-    tree = reads.at(tree, old, parts, -sympy.sympify(padding), fill)
+    tree = reads.at(tree, old, parts, offset, fill)
     dims = [(to,) if j == i else d for j, d in enumerate(x.dims)]
     return Value(tree, (*dims, (inner,)))
+
+
+def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, str, Expr]:
+    """What was padded alike, its axis, and where a window of it begins; else ``e`` as it is."""
+    if e.kind != "at" or e.args[5] != "Pad" or e.args[4] != fill or e.args[2][0][0] != axis:
+        return e, axis, offset
+    operand, (inside,), _, before, *_ = e.args
+    behind = r.sizes.of_axis[axis] - r.sizes.of_axis[inside] + before
+    if min(map(r.sizes.hint, (-before, behind))) < 0:
+        return e, axis, offset
+    return operand, inside, sympy.expand(offset + before)
 
 
 @rule("unfold", called="windows")
