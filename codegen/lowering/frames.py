@@ -22,6 +22,7 @@ from codegen.program.arrays import (
     Split,
     Zeros,
 )
+from codegen.program.loops import Looped
 from codegen.program.parts import on_diagonal, values_in
 from codegen.program.reads import Convolve, Overlapped, Placed, Read
 from codegen.program.steps import Step
@@ -140,6 +141,8 @@ def sizes_used(steps: Iterable[Step]) -> set[str]:
 def _sizes_of(value: Value) -> set[str]:
     if isinstance(value, SizeOf):
         return {value.name}
+    if isinstance(value, Looped):
+        return {value.axis} | sizes_used(value.body.steps)
     if isinstance(value, (OneHotOf, Positions, SegmentArgMax, SegmentMax)):
         return {value.size}
     if isinstance(value, Split):

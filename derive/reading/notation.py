@@ -26,6 +26,7 @@ from derive.language.symbols import Axis, axes_of
 from derive.reading.composed import total
 from derive.reading.diagonals import diagonal, identity
 from derive.reading.entries_at import OPTIONS, READS, joined, new_axis, read_along
+from derive.reading.matrices import MATRICES, of_matrix
 from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
 from derive.reading.operations.picking import hot, indices, kept_of
@@ -47,7 +48,7 @@ NODES = frozenset(
     {
         *("Sum", "Max", "OneHot", "Kept", "Position", "ArgMax", "Broadcast", "Rename"),
         *("Diagonal", "Identity"),
-        *(*SEGMENTS, *SCANS, *OPTIONS),
+        *(*SEGMENTS, *SCANS, *OPTIONS, *MATRICES),
     }
 )
 
@@ -287,5 +288,6 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Concat": joined,
     **{name: partial(read_along, name=name) for name in READS},
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
+    **{name: partial(of_matrix, name=name) for name in MATRICES},
     **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
 }
