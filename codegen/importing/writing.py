@@ -43,11 +43,9 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     calls = set().union(*(trees.calls_in(s.tree) for s in reader.statements))
     names = {d.name: f"{d.name}_" for d in reader.inputs if d.name in calls}
     found = [(s.name, trees.with_names(s.tree, names), s.line) for s in reader.statements]
-    statements = [(name, text(tree, sizes.like), line) for name, tree, line in found]
-    orders = {name: ", ".join(axes) for name, axes in reader.ordered.items()}
     statements = [
-        (name, f"Ordered({words}, {orders[name]})" if name in orders else words, line)
-        for name, words, line in statements
+        (name, _ordered(text(tree, sizes.like), reader.ordered.get(name)), line)
+        for name, tree, line in found
     ]
     met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
     declared = [d for d in reader.inputs if d.name in met]  # what has no influence is no input
@@ -79,6 +77,10 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     if len(reader.returned) > 1:
         body.append(f"    outputs = Outputs({', '.join(reader.returned)})")
     return Written(name, "\n".join([*head, *body]) + "\n", lines, names)
+
+
+def _ordered(words: str, axes: list[str] | None) -> str:
+    return words if axes is None else f"Ordered({words}, {', '.join(axes)})"
 
 
 def class_name(name: str) -> str:

@@ -14,8 +14,6 @@ from codegen.importing.text import number_text
 from codegen.importing.trees import Tree
 from codegen.importing.values import Refused, Value
 
-MOVED = "it is written with At, Flip and Shift in a forward of your own"
-
 
 def plain(r, x: Value, i: int) -> Value:
     """x with one axis of its own in dimension i: of a slice one that has its entries alone."""
@@ -187,7 +185,7 @@ def windows(r, x: Value, i: int, window: tuple, fill: Expr = sympy.S.Zero) -> Va
 
 def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, str, Expr]:
     """What was padded alike, its axis, and where a window of it begins; else ``e`` as it is."""
-    if e.kind != "at" or e.args[5] != "Pad" or e.args[4] != fill or e.args[2][0][0] != axis:
+    if e.kind != "at" or e.args[-2:] != (fill, "Pad") or e.args[2][0][0] != axis:
         return e, axis, offset
     operand, (inside,), _, before, *_ = e.args
     behind = r.sizes.of_axis[axis] - r.sizes.of_axis[inside] + before
@@ -254,83 +252,3 @@ def _largest(count: int):
 for _count in (1, 2, 3):
     rule(f"avg_pool{_count}d", called="pooled")(_average(_count))
     rule(f"max_pool{_count}d", called="pooled")(_largest(_count))
-
-
-# Convolutions
-
-
-def convolved(r, x, weight, bias, how: tuple, groups: int) -> Value:
-    """Windows times weights, summed over the channels and what is in a window."""
-    strides, paddings, dilations = how
-    count = weight.rank - 2
-    x, weight = r.as_number(x), r.as_number(weight)
-    single = x.rank == count + 1
-    x = x.along(((), *x.dims)) if single else x
-    for k in range(count):
-        weight = plain(r, weight, 2 + k)
-        (inner,) = weight.dims[2 + k] or ("",)
-        wide = size_of(r, weight, 2 + k)
-        if inner in x.axes or not inner:
-            other = r.sizes.axis_of(wide, {*x.axes, *weight.axes, *r.windows})
-            weight = weight.of(trees.renamed(weight.tree, {inner: other}))
-            inner, weight = other, weight.with_dim(2 + k, (other,))
-        x = windows(r, x, 2 + k, (inner, wide, strides[k], paddings[k], dilations[k]))
-    x, weight = _by_groups(r, x, weight, groups, count)
-    whole = r.pointwise(trees.product, x, weight)
-    places = list(range(4, 4 + count))
-    summed = r.sum(whole, [3, *(p + count for p in places)])
-    batch, group, own, *ends = summed.dims
-    y = summed.along((batch, (*group, *own), *ends))
-    y = y.without(0) if single else y
-    if bias is None:
-        return y
-    aside = bias.along((*bias.dims, *((),) * count))
-    return r.sum_like(trees.sum_of, r.single(y, y.rank - count - 1), aside)
-
-
-def _by_groups(r, x: Value, weight: Value, groups: int, count: int) -> tuple[Value, Value]:
-    """(batch, group, (), channels, ends, inside), and the weights beside it."""
-    batch, channels, *ends = x.dims[: 2 + count]
-    own, into, *inside = weight.dims
-    if groups == 1:
-        sides = ((), channels), ((), own)
-    else:
-        number = sympy.sympify(groups)
-        pairs = []
-        for value, i in ((x, 1), (weight, 0)):
-            (axis,) = r.single(value, i).dims[i]
-            size = sympy.simplify(size_of(r, value, i) / number)
-            first, rest = r.split(axis, number, {*x.axes, *weight.axes} - {axis})
-            pairs.append(((first,), (rest,)) if r.sizes.hint(size) != 1 else ((axis,), ()))
-            tree = r.unflattened(value, axis, (first, rest)) if pairs[-1][1] else value.tree
-            x, weight = (x.of(tree), weight) if value is x else (x, weight.of(tree))
-        sides = tuple(pairs)
-    (group, part), (other, outside) = sides
-    first = (batch, group, (), part, *ends, *x.dims[2 + count :])
-    second = ((), other, outside, into, *((),) * count, *inside)
-    return x.along(first), weight.along(second)
-
-
-def _convolution(count: int):
-    def of(r, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        """Long: torch's arguments."""
-        dilations = each(dilation, count, 1)
-        wide = [size_of(r, weight, 2 + k) for k in range(count)]
-        pads = {"valid": [0] * count}.get(padding) if isinstance(padding, str) else None
-        if padding == "same":
-            pads = [d * (w - 1) / 2 for d, w in zip(dilations, wide, strict=True)]
-            if not all(sympy.sympify(p).is_Integer for p in pads):
-                raise Refused("padding that depends on the size of the window", "write padding=1")
-        how = (each(stride, count, 1), pads or each(padding, count), dilations)
-        return convolved(r, x, weight, bias, how, groups)
-
-    return of
-
-
-for _count in (1, 2, 3):
-    rule(f"conv{_count}d", called="convolved")(_convolution(_count))
-
-
-@rule("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-def _transposed(r, **given):
-    raise Refused("a transposed convolution", MOVED)
