@@ -14,10 +14,12 @@ import jinja2
 from codegen.header import header
 from codegen.program import Program
 from codegen.targets.cpp.folding import called, folded
-from codegen.targets.cpp.functions import functions_of
-from codegen.targets.cpp.kernels import Kernel
-from codegen.targets.cpp.tables import table_of
+from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.training import Training, call_of, training_of
+from codegen.targets.tables.functions import functions_of
+from codegen.targets.tables.kernel import TEMPLATES as TABLES
+from codegen.targets.tables.kernel import shared
+from codegen.targets.tables.text import table_of
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -25,13 +27,8 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAMED = re.compile(r"(?<![\w.\"])(math|torch|_pair|_runtime)\.")  # in lines of torch
-# What all kernels share, by the names of the files beside them.
+# What kernels in C++ share, by the names of the files beside them.
 RUNTIME = {
-    "__init__.py": "choosing.py",
-    "_table.py": "table.py",
-    "_reading.py": "reading.py",
-    "_calls.py": "calls.py",
-    "_applied.py": "applied.py",
     "_running.py": "running.py",
     "_building.py": "building.py",
     "_training.py": "training.py",
@@ -56,7 +53,7 @@ class CppTarget:
 
     def __init__(self):
         self.environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
+            loader=jinja2.FileSystemLoader([TEMPLATES, TABLES]),
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -73,7 +70,7 @@ class CppTarget:
         """
         if len(program.outputs) > 1:
             return ()
-        written, step = functions_of(program), training_of(program)
+        written, step = functions_of(program, kernels_of), training_of(program)
         if not written.kernels:
             return ()
         lines = header(program.source, program.source_hash)
@@ -84,7 +81,7 @@ class CppTarget:
         table = table_of(written.rows, dict(program.fixed))
         named = {*NAMED.findall("\n".join((*table.functions, *table.rows)))}
         text = self._printed(
-            "table.py.jinja",
+            "calls.py.jinja",
             header=lines,
             name=program.name,
             title=program.title,
@@ -100,7 +97,7 @@ class CppTarget:
 
     def shared(self) -> dict[str, str]:
         """The texts of the files that all kernels of a folder share."""
-        return {name: (TEMPLATES / file).read_text() for name, file in RUNTIME.items()}
+        return shared(TEMPLATES, RUNTIME)
 
     def beside(self, texts: tuple[str, ...]) -> Beside:
         from codegen.targets.cpp.check import Beside  # torch takes a second

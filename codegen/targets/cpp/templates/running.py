@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from torch._C import (
     _are_functorch_transforms_active,
     _dispatch_keys,
@@ -19,8 +21,11 @@ from torch._C import (
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
-from ._building import NoCompiler, loaded, tell
+from ._building import FOLDER as FOLDER
+from ._building import NoCompiler, compiler, loaded, tell, version
+from ._reading import Read
 
+TARGET, DEVICE = "cpp", "cpu"
 FORMATS = {torch.float32: "float", torch.float64: "double"}
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 # How torch dispatches a tensor whose entries are what lies in memory: one that is negated, in
@@ -35,6 +40,15 @@ class OutOfDate(RuntimeError):
     """The kernels were generated from another version of the module."""
 
 
+def problem() -> str:
+    """Why no kernel can be built here; nothing where one can."""
+    try:
+        version(compiler())
+    except NoCompiler as error:
+        return str(error)
+    return ""
+
+
 class Kernels:
     """The kernels of one file, which is built when the first one is called."""
 
@@ -43,9 +57,10 @@ class Kernels:
         self.lock = threading.Lock()
         self.library, self.called = None, None
 
-    def kernel(self, name: str, counts: tuple[int, int, int]) -> Kernel:
-        """The one of that name; ``counts`` are how many arrays, sizes and numbers it takes."""
-        return self.every.setdefault(name, Kernel(self, name, counts))
+    def kernel(self, step: Read, part: Sequence[str] = ()) -> Kernel:
+        """The one that a step calls, or a ``part`` of it."""
+        name = f"{step.kernel}_of_{'_'.join(part)}" if part else step.kernel
+        return self.every.setdefault(name, Kernel(self, name, step))
 
     @contextmanager
     def watched(self) -> Iterator[list[str]]:
@@ -66,8 +81,10 @@ class Kernels:
 class Kernel:
     """One kernel: its ``functions`` in C++ by the formats in which it was called."""
 
-    def __init__(self, kernels: Kernels, name: str, counts: tuple[int, int, int]):
-        self.kernels, self.name, self.counts = kernels, name, counts
+    def __init__(self, kernels: Kernels, name: str, called: Read):
+        self.kernels, self.name, self.called = kernels, name, called
+        arrays = len(called.takes) + len(called.makes)
+        self.counts = arrays, called.sizes, len(called.numbers) - called.sizes
         self.file = kernels.source.stem
         self.functions: dict[torch.dtype, Callable[..., int]] = {}
 
@@ -88,6 +105,43 @@ class Kernel:
             function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(place.value)
             self.functions[dtype] = function = self.watched(function)
         return function
+
+    def step(
+        self,
+        like: int,
+        reads: Callable[[list], tuple],
+        shapes: Sequence[Callable[[list], tuple]],
+        numbers: Callable[[list], tuple],
+        left_out: Collection[str],
+    ) -> Callable[[list], int]:
+        """What calls it with values of a list, behind which it puts what it makes; it returns the
+        status. What it fills is in the dtype of what lies at ``like``; what is ``left_out`` is
+        null.
+        """
+        takes, makes = len(self.called.takes), self.called.makes
+        count, functions, load = len(shapes), self.functions, self.load
+        contiguous, address, threads = Tensor.contiguous, Tensor.data_ptr, torch.get_num_threads
+        there = [name for name in makes if name not in left_out]
+        places = {name: takes + i for i, name in enumerate(there)}
+        arrays = [*range(takes), *(places.get(name, -1) for name in makes)]
+        arranged = operator.itemgetter(*arrays) if left_out else None
+
+        def step(values):
+            given = values[like]
+            empty = given.new_empty
+            for shape in shapes:
+                values.append(empty(*shape(values)))
+            arrays = [*map(contiguous, reads(values)), *values[-count:]]
+            addresses = map(address, arrays)
+            if arranged is not None:
+                addresses = arranged([*addresses, None])
+            function = functions.get(given.dtype) or load(given.dtype)
+            status = function(*addresses, *numbers(values), threads())
+            if status == 2:
+                raise MemoryError(f"{self.file}: {self.name} ran out of memory")
+            return status
+
+        return step
 
     def watched(self, function: Callable[..., int]) -> Callable[..., int]:
         called = self.kernels.called

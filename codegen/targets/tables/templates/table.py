@@ -44,7 +44,7 @@ from torch.compiler import is_compiling
 from ._applied import AtOnce, ByReduction, KeepingLess
 from ._calls import Call, picked
 from ._reading import Step, named, read, shapes_of
-from ._running import Kernels, OutOfDate, usable
+from ._running import TARGET, Kernels, OutOfDate, usable
 
 REDUCTION = "reduction"
 FUNCTION = re.compile(r"(?:([\w |]+?) )??(plain )?((?:lean )?(?:forward|backward)|loss)")
@@ -105,7 +105,7 @@ class Table:
             name = module.__name__.rpartition(".")[2]
             raise OutOfDate(
                 f"the kernels of {name} belong to another version of the module; write them again:"
-                f" gradform {name} --target cpp"
+                f" gradform {name} --target {TARGET}"
             )
         self.module, self.pair = module, module._pair
         self.kernels, self.shapes = Kernels(file), shapes_of(shapes)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.targets.cpp.row import Axes, Called, Line, Row, Same
+from codegen.targets.tables.row import Axes, Called, Line, Row, Same
 from codegen.targets.torch.lines import LONGEST
 from codegen.targets.torch.wrapping import wrapped
 
