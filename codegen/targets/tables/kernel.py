@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import jinja2
+
 from codegen.targets.tables.row import Line
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -17,6 +19,7 @@ RUNTIME = {
     "_reading.py": "reading.py",
     "_calls.py": "calls.py",
     "_applied.py": "applied.py",
+    "_asking.py": "asking.py",
 }
 
 
@@ -50,3 +53,15 @@ def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
     """
     found = {name: (TEMPLATES / file).read_text() for name, file in RUNTIME.items()}
     return found | {name: (folder / file).read_text() for name, file in files.items()}
+
+
+def environment(folder: Path) -> jinja2.Environment:
+    """The templates of a language, and that of a table."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, TEMPLATES]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import operator
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -12,32 +13,15 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch._C import (
-    _are_functorch_transforms_active,
-    _dispatch_keys,
-    _get_tracing_state,
-    _len_torch_dispatch_stack,
-)
-from torch.autograd import forward_ad
-from torch.compiler import is_compiling
 
+from ._asking import formats_of, keys_of, tell, transformed
 from ._building import FOLDER as FOLDER
-from ._building import NoCompiler, compiler, loaded, tell, version
+from ._building import NoCompiler, compiler, loaded, version
 from ._reading import Read
 
 TARGET, DEVICE = "cpp", "cpu"
 FORMATS = {torch.float32: "float", torch.float64: "double"}
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-# How torch dispatches a tensor whose entries are what lies in memory: one that is negated, in
-# another layout, on another device or wrapped by a transform has other keys.
-KEYS = set()
-for mode in (False, True):
-    with torch.inference_mode(mode):
-        KEYS.add(_dispatch_keys(torch.empty(0, device="cpu")).raw_repr())
-
-
-class OutOfDate(RuntimeError):
-    """The kernels were generated from another version of the module."""
+KEYS = keys_of(DEVICE)
 
 
 def problem() -> str:
@@ -161,44 +145,25 @@ def refuses(*arguments) -> int:
     return 1
 
 
-def usable(tensors) -> bool:
-    """Whether kernels can compute with these: `computable`, and not recorded by autograd."""
-    return computable(tensors) and not (
-        torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-    )
-
-
 def computable(tensors) -> bool:
     """Whether these are plain CPU tensors, all float32 or all float64, with no transform active;
     None stands for an omitted one.
     """
-    if (
-        is_compiling()
-        or _are_functorch_transforms_active()
-        or _len_torch_dispatch_stack()
-        or _get_tracing_state() is not None
-        or forward_ad._current_level >= 0
-    ):
+    if transformed():
         return False
-    return format_of(tensors) in FORMATS
+    found = formats_of(tensors, KEYS)
+    return len(found) == 1 and found <= FORMATS.keys()
 
 
-def format_of(tensors) -> torch.dtype | None:
-    """That of tensors whose entries are what their memory holds, at places that C++ can read, and
-    all in one format beside whole numbers; None of others.
+def scaled(gradients: Sequence[Tensor | None], upstream: Tensor) -> bool:
+    """Whether gradients for an upstream gradient of 1 were made those for another one, in place.
+    Beside an infinite one, inf - inf is NaN, which a product with it would not say.
     """
-    found = None
-    for tensor in tensors:
-        if tensor is None:
-            continue
-        if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in KEYS:
-            return None
-        address = tensor.data_ptr()
-        if address % tensor.itemsize if address else tensor.numel():
-            return None
-        dtype = tensor.dtype
-        if dtype is not found and (found is None or dtype is not torch.int64):
-            if found is not None and found is not torch.int64:
-                return None
-            found = dtype
-    return found
+    number = upstream.item()
+    if not math.isfinite(number):
+        return False
+    if number != 1:
+        for gradient in gradients:
+            if gradient is not None:
+                gradient.mul_(upstream)
+    return True

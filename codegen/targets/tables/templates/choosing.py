@@ -11,7 +11,8 @@ import importlib
 import sys
 import threading
 
-from ._running import FOLDER, TARGET, OutOfDate, problem, tell
+from ._asking import OutOfDate, tell
+from ._running import FOLDER, TARGET, problem
 
 __all__ = ["use"]
 TARGETS = ("torch", TARGET)

@@ -39,12 +39,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch.compiler import is_compiling
 
 from ._applied import AtOnce, ByReduction, KeepingLess
+from ._asking import OutOfDate
 from ._calls import Call, picked
 from ._reading import Step, named, read, shapes_of
-from ._running import TARGET, Kernels, OutOfDate, usable
+from ._running import TARGET, Kernels, computable
 
 REDUCTION = "reduction"
 FUNCTION = re.compile(r"(?:([\w |]+?) )??(plain )?((?:lean )?(?:forward|backward)|loss)")
@@ -74,6 +76,13 @@ def chosen(step: Step, place: int) -> Step:
         return step
     name, each = step.split(" = ")
     return f"{name} = {each.split(' | ')[place]}"
+
+
+def usable(tensors) -> bool:
+    """Whether kernels can compute with these, and autograd does not record them."""
+    return computable(tensors) and not (
+        torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    )
 
 
 class Pair:
