@@ -7,9 +7,11 @@ import pytest
 from codegen.build import program_of
 from codegen.driver import derive
 from codegen.schedule.costs import CPU, GPU
+from codegen.schedule.elements import Element, entry, index, over, plus, size
 from codegen.schedule.flattening import flat
 from codegen.schedule.lean import lean
-from codegen.schedule.nodes import Whole
+from codegen.schedule.merging import merged
+from codegen.schedule.nodes import Array, Flat, Node, Whole
 from codegen.schedule.planning import planned
 from derive.notation.library import as_forward
 
@@ -95,3 +97,52 @@ def test_a_gpu_adds_up_over_rows_where_a_cpu_has_few_long_ones(program):
     first, second = sweeps(own, GPU)
     assert (first.parallel, second.parallel) == (("N", "C"), ("N", "C"))
     assert first.partial == ("dgain", "dbias") and first.over("dgain") == ("N",)
+
+
+N, C = index("N"), index("C")
+
+
+def joined(*nodes, **arrays):
+    """The axes that are one in a function of nodes and arrays."""
+    given = tuple(Array(name, tuple(axes), ()) for name, axes in arrays.items())
+    results = tuple((node.name, node.name) for node in nodes)
+    found = merged(Flat(given, (), nodes, {}, results, (), {}))
+    return found, found.joined
+
+
+def test_neighbouring_axes_that_are_always_met_together_are_one():
+    doubled = Node("y", ("N", "C"), plus(entry("x", N, C), entry("x", N, C)))
+    mean = over(over(entry("x", N, C), size("N")), size("C"))
+    total = Node("t", (), mean, "sum", ("N", "C"))
+    found, axes = joined(doubled, total, x="NC")
+    assert axes == {"N*C": ("N", "C")}
+    both = index("N*C")
+    assert found.arrays[0].axes == ("N*C",)
+    assert found.nodes == (
+        Node("y", ("N*C",), plus(entry("x", both), entry("x", both))),
+        Node("t", (), over(over(entry("x", both), size("N")), size("C")), "sum", ("N*C",)),
+    )
+    third = Node("y", ("N", "C", "S"), entry("x", N, C, index("S")))
+    assert joined(third, x="NCS")[1] == {"N*C*S": ("N", "C", "S")}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Node("y", ("N", "C"), plus(entry("x", N, C), entry("gain", C))),
+        Node("y", ("N",), entry("x", N, C), "sum", ("C",)),
+        Node("y", ("N", "C"), plus(entry("x", N, C), entry("z", C, N))),
+        Node("y", ("N", "C"), plus(entry("x", N, C), Element("real", (C,)))),
+        Node("y", ("N", "C"), entry("x", N, Element("label", (N, C), "at"))),
+        Node("y", ("C", "N"), entry("x", N, C)),
+    ],
+)
+def test_axes_that_are_met_apart_stay_so(node):
+    arrays = {"x": "NC", "gain": "C", "z": "CN", "at": "NC"}
+    read = {name: axes for name, axes in arrays.items() if name in node.reads}
+    assert joined(node, **read)[1] == {}
+
+
+def test_an_axis_that_is_summed_alone_stays_so():
+    doubled = Node("y", ("N", "C"), plus(entry("x", N, C), entry("x", N, C)))
+    assert joined(doubled, Node("count", (), size("C"), "sum", ("N",)), x="NC")[1] == {}

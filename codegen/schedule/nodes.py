@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codegen.program.values import Value
 from codegen.schedule.elements import Axes, Element
@@ -66,7 +66,7 @@ class Flat:
 
     ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label;
     ``parts`` are those of axes into which others were flattened; ``rounded`` are the outputs and
-    gradients, which have the dtype of the inputs.
+    gradients, which have the dtype of the inputs; ``joined`` are axes that are several as one.
     """
 
     arrays: tuple[Array, ...]
@@ -77,3 +77,4 @@ class Flat:
     picks: tuple[tuple[str, str], ...]
     parts: Mapping[str, tuple[str, ...]]
     rounded: frozenset[str] = frozenset()
+    joined: Mapping[str, Axes] = field(default_factory=dict)

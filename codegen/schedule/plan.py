@@ -18,11 +18,12 @@ from codegen.schedule.nodes import Flat, Node, Whole
 @dataclass(frozen=True)
 class Nest:
     """Loops over ``axes``, the last one innermost, that compute ``nodes`` at once; with no axes,
-    values that the row has one of.
+    values that the row has one of. ``online`` are (maximum, sum) that are followed together.
     """
 
     axes: Axes
     nodes: tuple[Node, ...]
+    online: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

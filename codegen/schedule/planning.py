@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from codegen.schedule.costs import CPU, Costs
+from codegen.schedule.costs import CPU, Costs, Walk
 from codegen.schedule.elements import Axes, index
 from codegen.schedule.inlining import inlined, needed
 from codegen.schedule.nodes import Flat, Node, Whole
@@ -100,20 +100,15 @@ def _best_rows(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -
     candidates = [rows for n in range(1, len(order) + 1) for rows in combinations(order, n)]
 
     def cost(rows: Axes) -> tuple[float, int, Axes]:
-        moved, sweeps = _moved(nodes, results, rows, len(order))
-        total = moved + costs.sweep * sweeps
-        if not rows:
-            return total * costs.unshared, 0, rows
-        tiled, inner = order[-1] in rows, len(order) - len(rows)
-        total = total * (costs.last_axis if tiled else 1.0) + costs.long_row * max(0, inner - 1)
-        return total, len(rows), rows
+        walk = _walk(nodes, results, rows, order)
+        return costs.of(walk), len(rows), rows
 
     return min([(), *candidates], key=cost)
 
 
-def _moved(nodes, results: set[str], rows: Axes, full: int) -> tuple[int, int]:
-    """How many arrays of full size the sweeps move, and how many sweeps these are."""
-    times = _times(nodes, rows)
+def _walk(nodes, results: set[str], rows: Axes, order: Axes) -> Walk:
+    """What the sweeps move, in arrays of full size."""
+    full, times = len(order), _times(nodes, rows)
     moved: set[tuple[int, str]] = set()
     of = {node.name: node for node in nodes}
     for node in nodes:
@@ -128,4 +123,6 @@ def _moved(nodes, results: set[str], rows: Axes, full: int) -> tuple[int, int]:
         read_later = any(node.name in n.reads and times[n.name] != time for n in nodes)
         if len(node.axes) == full and (node.name in results or read_later):
             moved.add((time, f"{node.name} written"))
-    return len(moved), len({*times.values()})
+    own = (node for node in nodes if _is_swept(node, rows) and is_of_rows(node, rows))
+    reduced = frozenset(axis for node in own for axis in node.along)
+    return Walk(rows, order, len({*times.values()}), len(moved), reduced)
