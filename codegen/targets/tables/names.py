@@ -25,6 +25,11 @@ class Taken:
         return f"{name}_" if taken or plain.endswith(self.suffixes) else name
 
 
+def short(axis: str) -> str:
+    """An axis that others were merged into, N*C, as one word."""
+    return axis.replace("*", "")
+
+
 class Names:
     """Arrays and numbers keep theirs; the lengths of axes and the places along them have short
     ones, unless these are among them: N and n. ``codes`` are the lengths by the axes.
@@ -39,7 +44,9 @@ class Names:
         self.of_codes = {
             code: self._short(code, f"size_{code}") for code in sorted({*codes.values()})
         }
-        self.indices = {axis: self._short(axis.lower(), f"i_{axis}") for axis in codes}
+        self.indices = {
+            axis: self._short(short(axis).lower(), f"i_{short(axis)}") for axis in codes
+        }
 
     def _short(self, name: str, other: str) -> str:
         found = other if name in self.taken else name

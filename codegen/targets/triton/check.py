@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
-from types import ModuleType
 
 from codegen.targets.tables import check
 from derive.language.errors import QuestionError

@@ -103,4 +103,3 @@ def decimal(value: Fraction | float) -> str:
         return f'float("{number}")'
     whole = isinstance(value, Fraction) and value.denominator == 1
     return str(int(value)) if whole else repr(number)
-

@@ -5,24 +5,27 @@ long for registers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
-from codegen.schedule.nodes import Flat, Node, Whole
+from codegen.schedule.inlining import needed
+from codegen.schedule.merging import merged
+from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
+from codegen.targets.tables.names import short
 from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
-from codegen.targets.triton.expressions import named
+from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
-from codegen.targets.triton.shape import Shape, in_chunks, shape_of
+from codegen.targets.triton.shape import Shape, parts_of, shape_of
 from codegen.targets.triton.sweeps import Sweeps
-from codegen.targets.triton.values import inlined_in
+from codegen.targets.triton.values import Values, inlined_in
 
 CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -79,73 +82,78 @@ def kernels_of(
 
 
 class _Kernels:
-    def __init__(
-        self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]
-    ):
-        self.name, self.flat, self.codes, self.left_out = name, flat, codes, left_out
-        self.plan = planned(flat, GPU)
-        self.inlined = inlined_in(flat, self.plan)
-        self.entries = self.plan.entries(flat)
-        self.memory: dict[str, Axes] = {array.name: array.axes for array in flat.arrays}
+    def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
+        self.name, self.flat, self.left_out = name, merged(flat), left_out
+        self.codes = {**codes, **{axis: short(axis) for axis in self.flat.joined}}
+        self.plan = planned(self.flat, GPU)
+        self.inlined = inlined_in(self.flat, self.plan)
+        made = {made for _, made in flat.results} - {*left_out}
+        self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
+        self.entries = self.plan.entries(self.flat)
+        self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
 
     def kernel(self, name: str, sweep: Sweep) -> Kernel:
         shape = shape_of(sweep)
-        functions = [self.function("", sweep, shape)]
+        numbers: dict[Element, str] = {}
+        functions = [self.function("", sweep, shape, numbers)]
         if shape.may_be_chunked:
-            main, *columns = in_chunks(sweep)
-            chunked = replace(shape_of(main), chunked=True)
-            functions.append(self.function("_in_chunks", main, chunked, sweep))
-            functions += [self.function("_columns", s, shape_of(s), sweep) for s in columns]
-        texts, numbers, befores = [], {}, []
-        for function, own in functions:
-            texts.append(function)
-            for e, number in own.numbers.items():
-                numbers.setdefault(number, (e, own))
-        scalars = {e.name for n in sweep.nodes for e in n.value.parts() if e.kind == "scalar"}
-        made = {named(scalar): scalar for scalar in scalars}
-        used = {word for function in texts for word in _words(function.arguments)}
-        for number, (e, own) in numbers.items():
-            befores.append(self.before(number, e, own))
-        given = sorted(made[arg] for arg in made if arg in used)
+            for part in parts_of(sweep, shape):
+                own = shape_of(part)
+                if own.tile:
+                    functions.append(self.function("_columns", part, own, numbers, sweep))
+                else:
+                    own = replace(own, chunked=True)
+                    functions.append(self.function("_in_chunks", part, own, numbers, sweep))
+        scalars = {e.name for node in sweep.nodes for e in node.value.parts() if e.kind == "scalar"}
+        used = {word for function in functions for word in _words(function.arguments)}
+        arrays = {*_words(functions[0].arguments)}
         return Kernel(
             name=name,
-            reads=tuple(sorted(sweep.reads)),
+            reads=tuple(n for n in sorted(sweep.reads) if f"{named(n)}_ptr" in arrays),
             writes=sweep.stored,
-            sizes=tuple(sorted(self.sizes(sweep, texts))),
-            scalars=(*given, *numbers),
-            before=tuple(befores),
+            sizes=tuple(sorted(self.sizes(sweep, used))),
+            scalars=(*(s for s in sorted(scalars) if named(s) in used), *numbers.values()),
+            before=tuple(self.before(number, e) for e, number in numbers.items()),
             flags=tuple(self.left_out),
-            functions=tuple(texts),
+            functions=tuple(functions),
         )
 
-    def before(self, number: str, e: Element, own: Sweeps) -> Line:
+    def before(self, number: str, e: Element) -> Line:
         parts = [part for part in e.parts() if part.kind in ("size", "scalar")]
         takes = [self.codes[p.name] if p.kind == "size" else p.name for p in parts]
-        return Line((number,), tuple(dict.fromkeys(takes)), f"{number} = {own.in_python(e)}")
+        text = Expressions(self.names()).in_python(e)
+        return Line((number,), tuple(dict.fromkeys(takes)), f"{number} = {text}")
 
-    def sizes(self, sweep: Sweep, functions: Sequence[Function]) -> Iterator[str]:
+    def names(self) -> Names:
+        return Names([*self.memory], self.flat.scalars, self.codes)
+
+    def sizes(self, sweep: Sweep, used: Collection[str]) -> set[str]:
         """Those that its functions take, or that say how many programs there are."""
-        axes = {axis for node in sweep.nodes for axis in node.space}
-        names = Names([*self.memory], self.flat.scalars, self.codes)
-        used = {word for function in functions for word in _words(function.arguments)}
+        axes, names = {axis for node in sweep.nodes for axis in node.space}, self.names()
         axes |= {axis for axis in self.codes if names.size(axis) in used}
-        return {self.codes[axis] for axis in axes}
+        return {self.codes[a] for axis in axes for a in self.flat.joined.get(axis, (axis,))}
 
     def function(
-        self, suffix: str, sweep: Sweep, shape: Shape, of: Sweep | None = None
-    ) -> tuple[Function, Sweeps]:
-        """``of`` is the sweep of which this is a part."""
-        names = Names([*self.memory], self.flat.scalars, self.codes)
-        open = {*self.left_out}.intersection(sweep.stored)
-        writer = Sweeps(sweep, shape, names, self.memory, self.inlined, open)
+        self,
+        suffix: str,
+        sweep: Sweep,
+        shape: Shape,
+        numbers: dict[Element, str],
+        of: Sweep | None = None,
+    ) -> Function:
+        """``of`` is the sweep of which this is a part, ``numbers`` are those of all functions."""
+        names = self.names()
+        several = self.left_out and len(sweep.stored) > 1
+        open = {*sweep.stored} - self.needed if several else ()
+        values = Values(sweep, self.inlined)
+        writer = Sweeps(sweep, shape, names, self.memory, values, numbers, open=open)
         lines = writer.lines()
         aligned = self.aligned(lines, shape, writer)
         lines = [INDENT + line for line in aligned] + lines
         arguments = self.arguments(lines, sweep, shape, writer)
-        lines = [_folded(line) for line in lines]
-        said = tuple(self.said(sweep, shape, of, names))
-        return Function(suffix, said, tuple(arguments), tuple(lines)), writer
+        said = tuple(self.said(sweep, shape, of))
+        return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
 
     def aligned(self, lines: Sequence[str], shape: Shape, writer: Sweeps) -> list[str]:
         """What says to the compiler by what the distance of two rows can be divided."""
@@ -168,10 +176,12 @@ class _Kernels:
         numbers = [*scalars, *(n for n in writer.numbers.values() if n not in scalars)]
         given = [a for a in dict.fromkeys((*arrays, *sizes, *numbers)) if a in used]
         blocks = [c for c in CONSTANTS if c in used]
-        blocks += [f"BLOCK_{a}" for a in shape.inner if f"BLOCK_{a}" in used]
+        blocks += [
+            block for block in map(shape.block, shape.inner) if block in used and block != "BLOCK"
+        ]
         return [*given, *(f"{block}: tl.constexpr" for block in blocks)]
 
-    def said(self, sweep: Sweep, shape: Shape, of: Sweep | None, names: Names) -> Iterator[str]:
+    def said(self, sweep: Sweep, shape: Shape, of: Sweep | None) -> Iterator[str]:
         """What the record of a kernel says."""
         rows = " ".join(self.axis(a) for a in shape.rows)
         inner = " ".join(self.axis(a) for a in shape.inner)
@@ -195,7 +205,9 @@ class _Kernels:
             yield f'exact="{" ".join(map(named, exact))}"'
 
     def axis(self, axis: str) -> str:
-        return axis if self.codes[axis] == axis else f"{axis}={self.codes[axis]}"
+        joined = self.flat.joined.get(axis, (axis,))
+        size = "*".join(self.codes[a] for a in joined)
+        return axis if axis == size == short(axis) else f"{short(axis)}={size}"
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:
@@ -207,5 +219,3 @@ def _folded(line: str) -> str:
     own = line.lstrip()
     margin = line[: len(line) - len(own)]
     return margin + broken(own, margin) if not own.startswith(("for ", "if ")) else line
-
-

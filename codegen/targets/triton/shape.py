@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from codegen.schedule.elements import Axes, Element, index, with_indices
-from codegen.schedule.nodes import Node
+from codegen.schedule.online import in_chunks
 from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Nest, Sweep
+from codegen.targets.tables.names import short
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Shape:
 
     def block(self, axis: str) -> str:
         """The name of how many entries along an inner axis are computed at once."""
-        return "BLOCK" if len(self.inner) == 1 else f"BLOCK_{axis}"
+        return "BLOCK" if len(self.inner) == 1 else f"BLOCK_{short(axis)}"
 
     @property
     def may_be_chunked(self) -> bool:
@@ -59,14 +60,14 @@ def shape_of(sweep: Sweep) -> Shape:
     return Shape(rows, tuple(a for a in inner if a not in moved), tile, looped)
 
 
-def in_chunks(sweep: Sweep) -> list[Sweep]:
+def parts_of(sweep: Sweep, shape: Shape) -> list[Sweep]:
     """A sweep over rows that are too long for registers: sums over the rows that have an entry for
     each entry of a row are one of their own, which the grid cuts along these.
     """
     of = {node.name: node for node in sweep.nodes}
-    apart = [of[name] for name in sweep.partial if of[name].axes]
+    apart = [of[name] for name in sweep.partial if {*of[name].axes} & {*shape.inner}]
     if not apart:
-        return [sweep]
+        return [in_chunks(sweep)]
     needed: set[str] = set()
 
     def again(e: Element) -> Element | None:
@@ -84,21 +85,14 @@ def in_chunks(sweep: Sweep) -> list[Sweep]:
         sweep,
         nests=tuple(rest for nest in sweep.nests if (rest := _without(nest, names)).nodes),
         stored=tuple(
-            name
-            for name in of
-            if name not in names and (name in sweep.stored or name in needed)
+            name for name in of if name not in names and (name in sweep.stored or name in needed)
         ),
         partial=tuple(name for name in sweep.partial if name not in names),
     )
     nest = Nest(apart[0].axes, tuple(apart))
     columns = replace(sweep, nests=(nest,), stored=tuple(names), partial=tuple(names), kept=())
-    return [main, columns]
+    return [in_chunks(main), columns] if main.nests else [columns]
 
 
 def _without(nest: Nest, names: list[str]) -> Nest:
     return replace(nest, nodes=tuple(node for node in nest.nodes if node.name not in names))
-
-
-def kinds_of(nodes: list[Node]) -> dict[str, list[Node]]:
-    """The sums, and the largest ones."""
-    return {kind: [n for n in nodes if n.kind == kind] for kind in ("sum", "max")}

@@ -8,43 +8,27 @@ parts are added by another kernel, in one order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from codegen.schedule.elements import Axes, Element, index
+from codegen.schedule.elements import Axes, index
 from codegen.schedule.nodes import Node
-from codegen.schedule.plan import Nest, Sweep
-from codegen.targets.triton.expressions import Expressions, is_known_before, named
-from codegen.targets.triton.names import Names
-from codegen.targets.triton.scopes import INDENT, WIDTH, Scopes
-from codegen.targets.triton.shape import Shape
-from codegen.targets.triton.values import Values, own
+from codegen.schedule.plan import Nest
+from codegen.targets.triton.expressions import named
+from codegen.targets.triton.places import Places, factor
+from codegen.targets.triton.scopes import INDENT, WIDTH
+from codegen.targets.triton.values import own
 
 MOST_ALONE = 2  # reductions have a line of their own before all has one
 NONE = {"sum": "0.0", "max": 'float("-inf")'}  # what nothing adds up to
 
 
-class Sweeps(Expressions):
-    """Writes a sweep. ``memory`` are the axes of every array; ``numbers`` are those that are known
-    before the kernel is called, by their names; ``open`` are results that may be left out.
-    """
+class Sweeps(Places):
+    """Writes a sweep; ``open`` are results that may be left out."""
 
-    def __init__(
-        self,
-        sweep: Sweep,
-        shape: Shape,
-        names: Names,
-        memory: Mapping[str, Axes],
-        inlined: Mapping[Element, str],
-        open: Collection[str],
-    ):
-        """Long: what a sweep is, and where it stands."""
-        super().__init__(names)
-        self.sweep, self.shape, self.memory, self.open = sweep, shape, memory, open
-        self.values = Values(sweep, inlined)
-        self.scopes = Scopes(names)
-        self.numbers: dict[Element, str] = {}
-        self.sums = [self.values.nodes[name] for name in sweep.partial]
-        self.alone = 0  # how much of what is read once has a line of its own
+    def __init__(self, *of: object, open: Collection[str]):
+        super().__init__(*of)
+        self.open = open
+        self.sums = [self.values.nodes[name] for name in self.sweep.partial]
 
     # -- the kernel -------------------------------------------------------------
 
@@ -86,19 +70,40 @@ class Sweeps(Expressions):
 
     def chunks(self, axis: str, nest: Nest) -> None:
         """A pass over the row."""
-        along = [n for n in nest.nodes if n.kind and n not in self.sums]
+        nodes = self.values.nodes
+        along = [node for node in nest.nodes if node.kind and node not in self.sums]
+        peaks = {name: peak for peak, name in nest.online}
         for node in along:
             self.begun(node)
+        self.moving = {*peaks.values()}
         with self.scopes.loop(f"for start in range(0, {self.size(axis)}, BLOCK):", [axis]):
             for node in nest.nodes:
-                if node in along:
+                if node.name in peaks.values():
+                    own_sums = [nodes[name] for name, peak in peaks.items() if peak == node.name]
+                    self.followed(node, own_sums)
+                elif node in along and node.name not in peaks:
                     self.added(node)
-                else:
+                elif node not in along:
                     self.settled(node)
-        for node in along:
-            name = self.name(node)
-            self.scopes.line(f"{name} = {self.whole(node, name)}")
+        self.moving = set()
+        for node in sorted(along, key=lambda node: node.name in peaks.values()):
+            name = text = self.name(node)
+            if node.name in peaks:  # before its maximum is one of the whole row
+                peak = nodes[peaks[node.name]]
+                top = self.whole(peak, self.name(peak))
+                text = f"{name} * rescaled({self.name(peak)}, {top})"
+            self.scopes.line(f"{name} = {self.whole(node, text)}")
             self.scopes.scopes[-1].known.add(own(node))
+            self.settled(node)
+
+    def followed(self, peak: Node, sums: Sequence[Node]) -> None:
+        """The largest so far, and sums of what is shifted by it."""
+        name = self.name(peak)
+        self.scopes.line(f"before = {name}")
+        self.added(peak)
+        self.scopes.scopes[-1].known.add(own(peak))
+        for node in sums:
+            self.added(node, f"{self.name(node)} * rescaled(before, {name})")
 
     # -- nodes ------------------------------------------------------------------
 
@@ -108,7 +113,9 @@ class Sweeps(Expressions):
             if self.shape.looped:
                 self.added(node)
             else:
-                self.store(node, self.row_place(node), self.reduced(node), self.part_axes(node))
+                value, test = self.reduced(node), self.once(node)
+                value = f"tl.where({test}, {value}, {NONE[node.kind]})" if test else value
+                self.store(node, self.row_place(node), value, self.part_axes(node))
         elif node.name in self.sweep.stored:
             self.store(node, self.place(node.name, own(node).args), None, node.axes)
 
@@ -122,14 +129,27 @@ class Sweeps(Expressions):
             none = f"tl.full([{', '.join(lengths)}], {NONE[node.kind]}, REAL)"
         self.scopes.line(f"{self.name(node)} = {none}")
 
-    def added(self, node: Node) -> None:
+    def added(self, node: Node, before: str = "") -> None:
+        """One entry more; ``before`` is what was there, where that changes."""
         name, value = self.name(node), self.values.of[node.name]
 
         def text() -> str:
-            now = f"tl.where({self.mask(node.space)}, {self.text(value)}, {NONE[node.kind]})"
+            mask = self.once(node, self.mask(node.space))
+            now = f"tl.where({mask}, {self.text(value)}, {NONE[node.kind]})"
+            if before:
+                return f"{name} = {before} + {now}"
             return f"{name} += {now}" if node.kind == "sum" else f"{name} = larger({name}, {now})"
 
         self.fitting(text)
+
+    def once(self, node: Node, mask: str = "") -> str:
+        """With a mask, whether a program is that one, of those for the tiles of a row, which counts
+        what is the same in all.
+        """
+        if not self.shape.tile or not self.shape.rows or self.shape.tile in node.space:
+            return mask
+        first = "tl.program_id(1) == 0"
+        return f"({mask}) & ({first})" if mask else first
 
     def ended(self, node: Node) -> None:
         """Of what a program has added up over its rows, one part is stored."""
@@ -143,7 +163,7 @@ class Sweeps(Expressions):
         elif node.axes:
             place = "tl.program_id(0).to(tl.int64)"
         for axis in node.axes:
-            place = f"{_factor(place)} * {self.size(axis)} + {self.text(index(axis))}"
+            place = f"{factor(place)} * {self.size(axis)} + {self.text(index(axis))}"
         self.store(node, place, total, node.axes)
 
     def whole(self, node: Node, name: str, dims: Sequence[int] | None = None) -> str:
@@ -155,30 +175,7 @@ class Sweeps(Expressions):
             name = of_sum if node.kind == "sum" else f"largest({name}, True, {dim})"
         return name
 
-    def reduced(self, node: Node) -> str:
-        """A reduction along a row that lies in registers."""
-        function = {"sum": "total", "max": "largest"}[node.kind]
-        dims = [self.shape.dim(a) for a in node.along if a in self.shape.inner]
-        value, mask = self.values.of[node.name], self.mask(node.space)
-        text = self.text(value)
-        if not node.axes and not self.shape.rows:
-            return f"{function}({text}, {mask})"
-        for dim in reversed(dims):
-            text, mask = f"{function}({text}, {mask}, {dim})", self.mask(node.axes) or "True"
-        return text
-
-    # -- where things lie ---------------------------------------------------------
-
-    def place(self, name: str, args: Sequence[Element]) -> str:
-        """How far an entry is from the first one of its array."""
-        axes, rows = self.memory[name], self.shape.rows
-        found, args = "", [*args]
-        if len(rows) > 1 and axes[: len(rows)] == rows and args[: len(rows)] == [*map(index, rows)]:
-            found, axes, args = self.row(), axes[len(rows) :], args[len(rows) :]
-        for axis, arg in zip(axes, args, strict=True):
-            sizes = f"{_factor(found)} * {self.size(axis)} + " if found else ""
-            found = f"{sizes}{self.text(arg, self.LEVELS['add'])}"
-        return found
+    # -- what is stored -------------------------------------------------------------
 
     def row_place(self, node: Node) -> str:
         """Where the part of a row lies of what is added up over rows."""
@@ -187,7 +184,7 @@ class Sweeps(Expressions):
             found = f"{found} * tl.num_programs(1) + tl.program_id(1)"
         for axis in node.axes:
             if axis not in self.shape.rows:
-                found = f"{_factor(found)} * {self.size(axis)} + {self.text(index(axis))}"
+                found = f"{factor(found)} * {self.size(axis)} + {self.text(index(axis))}"
         return found
 
     def part_axes(self, node: Node) -> Axes:
@@ -216,153 +213,8 @@ class Sweeps(Expressions):
             longest = max(map(len, line.split("\n")))
             if len(INDENT * len(scopes.scopes)) + longest <= WIDTH or self.alone == MOST_ALONE:
                 break
-            scopes.called, names.taken = called, taken
-            for scope, scope.lines, scope.known in before:
-                pass
+            scopes.called, names.taken = called, taken | {*self.numbers.values()}
+            for scope, lines, known in before:
+                scope.lines, scope.known = lines, known
         self.alone = 0
         scopes.line(line)
-
-    # -- indices and masks ----------------------------------------------------------
-
-    def count(self) -> str:
-        """How many rows there are."""
-        return self.size(self.shape.rows[0]) if len(self.shape.rows) == 1 else "rows"
-
-    def spread(self, text: str, dim: int) -> str:
-        if self.shape.rank == 1:
-            return text
-        places = [":" if d == dim else "None" for d in range(self.shape.rank)]
-        return f"{text}[{', '.join(places)}]"
-
-    def row(self) -> str:
-        """The variable of the rows that are computed at once."""
-        shape = self.shape
-        name = self.names.index(shape.rows[0]) if len(shape.rows) == 1 else "row"
-        first = "first" if shape.looped else "tl.program_id(0).to(tl.int64) * ROWS"
-        at = f"{first} + {self.spread('tl.arange(0, ROWS)', 0)}"
-        return self.scopes.variable(name, name, shape.rows, lambda: at)
-
-    def _index(self, e: Element) -> str:
-        axis, shape = e.name, self.shape
-        if shape.rows == (axis,):
-            return self.row()
-        name = self.names.index(axis)
-        if axis in shape.rows:
-            return self.scopes.variable(name, name, shape.rows, lambda: self.part_of_row(axis))
-        block, first = shape.block(axis), ""
-        if axis == shape.tile:
-            walked = shape.looped and not shape.rows
-            program = f"tl.program_id({int(bool(shape.rows))}).to(tl.int64)"
-            first = "first + " if walked else f"{program} * {block} + "
-        elif shape.chunked:
-            first = "start + "
-        at = first + self.spread(f"tl.arange(0, {block})", shape.dim(axis))
-        return self.scopes.variable(name, name, [axis], lambda: at)
-
-    def part_of_row(self, axis: str) -> str:
-        rows = self.shape.rows
-        place, sizes = rows.index(axis), [self.size(a) for a in rows[rows.index(axis) + 1 :]]
-        text = self.row()
-        if sizes:
-            text = f"{text} // {sizes[0] if len(sizes) == 1 else '(' + ' * '.join(sizes) + ')'}"
-        return f"{text} % {self.size(axis)}" if place else text
-
-    def mask(self, axes: Iterable[str]) -> str:
-        """Whether the entries lie inside of these axes."""
-        shape, tests = self.shape, []
-        if {*axes} & {*shape.rows}:
-            tests.append(f"{self.row()} < {self.count()}")
-        for axis in (a for a in shape.inner if a in axes):
-            tests.append(f"{self.text(index(axis))} < {self.size(axis)}")
-        if len(tests) < 2:
-            return "".join(tests)
-        text = " & ".join(f"({test})" for test in tests)
-        if len(tests) < shape.rank:
-            return text
-        return self.scopes.variable("inside", "inside", [*shape.rows, *shape.inner], lambda: text)
-
-    # -- values -------------------------------------------------------------------
-
-    def name(self, node: Node) -> str:
-        return self.scopes.named(own(node), named(node.name))
-
-    def text(self, e: Element, level: int = 0) -> str:
-        return self.known(e, level) or super().text(e, level)
-
-    def known(self, e: Element, level: int = 0) -> str:
-        """The variable that a value has, if it has one."""
-        if is_known_before(e):
-            return self.number(e)
-        values, scopes = self.values, self.scopes
-        if e.kind in ("entry", "label", "guard") and not values.is_own(e):
-            return self.loaded(e)
-        if e not in values.inlined and not values.is_own(e):
-            return ""
-        axes = values.axes([e])
-        reduced = values.is_own(e) and bool(values.nodes[e.name].kind)
-        several = values.uses[e] > 1 or self.alone > (not reduced) or self.level_of(e) < level
-        if several or scopes.has(e) or scopes.depth(axes) < len(scopes.scopes):
-            name = named(values.inlined.get(e, e.name))
-            return scopes.variable(e, name, axes, lambda: self.value(e))
-        return ""
-
-    def value(self, e: Element) -> str:
-        """What is computed for a variable."""
-        if not self.values.is_own(e):
-            return super().text(e)
-        node = self.values.nodes[e.name]
-        return self.reduced(node) if node.kind else self.text(self.values.of[node.name])
-
-    def _entry(self, e: Element) -> str:
-        """One of the sweep, which is read once."""
-        return self.value(e)
-
-    def level_of(self, e: Element) -> int:
-        if self.values.is_own(e) and not self.values.nodes[e.name].kind:
-            return super().level_of(self.values.of[e.name])
-        return super().level_of(e)
-
-    def number(self, e: Element) -> str:
-        if e.kind == "scalar":
-            return named(e.name)
-        if e not in self.numbers:
-            self.numbers[e] = self.named(e, "number")
-        return self.numbers[e]
-
-    def loaded(self, e: Element) -> str:
-        test, entry = e.args if e.kind == "guard" else (None, e)
-        places = zip(self.memory[entry.name], entry.args, strict=True)
-        picked = [(axis, arg) for axis, arg in places if _is_picked(arg)]
-        axes = self.values.axes(entry.args)
-        labels = [part.name for _, arg in picked for part in arg.entries]
-        name = "_at_".join([named(entry.name), *labels])
-
-        def text() -> str:
-            place = self.place(entry.name, entry.args)
-            masks = [self.mask(axes), *([self.text(test, self.LEVELS["and"])] if test else [])]
-            masks = [mask for mask in masks if mask]
-            mask = masks[0] if len(masks) == 1 else " & ".join(f"({m})" for m in masks)
-            where = f"{named(entry.name)}_ptr" + (f" + {place}" if place else "")
-            given = ", ".join([where, *([mask or "True"] if mask or picked else [])])
-            if picked:
-                tests = [f"within({self.text(a)}, {self.size(x)})" for x, a in picked]
-                return f"picked({given}, {' & '.join(tests)})"
-            return f"load({given})"
-
-        every = axes | (self.values.axes([test]) if test else frozenset())
-        return self.scopes.variable(e, name, every, text)
-
-
-def _is_picked(arg: Element) -> bool:
-    """Whether an index is one that a label says, which may be out of range."""
-    return arg.kind != "remainder" and any(part.kind == "label" for part in arg.parts())
-
-
-def _factor(text: str) -> str:
-    """A text as a factor."""
-    depth = 0
-    for sign in text:
-        depth += (sign == "(") - (sign == ")")
-        if sign == " " and not depth:
-            return f"({text})"
-    return text

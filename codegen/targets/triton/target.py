@@ -25,6 +25,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 RUNTIME = {
     "_running.py": "running.py",
     "_launching.py": "launching.py",
+    "_rules.py": "rules.py",
     "_functions.py": "functions.py",
 }
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
@@ -50,13 +51,17 @@ class TritonTarget:
             return ()
         table = table_of(written.rows, dict(program.fixed))
         kernels = [f.text(k.name) for k in written.kernels for f in k.functions]
-        text = environment(TEMPLATES).get_template("kernels.py.jinja").render(
-            header=header(program.source, program.source_hash),
-            title=program.title,
-            imports=imports_of(program.name, table, LIBRARIES, _folder(kernels)),
-            kernels=kernels,
-            table=table,
-            digest=hashlib.sha256(module.encode()).hexdigest(),
+        text = (
+            environment(TEMPLATES)
+            .get_template("kernels.py.jinja")
+            .render(
+                header=header(program.source, program.source_hash),
+                title=program.title,
+                imports=imports_of(program.name, table, LIBRARIES, _folder(kernels)),
+                kernels=kernels,
+                table=table,
+                digest=hashlib.sha256(module.encode()).hexdigest(),
+            )
         )
         return (text,)
 

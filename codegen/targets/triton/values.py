@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from codegen.schedule.elements import Axes, Element, index, is_number, with_indices
+from codegen.schedule.elements import Element, index, is_number, with_indices
 from codegen.schedule.nodes import Flat, Node
 from codegen.schedule.plan import Plan, Sweep
 from derive.language.errors import QuestionError
@@ -72,7 +72,9 @@ class Values:
                     f"{node.name} is read elsewhere than in its row",
                     "leave --target triton out",
                 )
-            return self.moved(with_indices(node.value, dict(zip(node.axes, part.args))))
+            return self.moved(
+                with_indices(node.value, dict(zip(node.axes, part.args, strict=True)))
+            )
 
         return e.replaced(change)
 
@@ -113,6 +115,7 @@ class Values:
         found = frozenset().union(*(self.axes(part.args) for part in parts))
         return found | {part.name for part in parts if part.kind == "index"}
 
-
-def axes_along(axes: Axes, every: frozenset[str]) -> Axes:
-    return tuple(axis for axis in axes if axis in every)
+    def reads(self, e: Element, names: Collection[str]) -> bool:
+        """Whether it is made of the value of one of these nodes."""
+        read = [part for part in e.parts() if self.is_own(part)]
+        return any(p.name in names or self.reads(self.of[p.name], names) for p in read)

@@ -61,10 +61,12 @@ POWERS = {
 # In Python, of numbers that are known before a kernel is called.
 OF_NUMBERS = {"abs": "abs", "larger": "max", "smaller": "min", "ceiling": "math.ceil"}
 SHARED = """
-aligned cube expm1 largest larger load log1p picked power sign smaller square tanh total
+aligned cube expm1 largest larger load log1p picked power rescaled sign smaller square tanh total
 within
 """
-WORDS = f"{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN first start inside row rows range"
+WORDS = f"""
+{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before first start inside row rows range
+"""
 TRITON = Taken(
     frozenset((*WORDS.split(), *keyword.kwlist)), ("BLOCK_", "i_", "size_"), ("_ptr", "_units")
 )

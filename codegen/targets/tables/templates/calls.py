@@ -36,6 +36,7 @@ class Call:
         self.kernels, self.read = kernels, [*map(read, steps)]
         self.of_torch = not all(isinstance(step, str) for step in steps)
         self.part, self.left_out = part, {*left_out}
+        self.used = {name for step in self.read for name in step.takes}
         self.shapes = dict(shapes.axes)
         for step in self.read:
             self.shapes |= step.shapes
@@ -116,12 +117,11 @@ class Call:
 
     def _sizes(self, wanted: set[str]) -> None:
         """Reads those that are named nowhere else off the shapes of arguments that are used."""
-        known, used, needed = {*self.places}, {*()}, {*wanted}
+        known, used, needed = {*self.places}, self.used, {*wanted}
         for step in self.read:
             shapes = [axis for name in step.makes for axis in self.shapes.get(name, ())]
             needed |= {*step.takes, *step.numbers, *(shapes if step.kernel else ())} - known
             known |= {*step.makes}
-            used |= {*step.takes}
         filled = [name for name in self.fills if name in used | wanted]
         needed |= {axis for name in filled for axis in self.shapes[name]}
         for name in self.tensors:

@@ -60,6 +60,12 @@ def smaller(x, y):
 
 
 @triton.jit
+def rescaled(before, now):
+    """What a sum of exponentials is multiplied by when the largest exponent so far grows."""
+    return tl.where(before == now, 1.0, tl.exp(before - now))
+
+
+@triton.jit
 def square(x):
     return x * x
 
@@ -80,7 +86,9 @@ def log1p(x):
     u = 1.0 + x
     small = u == 1.0
     log = tl.log(u)
-    return tl.where(small, x, tl.where(u - u != 0.0, log, log * (x / tl.where(small, 1.0, u - 1.0))))
+    return tl.where(
+        small, x, tl.where(u - u != 0.0, log, log * (x / tl.where(small, 1.0, u - 1.0)))
+    )
 
 
 @triton.jit
@@ -115,10 +123,15 @@ def power(x, exponent):
 
 @triton.jit
 def add_parts(
-    parts_ptr, result_ptr, count, size, REAL: tl.constexpr, PARTS: tl.constexpr,
+    parts_ptr,
+    result_ptr,
+    count,
+    size,
+    REAL: tl.constexpr,
+    PARTS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The parts of a sum that programs have left, in one fixed order."""
+    """Long: the parts of a sum that programs have left, added in one fixed order."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     total = tl.zeros([PARTS, BLOCK], REAL)
     for first in range(0, count, PARTS):

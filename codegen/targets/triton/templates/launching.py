@@ -10,17 +10,14 @@ have the same bits each time, on every device.
 A program computes ``ROWS`` rows along N at once, and all of a row along C, which lies in registers:
 ``BLOCK`` is the next power of two. ``alive`` are the values of a row's length that there are at
 once. "C in tiles" is cut by the grid, "C in chunks" is walked along by one program. Functions that
-are ``long`` come into use where a row does not fit; what they ``keep`` is handed on among them.
+are ``long`` come into use where a row does not fit; what they ``keep`` is passed on among them.
 Of ``sums``, along these axes, and of the ``largest``, each program leaves a part. What is ``exact``
 is not rounded to 16 bits. "N=M" is an axis of which the size is called M.
 """
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import triton
@@ -28,191 +25,9 @@ import triton.language as tl
 from torch import Tensor
 
 from ._functions import add_parts
+from ._rules import REALS, Function, Launch, Part, TooLong, cut, interpreted, power_of_two
 
-MOST_TILES = 65535  # the second dimension of a grid
-LANES = 1024  # entries that four warps compute at once
-FEWEST_WARPS, MOST_WARPS = 4, 32
-COLUMNS = 128  # entries of a tile whose rows are added up
-ALIGNED = 16  # what divides a size, at most, that matters
 PARTS, SUMMED = 16, 64  # parts, and entries of these, that are added up at once
-REALS = {torch.float64: tl.float64}
-
-
-@dataclass
-class Limits:
-    """Entries of registers for a row, times those alive; of a tile; of a chunk; programs that share
-    a sum; and entries that a program computes at once where rows are short. The variable
-    GRADFORM_TRITON changes them, as in "resident=64 programs=3".
-    """
-
-    resident: int = 32768
-    tile: int = 1024
-    chunk: int = 4096
-    programs: int = 512
-    few: int = 1024
-
-    def __post_init__(self):
-        given = dict(word.split("=") for word in os.environ.get("GRADFORM_TRITON", "").split())
-        for each in fields(self):
-            setattr(self, each.name, int(given.get(each.name, getattr(self, each.name))))
-
-
-limits = Limits()
-
-
-class TooLong(Exception):
-    """A row does not fit into registers, and there is nothing else for it."""
-
-
-def power_of_two(count: int) -> int:
-    return 1 << max(0, count - 1).bit_length()
-
-
-def cut(size: int, block: int) -> int:
-    return -(-size // block)
-
-
-def axes_of(text: str) -> dict[str, tuple[str, ...]]:
-    """Names, with the axes of each."""
-    pairs = (each.partition(":") for each in text.split(",") if each.strip())
-    return {name.strip(): tuple(axes.split()) for name, _, axes in pairs}
-
-
-@dataclass
-class Part:
-    """Where programs leave parts of a sum: its shape, along which dimensions these are added, and
-    the order of the others.
-    """
-
-    shape: list[int]
-    along: list[int]
-    order: list[int]
-
-
-@dataclass
-class Launch:
-    """How a function is launched for some sizes."""
-
-    grid: tuple[int, ...]
-    constants: dict[str, object]
-    warps: int
-    rows: int
-    parts: dict[str, Part] = field(default_factory=dict)
-
-
-class Function:
-    """A function in Triton, with what its record says."""
-
-    def __init__(self, function, space: str, alive: int, sums: str, largest: str, keeps: str):
-        self.function, self.alive = function, alive
-        rows, bar, inner = space.partition("|")
-        inner, _, how = inner.partition(" in ")
-        pairs = [axis.partition("=") for axis in (*rows.split(), *inner.split())]
-        self.sizes = {axis: size or axis for axis, _, size in pairs}
-        every = [*self.sizes]
-        count = len(rows.split())
-        self.rows, self.inner = every[:count], every[count:]
-        self.tile = self.inner[-1] if how == "tiles" else ""
-        self.chunked = how == "chunks"
-        self.sums, self.largest, self.keeps = axes_of(sums), axes_of(largest), axes_of(keeps)
-        self.parts = self.sums | self.largest
-        self.by_rows = any({*axes} & {*self.rows} for axes in self.parts.values())
-        annotations = function.fn.__annotations__
-        self.constants = [name for name in function.arg_names if name in annotations]
-        self.arguments = [name for name in function.arg_names if name not in annotations]
-        self.arrays = [n.removesuffix("_ptr") for n in self.arguments if n.endswith("_ptr")]
-        self.given = self.arguments[len(self.arrays) :]  # sizes and numbers
-        self.in_double: object = None
-
-    def numbers(self, known: Mapping[str, float]) -> list[float]:
-        """Those that it takes, of all that are known: a name that Triton has is a longer one."""
-        found = []
-        for own in self.given:
-            names = (own, own.removesuffix("_"), own.removeprefix("size_"))
-            found.append(next(known[name] for name in names if name in known))
-        return found
-
-    def launch(self, sizes: Mapping[str, int]) -> Launch:
-        """For ``sizes`` by their names. Raises `TooLong`."""
-        of = {axis: sizes[size] for axis, size in self.sizes.items()}
-        blocks = self.blocks(of)
-        count, entries = math.prod(of[a] for a in self.rows), math.prod(blocks.values())
-        if not (self.tile or self.chunked) and entries * self.alive > limits.resident:
-            raise TooLong
-        rows = 1
-        if self.rows:
-            rows = min(power_of_two(count), max(1, limits.few // entries))
-        grid = self.grid(of, cut(count, rows), blocks)
-        size = of[self.inner[-1]] if self.inner else 1
-        constants = {"ROWS": rows, "ALIGN": math.gcd(size, ALIGNED)}
-        single = len(self.inner) == 1
-        constants |= {"BLOCK" if single else f"BLOCK_{a}": b for a, b in blocks.items()}
-        alive = 1 if self.tile else self.alive
-        warps = min(max(power_of_two(rows * entries * alive // LANES), FEWEST_WARPS), MOST_WARPS)
-        launch = Launch(grid, constants, warps, count)
-        launch.parts = {name: self.part(axes, grid, of) for name, axes in self.parts.items()}
-        return launch
-
-    def blocks(self, of: Mapping[str, int]) -> dict[str, int]:
-        """How many entries along each axis of a row are computed at once."""
-        blocks = {axis: power_of_two(of[axis]) for axis in self.inner}
-        if self.chunked:
-            blocks = {a: min(block, power_of_two(limits.chunk)) for a, block in blocks.items()}
-        elif self.tile:
-            of_columns = any(self.tile in axes for axes in self.parts.values())
-            most = min(limits.tile, COLUMNS) if of_columns else limits.tile
-            while self.rows and cut(of[self.tile], most) > MOST_TILES:
-                most *= 2
-            blocks[self.tile] = min(blocks[self.tile], most)
-        return blocks
-
-    def grid(
-        self, of: Mapping[str, int], groups: int, blocks: Mapping[str, int]
-    ) -> tuple[int, ...]:
-        tiles = cut(of[self.tile], blocks[self.tile]) if self.tile else 1
-        shared = bool(self.parts) and not self.by_rows
-        if not self.rows:
-            return (min(tiles, limits.programs) if shared else tiles,)
-        groups = min(groups, limits.programs) if shared else groups
-        return (groups, tiles) if self.tile else (groups,)
-
-    def part(self, axes: Sequence[str], grid: tuple[int, ...], of: Mapping[str, int]) -> Part:
-        tiles = list(grid[1:]) if self.tile not in axes else []
-        if not self.by_rows:
-            count = math.prod([grid[0], *tiles])
-            return Part([count, *(of[a] for a in axes)], [0], [*range(len(axes))])
-        inner = [a for a in axes if a not in self.rows]
-        names = [*self.rows, *["tiles"] * len(tiles), *inner]
-        shape = [*(of[a] for a in self.rows), *tiles, *(of[a] for a in inner)]
-        left = [a for a in names if a in axes]
-        along = [i for i, a in enumerate(names) if a not in axes]
-        return Part(shape, along, [left.index(a) for a in axes])
-
-    def function_for(self, dtype: torch.dtype, numbers: Sequence[str]):
-        """The function; beside float64 its ``numbers`` are no float32."""
-        if dtype is not torch.float64 or triton.knobs.runtime.interpret:
-            return self.function
-        if self.in_double is None:
-            self.in_double = with_doubles(self.function, numbers)
-        return self.in_double
-
-
-def with_doubles(function, numbers: Sequence[str]):
-    """The same function where these arguments are in float64."""
-    own = function.fn
-    copied = type(own)(own.__code__, own.__globals__, own.__name__, own.__defaults__)
-    copied.__annotations__ = dict(own.__annotations__) | dict.fromkeys(numbers, "fp64")
-    return triton.jit(copied)
-
-
-def interpreted(number, real: tl.dtype):
-    """A number as a compiled kernel gets it; the interpreter hands on one of Python's."""
-    if not isinstance(number, float):
-        return number
-    import numpy as np
-    from triton.runtime.interpreter import TensorHandle, _get_np_dtype
-
-    return tl.tensor(TensorHandle(np.array([number], dtype=_get_np_dtype(real)), real), real)
 
 
 class Record:
@@ -230,6 +45,12 @@ class Record:
             return self.longer[-1]
 
         return added
+
+    def made_of(self, makes: Sequence[str]) -> None:
+        """Of the arrays that a kernel is given, the last ones are those that it ``makes``."""
+        own = self.first.arrays[-len(makes) :]
+        for function in (self.first, *self.longer):
+            function.makes = [name for name in function.arrays if name in own]
 
     def launches(self, sizes: Mapping[str, int]) -> list[tuple[Function, Launch]]:
         """What computes it for these sizes. Raises `TooLong`."""
@@ -269,9 +90,12 @@ def launched(
     """Runs a function: ``arrays`` by their names, where what is left out is None; ``known`` are
     sizes and numbers.
     """
+    made = [arrays[name] for name in function.makes]
+    if made and not function.keeps and all(array is None for array in made):
+        return
     given = next(array for array in arrays.values() if array is not None)
     for name, axes in function.keeps.items():
-        shape = [known[function.sizes[axis]] for axis in axes]
+        shape = [launch.lengths[axis] for axis in axes]
         arrays[name] = given.new_empty(shape, dtype=real)
     parts = {
         name: given.new_empty(part.shape, dtype=real)
@@ -279,7 +103,7 @@ def launched(
         if arrays[name] is not None
     }
     constants = {"REAL": REALS.get(real, tl.float32), **launch.constants}
-    numbers = function.numbers({**known, "rows": launch.rows})
+    numbers = function.numbers({**launch.lengths, **known, "rows": launch.rows})
     pairs = zip(function.given, numbers, strict=True)
     run = function.function_for(real, [name for name, n in pairs if isinstance(n, float)])
     if triton.knobs.runtime.interpret:
@@ -294,10 +118,10 @@ def launched(
 def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: str) -> None:
     """The parts of a sum, in one order."""
     if name in function.largest:
-        result.copy_(parts.amax(part.along).permute(part.order))
+        result.copy_(parts.amax(part.along).permute(part.order).reshape(result.shape))
     elif function.by_rows:
         sums = parts.sum(part.along) if part.along else parts
-        result.copy_(sums.permute(part.order))
+        result.copy_(sums.permute(part.order).reshape(result.shape))
     else:
         size = result.numel()
         block = min(SUMMED, power_of_two(size))
