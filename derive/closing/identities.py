@@ -24,6 +24,7 @@ from derive.closing.choice_rules import (
 )
 from derive.closing.conditions import fewer_conditions
 from derive.closing.label_rules import (
+    filled_segments,
     one_hot_chosen,
     one_hot_picks,
     one_hot_power,
@@ -224,6 +225,13 @@ identities: tuple[Identity, ...] = (
         read_back,
         name="read back",
         why="the entry that a segment reads is the one that its sum is read back at",
+    ),
+    Identity(
+        "Sum(OneHot(i, C)*a, N)*Sum(b, N) = k*Sum(OneHot(i, C)*a, N)",
+        "i lies along N, and it is found that Sum(OneHot(i, C)*Sum(b, N), C) = k, a number",
+        filled_segments,
+        name="filled segments",
+        why="it is that number wherever the segment has entries; where it has none, the sum is 0",
     ),
     Identity(
         "Sum(OneHot(i, C)*a*r**k, C) = p**k*Sum(OneHot(i, C)*a, C)",

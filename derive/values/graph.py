@@ -22,6 +22,7 @@ from derive.notation.statements import known_signs
 from derive.values.aliases import is_other_name, number_apart, resolved
 from derive.values.canonical import canonical
 from derive.values.moments import Moments, about_means
+from derive.values.read_back import read_at_entries
 
 
 class Names:
@@ -63,7 +64,8 @@ class Graph:
         self.statement = ""
         for statement in definition.statements:
             self.statement = statement.name
-            e = canonical(resolved(statement.expression, self.aliases))
+            e = read_at_entries(resolved(statement.expression, self.aliases), known)
+            e = canonical(e)
             e = known[statement.tensor] = about_means(e, self.moments)
             self._note(statement, e)
         about = (t for e in self.moments.made.values() for t in tensors_in(e))

@@ -14,7 +14,7 @@ from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, exp
 from sympy.core.relational import Relational
 
 from derive.language.choices import Branches, Compared, as_choices
-from derive.language.nodes import GoneAlong, Max, Reduction, Reindexing, Sum
+from derive.language.nodes import GoneAlong, Max, OneHot, Reduction, Reindexing, Sum
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.notation.definition import Definition, Statement
@@ -217,11 +217,12 @@ def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
     """What is divided in a product, by all that divides it, and the other factors, numbers
     included: none where that is everything.
 
-    What is divided is as large as the divisor, and no argument where anything else is.
+    What is divided is as large as the divisor, no index, and no argument where anything else is.
     """
     below = [f for f in e.args if isinstance(f, Pow) and _is_quotient(f)]
     axes = axes_of(Mul(*below))
-    above = [f for f in e.args if f not in below and axes <= axes_of(f) and not is_constant(f)]
+    rows = [f for f in e.args if f not in below and not isinstance(f, OneHot)]
+    above = [f for f in rows if axes <= axes_of(f) and not is_constant(f)]
     above = [f for f in above if not _is_argument(f)] or above
     rest = [f for f in e.args if f not in (*below, *above)]
     apart = below and above and not all(map(is_number_or_size, rest))
