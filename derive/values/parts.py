@@ -141,7 +141,8 @@ class Parts:
         lone = [f for f in e.args if not is_number_or_size(f)]
         if len(lone) == 1 and isinstance(lone[0], (Sum, GoneAlong)):
             return e.func(*(self.rebuilt(f) for f in e.args))
-        return e.func(*(self.inside(f) for f in e.args))
+        factors = map(self.inside, e.args)
+        return e.func(*(self.part(f) if self._is_of_a_reduction(f) else f for f in factors))
 
     def argument(self, e: Expr) -> Expr:
         """What a function is taken of; there a reduction is a part also as one of the factors, and
