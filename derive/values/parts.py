@@ -19,7 +19,7 @@ from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.values.graph import Graph, Names
-from derive.values.naming import Value, name_of_two, reductions_in, with_names
+from derive.values.naming import Value, name_of_two, reductions_in, shortened, with_names
 
 
 class Parts:
@@ -70,17 +70,7 @@ class Parts:
         if isinstance(e, (Reindexing, GoneAlong)):
             return e.through(self.inside)
         if isinstance(e, Add):
-            e = self.with_own_sums(e)
-            return e.func(
-                *(
-                    self.product(a)
-                    if isinstance(a, Mul)
-                    else self.inside(a)
-                    if isinstance(a, Max)
-                    else self.rebuilt(a)
-                    for a in e.args
-                )
-            )
+            return self.sum_of_terms(self.with_own_sums(e))
         if isinstance(e, Mul):
             return self.product(e)
         if _is_reciprocal(e):
@@ -96,6 +86,22 @@ class Parts:
             rebuilt = with_names(self.chosen(e), self.found_values())
             return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
+
+    def sum_of_terms(self, e: Add) -> Expr:
+        """Each term with its parts; and terms that are together a part inside of another one, as
+        in ``x - m - log(Sum(exp(x - m), N))``, by its name.
+        """
+        known, terms = {*self.found}, []
+        for term in e.args:
+            if isinstance(term, Mul):
+                terms.append(self.product(term))
+            else:
+                terms.append(self.inside(term) if isinstance(term, Max) else self.rebuilt(term))
+        whole = e.func(*terms)
+        for part, tensor in self.found.items():
+            if part not in known and isinstance(part, Add):
+                whole = shortened(whole, part, tensor) or whole
+        return whole
 
     def _is_of_a_reduction(self, e: Expr) -> bool:
         """Whether ``e`` is a function of a reduction: smaller than what it is read in."""
