@@ -24,6 +24,7 @@ from derive.closing.choice_rules import (
 )
 from derive.closing.conditions import fewer_conditions
 from derive.closing.label_rules import (
+    counted_segments,
     filled_segments,
     one_hot_chosen,
     one_hot_picks,
@@ -232,6 +233,13 @@ identities: tuple[Identity, ...] = (
         filled_segments,
         name="filled segments",
         why="it is that number wherever the segment has entries; where it has none, the sum is 0",
+    ),
+    Identity(
+        "n*Sum(OneHot(i, C)*a, N)*Piecewise((k, Eq(n, 0)), (b/n, True)) = b*Sum(OneHot(i, C)*a, N)",
+        "n = Sum(OneHot(i, C), N), by definition too",
+        counted_segments,
+        name="counted segments",
+        why="where the segment has no entries, the sum is 0 all the same",
     ),
     Identity(
         "Sum(OneHot(i, C)*a*r**k, C) = p**k*Sum(OneHot(i, C)*a, C)",

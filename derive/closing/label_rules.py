@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from sympy import Expr, Integer, Mul, Piecewise, Pow
+from sympy import Eq, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.language.nodes import OneHot, Sum, summed
 from derive.language.segments import picked_of
@@ -111,6 +111,31 @@ def filled_segments(node, knowledge):
             if value is not None and is_number_or_size(value):
                 return node / other * value
     return None
+
+
+def counted_segments(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    for factor in node.args:
+        choice, power = factor.as_base_exp()
+        if not isinstance(choice, Piecewise) or len(choice.args) != 2:
+            continue
+        (_, condition), (other, _) = choice.args
+        n = condition.args[0] if isinstance(condition, Eq) and condition.rhs == 0 else None
+        count = _in_definition(n, knowledge) if n in node.args else None
+        if not isinstance(count, Sum) or not isinstance(count.operand, OneHot):
+            continue
+        rest = node / factor / n
+        totals = (_in_definition(f, knowledge) for f in Mul.make_args(rest))
+        adds_up = (count.operand in Mul.make_args(t.operand) for t in totals if _alike(t, count))
+        value = n * other**power
+        if not value.has(n) and any(adds_up):
+            return rest * value
+    return None
+
+
+def _alike(e: Expr, total: Sum) -> bool:
+    return isinstance(e, Sum) and {*e.axes} == {*total.axes}
 
 
 def picked_factor(node, knowledge):

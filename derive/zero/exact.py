@@ -101,7 +101,7 @@ class ZeroTest(Indeterminates):
             lambda: self._vanishes_by_solutions(rational),
             lambda: self._vanishes_apart(e),
             lambda: self._vanishes_in_full(rational),
-            lambda: self._vanishes_by_index(rational),
+            lambda: self._vanishes_by_index(e if e.has(Piecewise) else self._in_full(rational)),
         ]
         for most in WITHIN if self.most is None else (self.most,):
             left = []
@@ -142,8 +142,9 @@ class ZeroTest(Indeterminates):
         )
 
     def _vanishes_by_index(self, e: Expr) -> bool:
-        """Whether it does whatever the indices are of which there are indicators, case by case."""
-        e = self._in_full(e)
+        """Whether it does whatever the indices are of which there are indicators, case by case: a
+        choice by how many entries have an index is decided there.
+        """
         return any(isinstance(s, Indicator) for s in symbols_of(e)) and self._vanishes_in_cases(e)
 
     def _vanishes_in_cases(self, e: Expr) -> bool:
@@ -151,7 +152,7 @@ class ZeroTest(Indeterminates):
         if e in INFINITE or e.has(*INFINITE):
             return False
         if not groups:
-            return self._vanishes_as_it_stands(e)
+            return self._vanishes_as_it_stands(self._in_full(self.rational(e)))
         group = min(groups)
         alike = [s for s in symbols_of(e) if isinstance(s, Indicator) and s.group == group]
         self.budget.spend(TERMS_OF_SYMPY * (1 + len(alike)))
