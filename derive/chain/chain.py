@@ -104,9 +104,9 @@ def at_outer(tensor: Tensor) -> Tensor:
 
 
 def derive_chain(definition: Definition) -> Chain:
-    """Differentiate every statement once, but for one-hots, which are indices. Raises `NotationError` for a node that has no rule, and
-    `AssertionError` where a statement reads an output: what comes back from there is not what
-    arrives.
+    """Differentiate every statement once, but for one-hots, which are indices. Raises
+    `NotationError` for a node that has no rule, and `AssertionError` where a statement reads an
+    output: what comes back from there is not what arrives.
     """
     read = {t.name for s in definition.statements for t in tensors_in(s.expression)}
     if any(output.name in read for output in definition.outputs):

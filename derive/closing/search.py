@@ -56,7 +56,8 @@ class Search:
         self.fixed = self.wanted | {
             name
             for name, e in self.named.items()
-            if any(map(is_matrix_product, sums_in(e))) or (name in met and is_computed(e, reads[name]))
+            if any(map(is_matrix_product, sums_in(e)))
+            or (name in met and is_computed(e, reads[name]))
         }
 
     def names(self) -> frozenset[str]:

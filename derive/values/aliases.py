@@ -35,8 +35,8 @@ def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
 
 def is_other_name(statement: Statement, e: Expr, spelled: Mapping[str, Expr]) -> bool:
     """Whether ``statement``, which is ``e``, is a multiple of a value as a whole, one over such a
-    root or reduction, read of one, a one-hot, or chosen by what is given; ``spelled`` has the statements
-    before.
+    root or reduction, read of one, a one-hot, or chosen by what is given; ``spelled`` has the
+    statements before.
     """
     factor, rest = e.as_independent(Tensor, as_Add=False)
     rest = rest.base if _is_reciprocal_of_a_whole(rest, spelled) else rest
