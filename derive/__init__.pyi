@@ -7,6 +7,8 @@ from codegen.importing.driver import from_torch as from_torch
 from derive.derivation import derive as derive
 from derive.found.findings import findings as findings
 from derive.language.detached import Detach as Detach
+from derive.language.diagonals import Diagonal as Diagonal
+from derive.language.diagonals import Identity as Identity
 from derive.language.errors import NotationError as NotationError
 from derive.language.errors import QuestionError as QuestionError
 from derive.language.errors import UndecidedError as UndecidedError
@@ -14,6 +16,10 @@ from derive.language.errors import UnprovedError as UnprovedError
 from derive.language.extremes import Max as Max
 from derive.language.extremes import Min as Min
 from derive.language.kept_labels import Kept as Kept
+from derive.language.matrices import Cholesky as Cholesky
+from derive.language.matrices import Inverse as Inverse
+from derive.language.matrices import LogDet as LogDet
+from derive.language.matrices import Solve as Solve
 from derive.language.maxima_so_far import CumMax as CumMax
 from derive.language.nodes import Broadcast as Broadcast
 from derive.language.nodes import OneHot as OneHot

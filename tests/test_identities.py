@@ -10,15 +10,24 @@ from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
 from derive.language.choices import Compared
 from derive.language.declarations import Input, Label, Scalar
-from derive.language.nodes import Flatten, OneHot, Position, Recurrence, Sum, Unflatten
+from derive.language.diagonals import Identity
+from derive.language.nodes import (
+    Flatten,
+    OneHot,
+    Position,
+    Recurrence,
+    Rename,
+    Sum,
+    Unflatten,
+)
 from derive.language.reading_at import At
 from derive.language.scans import KINDS, CumProd, CumSum, Scan
 from derive.language.symbols import Axis, axes_of
 from derive.notation.forward import Forward
 from derive.values.relations import relations_of
 
-N, C, K, F = Axis("N"), Axis("C"), Axis("K"), Axis("F")
-SIZES = {N: 3, C: 4, K: 2, F: 12}
+N, C, K, F, M = Axis("N"), Axis("C"), Axis("K"), Axis("F"), Axis("M")
+SIZES = {N: 3, C: 4, K: 2, F: 12, M: 3}
 
 
 class Example(Forward):
@@ -45,6 +54,7 @@ class Example(Forward):
     weight = q**2 + 1
     weights = Sum(OneHot(i, C) * weight, N)
     share = weight / Sum(OneHot(i, C) * weights, C)
+    pairs = Sum(b * Rename(b, N, M), C)
     out = (
         Sum(scaled * total + squashed * gate, C, N)
         + Sum(picked * read, N)
@@ -52,6 +62,7 @@ class Example(Forward):
         + s * Sum(k, K)
         + Sum(f, F)
         + Sum(share, N)
+        + Sum(pairs, N, M)
     )
 
 
@@ -68,6 +79,7 @@ centred, scaled, total, positive, picked, columns, spread, read, share = (
 hot = OneHot(i, C)
 n = Sum.over(hot, [N])
 COUNTED = Piecewise((s, Eq(n, 0)), (k / n, True))
+same, at_m = Identity(N, M), Rename(b, N, M)
 TAKEN = Piecewise((a, a > 0), (0, True))
 facts = Facts(relations_of(D))
 
@@ -121,6 +133,20 @@ EXAMPLES = {
     ],
     "counted segments": [c * n * Sum.over(hot * q, [N]) * COUNTED, n * columns / COUNTED**-1],
     "picked factor": [Sum.over(hot * b * c, [C]), Sum.over(hot * a**2, [C])],
+    "product with an identity": [
+        Sum.over(same * a * at_m, [M]),
+        Sum.over(same * b, [N]),
+        Sum.over(same * (at_m + exp(b)), [N, M]),
+    ],
+    "read on the diagonal": [same * a, c * same * exp(a) * k],
+    "where a one-hot is 1": [
+        same * exp(b * (2 * same - 1)) * at_m,
+        hot * (1 + hot * c) ** 2,
+    ],
+    "on the diagonal and beside it": [
+        (2 * same - 1) / (exp(b * (2 * same - 1)) + 1),
+        same - c / (exp(-same) + 1) - c / (exp(same) + 1),
+    ],
     "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
     "picked over itself": [hot * a / picked, -c * hot * a * b / picked**2],
     "reshaped back": [

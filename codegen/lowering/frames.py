@@ -22,7 +22,8 @@ from codegen.program.arrays import (
     Split,
     Zeros,
 )
-from codegen.program.parts import values_in
+from codegen.program.loops import Looped
+from codegen.program.parts import on_diagonal, values_in
 from codegen.program.reads import Convolve, Overlapped, Placed, Read
 from codegen.program.steps import Step
 from codegen.program.values import Choose, Load, Number, Plus, SizeOf, Times, Value
@@ -92,7 +93,9 @@ def is_fresh(value: Value) -> bool:
     """Whether a value is a whole tensor of its own, which may be changed in place."""
     if isinstance(value, (Load, Expand, Read)):
         return False
-    if isinstance(value, Pick) and isinstance(value.index, Number):  # the same memory
+    if isinstance(value, Pick) and (
+        isinstance(value.index, Number) or on_diagonal(value.index) is not None
+    ):  # the same memory
         return False
     if isinstance(value, (Arrange, Detached, Merge, Split)):
         return is_fresh(value.operand)
@@ -138,6 +141,8 @@ def sizes_used(steps: Iterable[Step]) -> set[str]:
 def _sizes_of(value: Value) -> set[str]:
     if isinstance(value, SizeOf):
         return {value.name}
+    if isinstance(value, Looped):
+        return {value.axis} | sizes_used(value.body.steps)
     if isinstance(value, (OneHotOf, Positions, SegmentArgMax, SegmentMax)):
         return {value.size}
     if isinstance(value, Split):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
-from codegen.program import NUMBERS, Function, Program
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import arrays as array_values
 from codegen.program import steps as step_kinds
 from codegen.program import values as entry_values
@@ -112,9 +112,9 @@ class _Flattening(Entries):
         self.picks: dict[tuple[str, str], None] = {}
         self.counter = count(1)
         self.known: dict[str, Element] = dict(known)
+        self.rounded = frozenset((*program.outputs, *program.backward.results))
         for p in function.tensors:
-            whole = "whole" if p.role == "label" else "real"
-            self.arrays[p.name] = Array(p.name, self.axes(p.layout), p.layout, whole)
+            self.arrays[p.name] = Array(p.name, self.axes(p.layout), p.layout, self.entries(p))
             self.layouts[p.name] = p.layout
 
     def flat(self) -> Flat:
@@ -132,7 +132,15 @@ class _Flattening(Entries):
             tuple(results),
             tuple(self.picks),
             {axis: self.unflattened(axis) for axis in self.parts},
+            self.rounded.intersection(self.function.results),
         )
+
+    def entries(self, p: Parameter) -> str:
+        """What was computed for the backward alone was never rounded."""
+        if p.role == "label":
+            return "whole"
+        exact = p.role == "kept" or (p.role == "statement" and p.name not in self.rounded)
+        return "exact" if exact else "real"
 
     def _unknown(self, node):
         raise QuestionError(
@@ -193,7 +201,7 @@ class _Flattening(Entries):
 
     def _SplitLabel(self, step: step_kinds.SplitLabel):
         """Done before the loops too; there is one array more."""
-        self.arrays[step.kept] = Array(step.kept, self.axes(step.dims), step.dims)
+        self.arrays[step.kept] = Array(step.kept, self.axes(step.dims), step.dims, "exact")
         self.layouts[step.kept] = step.dims
 
     def _AddAt(self, step: step_kinds.AddAt):
@@ -237,7 +245,7 @@ class _Flattening(Entries):
             return None
         named = {part: self.stored(getattr(value, part), f"{name}_{part}") for part in parts}
         reads = frozenset(load.name for load in named.values())
-        entries = "whole" if isinstance(value, array_values.ArgMaxOf) else "real"
+        entries = "whole" if isinstance(value, array_values.ArgMaxOf) else "exact"
         found = Whole(
             self.free(name), self.axes(value.dims), replace(value, **named), reads, entries
         )

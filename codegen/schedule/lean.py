@@ -177,12 +177,12 @@ class _Writing:
     def _backward(self) -> Flat:
         """The backward with nodes instead of arrays."""
         forward, backward = self.values.forward, self.values.backward
-        whole = {a.name for a in forward.arrays if a.entries == "whole"}
+        entries = {a.name: a.entries for a in forward.arrays}
         arrays = [array for array in backward.arrays if array.name not in self.again]
         for name, p in self.more.items():
             if p.role not in NUMBERS:
-                entries = "whole" if name in whole else "real"
-                arrays.append(Array(p.name, self.values.axes[name], p.layout, entries))
+                own = entries.get(name, "exact")
+                arrays.append(Array(p.name, self.values.axes[name], p.layout, own))
         numbers = {p.name for p in self.more.values() if p.role in NUMBERS}
         nodes = [
             Node(name, self.values.axes[self.values.saved[name]], element.replaced(self._renamed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codegen.program.values import Value
 from codegen.schedule.elements import Axes, Element
@@ -43,12 +43,15 @@ class Whole:
     axes: Axes
     value: Value
     reads: frozenset[str]
-    entries: str = "real"
+    entries: str = "exact"
 
 
 @dataclass(frozen=True)
 class Array:
-    """Something in memory, along ``axes``; its entries are 'real', or 'whole' numbers."""
+    """Something in memory, along ``axes``. Its entries are 'real', in the dtype of the inputs;
+    'exact', in that of the computation, which is wider beside inputs of 16 bits; or 'whole'
+    numbers.
+    """
 
     name: str
     axes: Axes
@@ -62,7 +65,8 @@ class Flat:
     result what it is: the name of a node, an array, or a number.
 
     ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label;
-    ``parts`` are those of axes into which others were flattened.
+    ``parts`` are those of axes into which others were flattened; ``rounded`` are the outputs and
+    gradients, which have the dtype of the inputs; ``joined`` are axes that are several as one.
     """
 
     arrays: tuple[Array, ...]
@@ -72,3 +76,5 @@ class Flat:
     results: tuple[tuple[str, str], ...]
     picks: tuple[tuple[str, str], ...]
     parts: Mapping[str, tuple[str, ...]]
+    rounded: frozenset[str] = frozenset()
+    joined: Mapping[str, Axes] = field(default_factory=dict)

@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.schedule.elements import Axes
-from codegen.schedule.nodes import Node, Whole
+from codegen.schedule.elements import Axes, Element, axes_in
+from codegen.schedule.nodes import Flat, Node, Whole
 
 
 @dataclass(frozen=True)
 class Nest:
     """Loops over ``axes``, the last one innermost, that compute ``nodes`` at once; with no axes,
-    values that the row has one of.
+    values that the row has one of. ``online`` are (maximum, sum) that are followed together.
     """
 
     axes: Axes
     nodes: tuple[Node, ...]
+    online: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Sweep:
     ``tiles`` where that is the one along which memory lies.
 
     ``stored`` are the values that it leaves in memory, ``partial`` those of them that each thread
-    has a part of; ``kept`` are those that a row keeps for a later nest of its own.
+    has a part of, as they are summed over some of the ``parallel`` axes; ``kept`` are those that a
+    row keeps for a later nest of its own.
     """
 
     parallel: Axes
@@ -41,6 +43,41 @@ class Sweep:
     partial: tuple[str, ...]
     kept: tuple[str, ...]
 
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(node for nest in self.nests for node in nest.nodes)
+
+    @property
+    def rows(self) -> Axes:
+        """The parallel axes that no row has a piece of."""
+        return self.parallel[: -1 if self.tiles else None]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What it takes from memory."""
+        nodes = self.nodes
+        return frozenset().union(*(n.reads for n in nodes)) - {n.name for n in nodes}
+
+    def over(self, name: str) -> Axes:
+        """The rows over which a partial sum runs; it has a value for each of the others."""
+        node = next(node for node in self.nodes if node.name == name)
+        return tuple(axis for axis in self.parallel if axis in node.along)
+
+    def alive(self, rows: Axes = ()) -> int:
+        """How many values of a row's full length there are at once if a row lies in registers: what
+        it loads, the sums over all ``rows`` (those of the sweep) that have its entries, and what it
+        keeps.
+        """
+        rows, nodes = rows or self.rows, self.nodes
+        reads, sums = self.reads, [node for node in nodes if node.name in self.partial]
+        every = {entry for node in nodes for entry in node.value.entries}
+        loads = [e for e in every if e.name in reads and _axes_of(e) - {*rows}]
+        return len(loads) + len(self.kept) + sum(bool({*n.axes} - {*rows}) for n in sums)
+
+
+def _axes_of(entry: Element) -> frozenset[str]:
+    return frozenset().union(*map(axes_in, entry.args))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -48,3 +85,16 @@ class Plan:
 
     stages: tuple[Sweep | Whole, ...]
     nodes: Mapping[str, Node | Whole]
+
+    def entries(self, flat: Flat) -> dict[str, str]:
+        """Those of every array, and of all that stages leave in memory, as an `Array` has them. A
+        result that a later stage reads is not rounded before that.
+        """
+        found = {array.name: array.entries for array in flat.arrays}
+        last = {made for result, made in flat.results if result in flat.rounded}
+        last -= frozenset().union(*(stage.reads for stage in self.stages))
+        for stage in self.stages:
+            one = isinstance(stage, Whole)
+            made = {stage.name: stage.entries} if one else dict.fromkeys(stage.stored, "exact")
+            found |= {name: "real" if name in last else own for name, own in made.items()}
+        return found

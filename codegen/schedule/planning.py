@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+from codegen.schedule.costs import CPU, Costs, Walk
 from codegen.schedule.elements import Axes, index
 from codegen.schedule.inlining import inlined, needed
 from codegen.schedule.nodes import Flat, Node, Whole
@@ -12,27 +13,22 @@ from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.rows import is_of_rows, sweep_of
 
-SWEEP = 0.25  # what a sweep costs beside what it moves, in arrays of full size
-LAST_AXIS = 3.0  # how much dearer a sweep is whose rows are pieces of lines of memory
-LONG_ROW = 0.3  # what each axis more in a row costs, which may then be too long for a cache
-UNSHARED = 4.0  # how much dearer a sweep is that nothing is parallel in
 
-
-def planned(flat: Flat) -> Plan:
+def planned(flat: Flat, costs: Costs = CPU) -> Plan:
     """The loops of a function that compute all of its results."""
     results = {made for _, made in flat.results}
     nodes = inlined(needed(flat.nodes, results), results)
-    stages = _stages(nodes, results)
+    stages = _stages(nodes, results, costs)
     return Plan(tuple(stages), {node.name: node for node in nodes})
 
 
-def _stages(nodes: Sequence[Node | Whole], results: set[str]) -> list[Sweep | Whole]:
+def _stages(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> list[Sweep | Whole]:
     """The sweeps of ``nodes``, with what libraries do between them."""
     if not nodes:
         return []
     if all(isinstance(node, Whole) for node in nodes):
         return list(nodes)
-    rows = _best_rows(nodes, results)
+    rows = _best_rows(nodes, results, costs)
     times = _times(nodes, rows)
     outside_of_rows = {node.name for node in nodes if not _is_swept(node, rows)}
     read_later = results | {
@@ -52,11 +48,11 @@ def _stages(nodes: Sequence[Node | Whole], results: set[str]) -> list[Sweep | Wh
         group: list[Node] = []
         for node in [n for n in now if n.name in outside_of_rows]:
             if isinstance(node, Whole):
-                stages += [*_stages(group, read_later), node]
+                stages += [*_stages(group, read_later, costs), node]
                 group = []
             else:
                 group.append(node)
-        stages += _stages(group, read_later)
+        stages += _stages(group, read_later, costs)
         swept = [node for node in now if node.name not in outside_of_rows]
         if swept:
             stages.append(sweep_of(swept, rows, read_later))
@@ -94,7 +90,7 @@ def _is_at_hand(node: Node, before: Node, rows: Axes) -> bool:
     )
 
 
-def _best_rows(nodes: Sequence[Node | Whole], results: set[str]) -> Axes:
+def _best_rows(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> Axes:
     """The axes to walk along in parallel, with the fewest passes over memory."""
     loops = [node for node in nodes if isinstance(node, Node)]
     largest = max(loops, key=lambda node: len(node.space))
@@ -102,12 +98,15 @@ def _best_rows(nodes: Sequence[Node | Whole], results: set[str]) -> Axes:
     if not order:
         return ()
     candidates = [rows for n in range(1, len(order) + 1) for rows in combinations(order, n)]
-    return min(
-        [(), *candidates], key=lambda rows: (_passes(nodes, results, rows, order), len(rows), rows)
-    )
+
+    def cost(rows: Axes) -> tuple[float, int, Axes]:
+        walk = _walk(nodes, results, rows, order)
+        return costs.of(walk), len(rows), rows
+
+    return min([(), *candidates], key=cost)
 
 
-def _passes(nodes, results: set[str], rows: Axes, order: Axes) -> float:
+def _walk(nodes, results: set[str], rows: Axes, order: Axes) -> Walk:
     """What the sweeps move, in arrays of full size."""
     full, times = len(order), _times(nodes, rows)
     moved: set[tuple[int, str]] = set()
@@ -124,8 +123,6 @@ def _passes(nodes, results: set[str], rows: Axes, order: Axes) -> float:
         read_later = any(node.name in n.reads and times[n.name] != time for n in nodes)
         if len(node.axes) == full and (node.name in results or read_later):
             moved.add((time, f"{node.name} written"))
-    tiled, inner = order[-1] in rows, [axis for axis in order if axis not in rows]
-    total = len(moved) + SWEEP * len({*times.values()})
-    if not rows:
-        return total * UNSHARED
-    return total * (LAST_AXIS if tiled else 1.0) + LONG_ROW * max(0, len(inner) - 1)
+    own = (node for node in nodes if _is_swept(node, rows) and is_of_rows(node, rows))
+    reduced = frozenset(axis for node in own for axis in node.along)
+    return Walk(rows, order, len({*times.values()}), len(moved), reduced)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from codegen.schedule.elements import Axes, index
 from codegen.schedule.nodes import Node
@@ -13,7 +14,15 @@ from codegen.schedule.plan import Nest, Sweep
 MOST = {"sum": 4, "max": 1}  # reductions of one pass
 
 
-def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
+def sweep_of(
+    nodes: Sequence[Node],
+    rows: Axes,
+    read_later: set[str],
+    online: Mapping[str, str] | None = None,
+) -> Sweep:
+    """``online`` are maxima by the sums that are followed with them; None where rows are not read
+    in chunks.
+    """
     order = ordered({axis for node in nodes for axis in node.space}, nodes)
     tiles = bool(rows) and order[-1] == rows[-1]
     inner = {axis for axis in order if axis not in rows[: len(rows) - tiles]}
@@ -21,14 +30,15 @@ def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
     for node in nodes:
         alike = [n for n in nodes if {*n.space} == {*node.space}]
         loops[node.name] = ordered(inner & {*node.space}, alike)
-    levels = _levels(nodes, loops, rows, read_later)
+    levels = _levels(nodes, loops, read_later, online or {})
     nests = []
     for level in sorted({*levels.values()}):
         now = [node for node in nodes if levels[node.name] == level]
         met = dict.fromkeys(loops[node.name] for node in now)  # in order, whatever hashes are
         for axes in sorted(met, key=lambda axes: len(axes) > 0):
-            nests += _nests(axes, [n for n in now if loops[n.name] == axes])
-    nests = _joined(nests)
+            most = MOST if online is None else {}
+            nests += _nests(axes, [n for n in now if loops[n.name] == axes], most)
+    nests = [_followed(nest, online or {}) for nest in _joined(nests)]
     return Sweep(
         rows,
         tiles,
@@ -39,11 +49,16 @@ def sweep_of(nodes: Sequence[Node], rows: Axes, read_later: set[str]) -> Sweep:
     )
 
 
-def _nests(axes: Axes, nodes: Sequence[Node]) -> Iterator[Nest]:
+def _followed(nest: Nest, online: Mapping[str, str]) -> Nest:
+    names = [node.name for node in nest.nodes if node.name in online]
+    return replace(nest, online=tuple((online[name], name) for name in names))
+
+
+def _nests(axes: Axes, nodes: Sequence[Node], most: Mapping[str, int]) -> Iterator[Nest]:
     """One, or several where it would have more reductions than a pass adds up at once."""
     counts, now = Counter(), []
     for node in nodes:
-        if axes and counts[node.kind] == MOST.get(node.kind):
+        if axes and counts[node.kind] == most.get(node.kind):
             yield Nest(axes, tuple(now))
             counts, now = Counter(), []
         counts[node.kind] += 1
@@ -78,22 +93,27 @@ def _joined(nests: Sequence[Nest]) -> list[Nest]:
 
 
 def _levels(
-    nodes: Sequence[Node], loops: Mapping[str, Axes], rows: Axes, read_later: set[str]
+    nodes: Sequence[Node],
+    loops: Mapping[str, Axes],
+    read_later: set[str],
+    online: Mapping[str, str],
 ) -> dict[str, int]:
     """After how many passes over the row a node is computed: as late as those who read it."""
     of = {node.name: node for node in nodes}
     earliest: dict[str, int] = {}
+
+    def is_later(node: Node, before: Node) -> bool:
+        return online.get(node.name) != before.name and _is_later(node, before, loops)
+
     for node in nodes:
         before = [of[name] for name in node.reads if name in earliest]
-        earliest[node.name] = max(
-            (earliest[b.name] + _is_later(node, b, loops) for b in before), default=0
-        )
+        earliest[node.name] = max((earliest[b.name] + is_later(node, b) for b in before), default=0)
     latest = dict(earliest)
     for node in reversed(nodes):
         users = [n for n in nodes if node.name in n.reads]
         if node.kind or node.name in read_later or not users:
             continue
-        latest[node.name] = min(latest[user.name] - _is_later(user, node, loops) for user in users)
+        latest[node.name] = min(latest[user.name] - is_later(user, node) for user in users)
     return latest
 
 

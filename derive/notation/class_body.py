@@ -11,8 +11,10 @@ from sympy import Expr
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
+from derive.language.awaited import Awaited
 from derive.language.choices import comparing, nesting
 from derive.language.declarations import Declaration, Label, Scalar, Size
+from derive.language.diagonals import with_identities
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.extremes import of_notation
@@ -34,6 +36,7 @@ from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
 from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs, state_outputs
+from derive.notation.recurrences import Recurrences
 from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
@@ -78,12 +81,15 @@ class ClassBody(dict):
         self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
         self.returned: list[str] = []  # the outputs, where there are several
         self.renamed: dict[str, str] = {}  # statements that are outputs of calls
+        self.recurrences = Recurrences(self)
 
     def __getitem__(self, name):
         reading, frame = self.reading, sys._getframe(1)
         if reading is not None and frame.f_code is reading.code:
             reading.reach(frame.f_lineno, self.tensors)
             reading.read.add(name)
+            if name not in self and reading.is_read_before(name, frame.f_lineno):
+                return Awaited(name, self.recurrences.before)
             if name not in self and (ours := reading.outside(name, frame.f_lineno)):
                 return ours
         return super().__getitem__(name)
@@ -239,7 +245,7 @@ class ClassBody(dict):
         self.statements.append(Statement(tensor, expression, place, block))
         self.nested[name] = nesting(expression, self.nested)
         self.tensors[name] = tensor
-        return tensor
+        return self.recurrences.met(tensor)
 
     def stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
         """What the line ``name = value`` states."""
@@ -251,6 +257,7 @@ class ClassBody(dict):
         check_along(value, self.tensors)
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
+        value = with_identities(value, twins)
         check_statement(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)

@@ -92,7 +92,7 @@ def block_call(forward, args, kwargs) -> PendingBlock | tuple[Expr, ...]:
 
 def _pending(definition, arguments, axes) -> PendingBlock | tuple[Expr, ...]:
     global _calls
-    outputs, (definition, names) = definition.outputs, as_one_block(definition)
+    outputs, (definition, names) = definition.results, as_one_block(definition)
     call, block, found = Call(definition, arguments, axes), Block(), []
     for output in outputs:
         _calls += 1
@@ -158,6 +158,11 @@ def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
             body.renamed.setdefault(found.name, name)
         return found
     tensors, needed = block.tensors, call.definition.needed_for(output)
+    states = [c for c in call.definition.carried if c.before.name in needed - tensors.keys()]
+    for state in states:
+        own = f"{block.name}_{state.before.name}"
+        along = spliced(state.before.home, block.axes)
+        tensors[state.before.name] = body.recurrences.opened(own, along)
     for statement in call.definition.statements:
         if statement.name in tensors or statement.name not in needed:
             continue
@@ -169,6 +174,11 @@ def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
         if statement.name in call.definition.ordered:
             body.orders[own] = spliced(statement.tensor.home, block.axes)
         tensors[statement.name] = body.state(own, value, place, block.name)
+    for state in states:
+        axis = the_one(state.axis, block.axes, "a recurrence goes along it")
+        initial = translated(state.initial, tensors, block.axes)
+        before, after = (tensors[t.name] for t in (state.before, state.after))
+        body.recurrences.close(before, after, axis, initial, (block.name, place))
     return tensors[output]
 
 

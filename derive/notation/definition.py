@@ -62,6 +62,19 @@ class Ignoring:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """A state that a recurrence carries along ``axis``. Cut open there, the forward has the state
+    ``before`` each place for an input of its own, and the state ``after`` each, and the
+    ``initial`` one unless that is a number, for outputs.
+    """
+
+    before: Tensor
+    after: Tensor
+    initial: Expr
+    axis: Axis
+
+
+@dataclass(frozen=True)
 class Definition:
     """The mathematics of one forward, complete and checked.
 
@@ -77,7 +90,8 @@ class Definition:
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     ``returned`` are the names of the outputs where there are several; no statement reads one of
     them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
-    ``ordered`` say the order of their dimensions.
+    ``ordered`` say the order of their dimensions. ``carried`` are the states of its recurrences, at
+    which it is cut open (``recurrences.py``): inputs that nobody passes, outputs that nobody sees.
     """
 
     name: str
@@ -99,6 +113,7 @@ class Definition:
     reduction: str = ""
     returned: tuple[str, ...] = ()
     ordered: frozenset[str] = frozenset()
+    carried: tuple[Carried, ...] = ()
 
     @property
     def snake(self) -> str:
@@ -127,9 +142,16 @@ class Definition:
         return frozenset({*(t.name for t in self.inputs), *(t.name for t in self.outputs)})
 
     @property
+    def results(self) -> tuple[Tensor, ...]:
+        """The outputs that a caller sees."""
+        cut = {t for state in self.carried for t in (state.after, state.initial)}
+        return tuple(t for t in self.outputs if t not in cut)
+
+    @property
     def arguments(self) -> tuple[Tensor, ...]:
         """The inputs that are passed."""
-        return tuple(t for t in self.inputs if t.role != "kept")
+        cut = {state.before for state in self.carried}
+        return tuple(t for t in self.inputs if t.role != "kept" and t not in cut)
 
     @property
     def labels(self) -> tuple[Tensor, ...]:
@@ -138,6 +160,11 @@ class Definition:
     @property
     def differentiable(self) -> tuple[Tensor, ...]:
         return tuple(t for t in self.inputs if t.role == "input")
+
+    @property
+    def wanted(self) -> tuple[Tensor, ...]:
+        """The inputs whose gradients a caller gets."""
+        return tuple(t for t in self.arguments if t.role == "input")
 
     @cached_property
     def by_name(self) -> Mapping[str, Statement]:
@@ -161,10 +188,14 @@ class Definition:
 
     def needed_for(self, name: str) -> set[str]:
         """The tensor called ``name``, and all that it is computed from."""
-        found = {name}
-        for statement in reversed(self.statements):
-            if statement.name in found:
-                found |= {t.name for t in tensors_in(statement.expression)}
+        found, before = {name}, set[str]()
+        while found != before:
+            before = {*found}
+            for statement in reversed(self.statements):
+                if statement.name in found:
+                    found |= {t.name for t in tensors_in(statement.expression)}
+            for state in (c for c in self.carried if c.before.name in found):
+                found |= {state.after.name, *(t.name for t in tensors_in(state.initial))}
         return found
 
     def size(self, axis: Axis) -> Axis:

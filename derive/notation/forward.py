@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from derive.notation.block_names import without_prefixes
 from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
-from derive.notation.definition import Definition, Statement
+from derive.notation.definition import Carried, Definition, Statement
 from derive.notation.influence import (
     warn_of_missing_total,
     warn_of_no_influence,
@@ -98,6 +98,7 @@ def is_in_the_way(name: str) -> bool:
 def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     """The frozen record; raises `NotationError` where something is missing as a whole."""
     _check_stated(body, name, place)
+    body.recurrences.complete()
     expressions = [s.expression for s in body.statements]
     twins = twins_in(expressions)
     flattened = flattened_in(expressions, twins)
@@ -113,14 +114,12 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         for word, s in (body.reductions or {"": last}).items()
     }
     default = next(iter(outputs))
-    statements, returned = outputs[default], ()
-    if body.returned:
-        statements, returned = split(statements, _returned(body, statements), taken)
+    statements, returned, carried = _returning(body, outputs[default], taken)
     return Definition(
         name,
         "\n\n".join([doc, *_put_aside(body.statements, outputs[default])]).strip(),
         place,
-        tuple(body.inputs),
+        (*body.inputs, *(state.before for state in carried)),
         tuple(body.scalars),
         statements,
         tuple(order),
@@ -135,20 +134,31 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         reductions=tuple((word, found[-1]) for word, found in outputs.items() if word),
         reduction=default,
         returned=returned,
+        carried=carried,
     )
+
+
+def _returning(
+    body: ClassBody, statements: tuple[Statement, ...], taken: Collection[str]
+) -> tuple[tuple[Statement, ...], tuple[str, ...], tuple[Carried, ...]]:
+    """The statements, of which none reads an output, with the names of several outputs, and the
+    states at which recurrences are cut open.
+    """
+    named = {old.name: s.tensor for old, s in zip(body.statements, statements, strict=True)}
+    returned = [named.get(name, body.tensors.get(name)) for name in body.returned]
+    if not body.recurrences.states:
+        return (*split(statements, returned, taken), ()) if returned else (statements, (), ())
+    opened, carried = body.recurrences.cut_open(statements, named, {*taken, *named})
+    cuts = dict.fromkeys(t for c in carried for t in (c.after, c.initial) if isinstance(t, Tensor))
+    cuts = [t for t in cuts if t.role == "statement"]
+    own = returned or [statements[-1].tensor]
+    return (*split(opened, [*own, *cuts], taken), tuple(carried))
 
 
 def _ordered(body: ClassBody, statements: Sequence[Statement]) -> frozenset[str]:
     """Those that say the order of their dimensions, under the names that they have."""
     pairs = zip(body.statements, statements, strict=True)
     return frozenset(new.name for old, new in pairs if old.name in body.orders)
-
-
-def _returned(body: ClassBody, statements: Sequence[Statement]) -> list[Tensor]:
-    """The outputs, where there are several, under the names that they have in ``statements``."""
-    pairs = zip(body.statements, statements, strict=True)
-    named = {old.name: new.tensor for old, new in pairs}
-    return [named.get(name, body.tensors.get(name)) for name in body.returned]
 
 
 def _put_aside(before: Sequence[Statement], after: Sequence[Statement]) -> list[str]:

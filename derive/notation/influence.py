@@ -93,11 +93,21 @@ def _reached(body: ClassBody) -> set[str]:
     reached = {*_outputs(body)}
     for other in body.reductions.values():  # what any of them reads
         reached |= {t.name for t in tensors_in(other.expression)}
+    _add_read(body, reached)
+    before: set[str] = set()
+    while before != reached:  # a recurrence reads what is stated below
+        before = {*reached}
+        for name, of in body.recurrences.following():
+            reached |= of if name in reached else set()
+        _add_read(body, reached)
+    labels = {i.label.name for i in body.ignoring if i.kept.name in reached}
+    return reached | labels
+
+
+def _add_read(body: ClassBody, reached: set[str]) -> None:
     for statement in reversed(body.statements):
         if statement.name in reached:
             reached |= {t.name for t in tensors_in(statement.expression)}
-    labels = {i.label.name for i in body.ignoring if i.kept.name in reached}
-    return reached | labels
 
 
 def _outputs(body: ClassBody) -> list[str]:

@@ -24,6 +24,8 @@ from derive.language.nodes import (
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
+from derive.reading.diagonals import diagonal, identity
+from derive.reading.matrices import MATRICES, of_matrix
 from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
 from derive.reading.operations.picking import hot, indices, kept_of
@@ -48,6 +50,8 @@ NODES = frozenset(
         "OneHot",
         "Kept",
         "Position",
+        "Identity",
+        "Diagonal",
         "ArgMax",
         "Broadcast",
         "Rename",
@@ -55,6 +59,7 @@ NODES = frozenset(
         "Unflatten",
         *SEGMENTS,
         *SCANS,
+        *MATRICES,
     }
 )
 
@@ -280,6 +285,8 @@ CALLS: dict[str, Callable[..., Value]] = {
     "OneHot": Notation.one_hot,
     "Kept": Notation.kept,
     "Position": Notation.position,
+    "Identity": identity,
+    "Diagonal": diagonal,
     "Broadcast": Notation.broadcast,
     "Rename": Notation.rename,
     "Flatten": Notation.flatten,
@@ -287,5 +294,6 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Rational": Notation.rational,
     "Piecewise": Notation.piecewise,
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
+    **{name: partial(of_matrix, name=name) for name in MATRICES},
     **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
 }

@@ -682,6 +682,16 @@ def scatter_added(tensor: Tensor, along: int, index: Tensor, source: Tensor) -> 
     return tensor.scatter_add_(along, index, source)
 
 
+def added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor:
+    """``tensor`` with ``source`` added on its diagonal, in place unless there is a batch."""
+    diagonal = tensor.diagonal(0, first, second)
+    total = diagonal + source
+    if batched(total):
+        return tensor.diagonal_scatter(total, 0, first, second)
+    diagonal.copy_(total)
+    return tensor
+
+
 def segment_max(source: Tensor, index: Tensor, size: int) -> Tensor:
     """The largest of the rows with each index, minus infinity where there is none."""
     index = index.reshape(-1, *[1] * (source.dim() - 1)).expand_as(source)

@@ -1,0 +1,51 @@
+"""What sweeps cost beside what they move, which is counted in arrays of full size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.schedule.elements import Axes
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Sweeps that are parallel along ``rows``, of the axes ``order`` in which memory lies: how many
+    these are, how many arrays of full size they move, and the axes along which a row is
+    ``reduced``.
+    """
+
+    rows: Axes
+    order: Axes
+    sweeps: int
+    moved: int
+    reduced: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """``sweep`` for each; ``last_axis`` is how much dearer one is whose rows are pieces of lines of
+    memory; ``long_row`` for each axis more in a row, and ``few_rows`` where that is reduced along
+    more axes than there are axes of rows; ``unshared`` how much dearer one is that nothing is
+    parallel in.
+    """
+
+    sweep: float
+    last_axis: float
+    long_row: float
+    few_rows: float
+    unshared: float
+
+    def of(self, walk: Walk) -> float:
+        total = walk.moved + self.sweep * walk.sweeps
+        if not walk.rows:
+            return total * self.unshared
+        tiled, inner = walk.order[-1] in walk.rows, len(walk.order) - len(walk.rows)
+        total = total * (self.last_axis if tiled else 1.0) + self.long_row * max(0, inner - 1)
+        return total + self.few_rows * (len(walk.reduced) > len(walk.rows))
+
+
+# A row of several axes may be too long for a cache.
+CPU = Costs(sweep=0.25, last_axis=3.0, long_row=0.3, few_rows=0.0, unshared=4.0)
+# With fewer rows than what computes at once most of it is idle: rather sums over more of them, for
+# which they are read again.
+GPU = Costs(sweep=0.25, last_axis=3.0, long_row=0.3, few_rows=5.0, unshared=64.0)

@@ -1,0 +1,81 @@
+"""Neighbouring axes that are always met together as one: a loop over both is one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from codegen.schedule.elements import Axes, Element, index
+from codegen.schedule.nodes import Flat, Node
+
+Pair = tuple[str, str]
+
+
+def merged(flat: Flat) -> Flat:
+    """The same computation where such axes are one, named by both (``N*C``): `Flat.joined` says of
+    which axes. Their own sizes may still stand in elements.
+    """
+    pair = next((pair for pair in _neighbours(flat) if _is_always_met(flat, pair)), None)
+    return flat if pair is None else merged(_joined(flat, pair))
+
+
+def _layouts(flat: Flat) -> dict[str, Axes]:
+    return {each.name: each.axes for each in (*flat.arrays, *flat.nodes)}
+
+
+def _neighbours(flat: Flat) -> Iterator[Pair]:
+    """Those of all that loops run over."""
+    looped = {axis for node in flat.nodes if isinstance(node, Node) for axis in node.space}
+    for axes in _layouts(flat).values():
+        yield from (pair for pair in pairwise(axes) if looped.issuperset(pair))
+
+
+def _is_always_met(flat: Flat, pair: Pair) -> bool:
+    layouts, both = _layouts(flat), {*pair}
+    if any(both & {*axes} and pair not in pairwise(axes) for axes in layouts.values()):
+        return False
+    nodes = [node for node in flat.nodes if isinstance(node, Node)]
+    if any(both & {*node.along} not in (set(), both) for node in nodes):
+        return False
+    return all(_is_met_in(node.value, pair, layouts) for node in nodes)
+
+
+def _is_met_in(e: Element, pair: Pair, layouts: dict[str, Axes]) -> bool:
+    """Whether an element has both indices, one behind the other, at the place of both axes, or
+    neither of them.
+    """
+    if e.kind == "index":
+        return e.name not in pair
+    if e.kind not in ("entry", "label") or pair not in pairwise(layouts[e.name]):
+        return all(_is_met_in(arg, pair, layouts) for arg in e.args)
+    at = layouts[e.name].index(pair[0])
+    rest = (*e.args[:at], *e.args[at + 2 :])
+    here = e.args[at : at + 2] == tuple(map(index, pair))
+    return here and all(_is_met_in(arg, pair, layouts) for arg in rest)
+
+
+def _joined(flat: Flat, pair: Pair) -> Flat:
+    first, second = pair
+    name, layouts = "*".join(pair), _layouts(flat)
+
+    def axes(own: Axes) -> Axes:
+        return tuple(name if axis == first else axis for axis in own if axis != second)
+
+    def change(e: Element) -> Element | None:
+        if e.kind not in ("entry", "label") or first not in layouts[e.name]:
+            return None
+        at = layouts[e.name].index(first)
+        args = (*e.args[:at], index(name), *e.args[at + 2 :])
+        return replace(e, args=tuple(arg.replaced(change) for arg in args))
+
+    nodes = []
+    for node in flat.nodes:
+        node = replace(node, axes=axes(node.axes))
+        if isinstance(node, Node):
+            node = replace(node, along=axes(node.along), value=node.value.replaced(change))
+        nodes.append(node)
+    arrays = tuple(replace(array, axes=axes(array.axes)) for array in flat.arrays)
+    parts = tuple(axis for each in pair for axis in flat.joined.get(each, (each,)))
+    known = {axis: own for axis, own in flat.joined.items() if axis not in pair}
+    return replace(flat, arrays=arrays, nodes=tuple(nodes), joined={**known, name: parts})

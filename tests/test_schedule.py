@@ -1,0 +1,148 @@
+"""What a schedule says beside its loops: formats, over which rows a sum runs, what is alive."""
+
+from pathlib import Path
+
+import pytest
+
+from codegen.build import program_of
+from codegen.driver import derive
+from codegen.schedule.costs import CPU, GPU
+from codegen.schedule.elements import Element, entry, index, over, plus, size
+from codegen.schedule.flattening import flat
+from codegen.schedule.lean import lean
+from codegen.schedule.merging import merged
+from codegen.schedule.nodes import Array, Flat, Node, Whole
+from codegen.schedule.planning import planned
+from derive.notation.library import as_forward
+
+
+@pytest.fixture(scope="module")
+def program():
+    """The Program of a forward of the gallery by its name."""
+    known = {}
+
+    def of(name):
+        if name not in known:
+            forward = as_forward(name)
+            known[name] = program_of(derive(forward), Path(forward.definition.place.file), "")
+        return known[name]
+
+    return of
+
+
+def sweeps(flat, costs=CPU):
+    return [stage for stage in planned(flat, costs).stages if not isinstance(stage, Whole)]
+
+
+def test_statistics_are_exact_and_what_is_returned_is_in_the_format_of_the_inputs(program):
+    found = lean(program("layer_norm"))
+    forward = planned(found.flat_forward).entries(found.flat_forward)
+    given = dict.fromkeys(["x", "gain", "bias"], "real")
+    assert forward == given | {"mean": "exact", "sum_2": "exact", "inv_std": "exact", "y": "real"}
+    backward = planned(found.flat_backward).entries(found.flat_backward)
+    assert (backward["x"], backward["mean"], backward["inv_std"]) == ("real", "exact", "exact")
+    assert (backward["dx"], backward["dgain"]) == ("real", "real")
+
+
+def test_a_gradient_that_is_read_again_is_not_rounded_before(program):
+    """The dx of a batch norm is made of dgain."""
+    whole = program("batch_norm")
+    own = flat(whole, whole.backward)
+    entries = planned(own).entries(own)
+    assert (entries["dgain"], entries["dbias"], entries["dx"]) == ("exact", "exact", "real")
+
+
+def test_labels_and_what_a_loss_keeps(program):
+    whole = program("softmax_nll")
+    own = flat(whole, whole.backward)
+    assert planned(own).entries(own) == {
+        "dloss": "real",
+        "labels": "whole",
+        "probs": "exact",
+        "dlogits_": "real",
+    }
+
+
+def test_over_which_rows_a_sum_runs(program):
+    """Of a group norm, the sum that is dbias runs over the batch and not over the groups."""
+    whole = program("group_norm")
+    first = sweeps(flat(whole, whole.backward))[0]
+    assert first.parallel == ("N", "G") and first.over("dbias") == ("N",)
+    whole = program("softmax_nll")
+    (first, _) = sweeps(flat(whole, whole.forward))
+    assert first.over("sum_1") == ("N",)
+
+
+@pytest.mark.parametrize(
+    ("name", "backward", "alive"),
+    [
+        ("layer_norm", True, 5),  # dy, gain, xhat, and the sums dgain and dbias
+        ("layer_norm", False, 3),  # x, gain, bias
+        ("rms_norm", True, 4),  # dy, x, gain, and the sum dgain
+        ("softmax", True, 2),  # dy, y
+    ],
+)
+def test_how_many_full_rows_are_alive(program, name, backward, alive):
+    whole = program(name)
+    (sweep,) = sweeps(flat(whole, whole.backward if backward else whole.forward))
+    assert sweep.alive() == alive
+
+
+def test_a_gpu_adds_up_over_rows_where_a_cpu_has_few_long_ones(program):
+    """A batch norm of images has as many rows as channels; each is scattered over the batch."""
+    whole = program("batch_norm_biased")
+    own = flat(whole, whole.backward)
+    (sweep,) = sweeps(own)
+    assert (sweep.parallel, sweep.partial) == (("C",), ())
+    first, second = sweeps(own, GPU)
+    assert (first.parallel, second.parallel) == (("N", "C"), ("N", "C"))
+    assert first.partial == ("dgain", "dbias") and first.over("dgain") == ("N",)
+
+
+N, C = index("N"), index("C")
+
+
+def joined(*nodes, **arrays):
+    """The axes that are one in a function of nodes and arrays."""
+    given = tuple(Array(name, tuple(axes), ()) for name, axes in arrays.items())
+    results = tuple((node.name, node.name) for node in nodes)
+    found = merged(Flat(given, (), nodes, {}, results, (), {}))
+    return found, found.joined
+
+
+def test_neighbouring_axes_that_are_always_met_together_are_one():
+    doubled = Node("y", ("N", "C"), plus(entry("x", N, C), entry("x", N, C)))
+    mean = over(over(entry("x", N, C), size("N")), size("C"))
+    total = Node("t", (), mean, "sum", ("N", "C"))
+    found, axes = joined(doubled, total, x="NC")
+    assert axes == {"N*C": ("N", "C")}
+    both = index("N*C")
+    assert found.arrays[0].axes == ("N*C",)
+    assert found.nodes == (
+        Node("y", ("N*C",), plus(entry("x", both), entry("x", both))),
+        Node("t", (), over(over(entry("x", both), size("N")), size("C")), "sum", ("N*C",)),
+    )
+    third = Node("y", ("N", "C", "S"), entry("x", N, C, index("S")))
+    assert joined(third, x="NCS")[1] == {"N*C*S": ("N", "C", "S")}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Node("y", ("N", "C"), plus(entry("x", N, C), entry("gain", C))),
+        Node("y", ("N",), entry("x", N, C), "sum", ("C",)),
+        Node("y", ("N", "C"), plus(entry("x", N, C), entry("z", C, N))),
+        Node("y", ("N", "C"), plus(entry("x", N, C), Element("real", (C,)))),
+        Node("y", ("N", "C"), entry("x", N, Element("label", (N, C), "at"))),
+        Node("y", ("C", "N"), entry("x", N, C)),
+    ],
+)
+def test_axes_that_are_met_apart_stay_so(node):
+    arrays = {"x": "NC", "gain": "C", "z": "CN", "at": "NC"}
+    read = {name: axes for name, axes in arrays.items() if name in node.reads}
+    assert joined(node, **read)[1] == {}
+
+
+def test_an_axis_that_is_summed_alone_stays_so():
+    doubled = Node("y", ("N", "C"), plus(entry("x", N, C), entry("x", N, C)))
+    assert joined(doubled, Node("count", (), size("C"), "sum", ("N",)), x="NC")[1] == {}
