@@ -46,9 +46,8 @@ LARGEST = 12000  # nodes of an expression
 
 def vanishes(e: Expr) -> bool:
     """Whether ``e`` is zero for every size; False also where that could not be shown."""
-    e = normal_form(e)
-    for shorter in (_without_own_indicators, _without_empty_segments):
-        e = e.replace(lambda node: isinstance(node, Mul), shorter)
+    e = normal_form(e).replace(lambda node: isinstance(node, Mul), _without_own_indicators)
+    e = e.replace(lambda node: isinstance(node, Mul), _without_empty_segments)
     return _is_zero(e) or _vanishes_under_sums(e)
 
 
@@ -90,10 +89,10 @@ def _without_empty_segments(whole: Mul) -> Mul:
         n = condition.args[0] if isinstance(condition, Eq) and condition.rhs == 0 else None
         if not isinstance(n, sympy.Sum) or not isinstance(n.function, KroneckerDelta):
             continue
-        rest = whole / choice / n
+        rest, value = whole / choice / n, n * other
         sums = (f for f in Mul.make_args(rest) if isinstance(f, sympy.Sum) and f.limits == n.limits)
-        if any(n.function in Mul.make_args(f.function) for f in sums) and not (n * other).has(n):
-            return rest * (n * other)
+        if any(n.function in Mul.make_args(f.function) for f in sums) and not value.has(n):
+            return rest * value
     return whole
 
 
