@@ -259,7 +259,7 @@ class ClassBody(dict):
         twins = twins_in(expressions)
         value = with_identities(value, twins)
         check_statement(value, twins)
-        axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
+        axes = self.in_order(axes_of(value), value)
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
         return Tensor(name, axes, role="statement", **known_signs(expression)), expression
 
@@ -275,9 +275,12 @@ class ClassBody(dict):
             return axis
         return Axis(f"{axis.name}_{block}")
 
-    def _axis_order(self, expressions, twins):
+    def in_order(self, axes: Collection[Axis], *more: Expr) -> list[Axis]:
+        """``axes`` in the order of dimensions, as far as it is known by now, and with ``more``."""
+        expressions = [*(s.expression for s in self.statements), *more]
+        twins = twins_in(expressions)
         order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))
-        return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
+        return sorted(axes, key=lambda a: (order.index(a) if a in order else len(order), a.name))
 
     def ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
         given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
