@@ -395,6 +395,38 @@ class Both(Forward):
     assert_as_typed(ours, both, CASES["lstm"][2:])
 
 
+OVER_TIME = """from derive import Axis, Forward, Input, Previous
+from derive.math.gru_cell import GRUCell
+
+N, T, K, H, P = (Axis(name) for name in "NTKHP")
+
+
+class Recurrent(Forward):
+    x = Input(N, T, K)
+    h0 = Input(N, H)
+    weight_ih = Input(P, K)
+    weight_hh = Input(P, H)
+    bias_ih = Input(P)
+    bias_hh = Input(P)
+    h = GRUCell(x, Previous(h, T, initial=h0), weight_ih, weight_hh, bias_ih, bias_hh)
+"""
+
+
+def test_a_cell_of_the_gallery_over_time_is_torchs_layer(tmp_path):
+    file = tmp_path / "over_time.py"
+    file.write_text(OVER_TIME, encoding="utf-8")
+    ours, _, _ = generated(file, tmp_path)
+    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+
+    def torchs(x, h0, *weights):
+        layer = torch.nn.GRU(4, 2, batch_first=True, dtype=x.dtype)
+        given = dict(zip(names, weights, strict=True))
+        return torch.func.functional_call(layer, given, (x, h0[None]))[0]
+
+    weights = [draw(6, 4), draw(6, 2), draw(6), draw(6, seed=1)]
+    assert_as_typed(ours, torchs, [draw(3, 5, 4), draw(3, 2), *weights])
+
+
 def test_its_second_derivatives_are_autograds(tmp_path):
     ours, _, result = generated(file_of(tmp_path, ELMAN), tmp_path, order=SECOND)
     assert result.refused == "those of a recurrence are not derived"
@@ -434,7 +466,7 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
 
 def test_torch_runs_where_there_is_no_kernel_and_no_axis_is_split(tmp_path):
     forward = forward_from(file_of(tmp_path, ELMAN))
-    assert "kernels do not support" in generate(forward, order=1, kernels=kernels["cpp"]).slow
+    assert "goes from place to place" in generate(forward, order=1, kernels=kernels["cpp"]).slow
     with pytest.raises(QuestionError, match="has a recurrence: its axes are not split"):
         generate_of_ranks(forward, ["N"])
 
