@@ -277,6 +277,7 @@ REFUSED = {
     "Solve(A, A, I, J)": "A lies along J, which is the axis of the solution",
     "LogDet(t, Two, Three)": "Two and Three have to be of one length",
     "Inverse(label, I, J)": "that is a label",
+    "Inverse(A, I, J) * taken": "give the axis another name",
 }
 
 
@@ -284,6 +285,7 @@ REFUSED = {
 def test_what_is_no_matrix_is_refused(code, tmp_path):
     body = (
         f"{MATRIX}    c = Input(K)\n    t = Input(Two, Three)\n    label = Label(I, J)\n"
+        '    I_2 = Axis("I_2")\n    taken = Input(I, J, I_2)\n'
         f"    y = {code}\n"
     )
     with pytest.raises(NotationError, match=REFUSED[code]):
