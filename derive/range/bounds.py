@@ -146,11 +146,7 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
     if isinstance(e, At):
         return bounds(e.operand, ranges).union(bounds(e.fill, ranges))
     if isinstance(e, Sum):
-        if _has_a_one(e, ranges):
-            return Bounds(1.0)
-        if (picked := picked_of(e)) is not None:
-            return found.intersection(bounds(picked[1], ranges))
-        return found.intersection(_summed(bounds(e.operand, ranges)))
+        return found.intersection(_of_sum(e, ranges))
     if isinstance(e, Pow) and e.exp.is_number:
         return found.intersection(bounds(e.base, ranges).power(e.exp))
     if isinstance(e, Mul) and _is_share(e, ranges):
@@ -179,6 +175,13 @@ def _largest_below_exponential(e: Add) -> float | None:
                 a, b = float(rest / slope), -float(factor)
                 return a * (log(a / b) - 1)
     return None
+
+
+def _of_sum(e: Sum, ranges: Ranges) -> Bounds:
+    if _has_a_one(e, ranges):
+        return Bounds(1.0)
+    picked = picked_of(e)
+    return _summed(bounds(e.operand, ranges)) if picked is None else bounds(picked[1], ranges)
 
 
 def _has_a_one(total: Sum, ranges: Ranges) -> bool:

@@ -148,6 +148,8 @@ class Parts:
         if len(lone) == 1 and isinstance(lone[0], (Sum, Whole)):
             return e.func(*(self.rebuilt(f) for f in e.args))
         factors = map(self.inside, e.args)
+        if len(lone) == 1:
+            return e.func(*factors)
         return e.func(*(self.part(f) if self._is_of_a_reduction(f) else f for f in factors))
 
     def argument(self, e: Expr) -> Expr:
