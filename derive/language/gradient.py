@@ -14,24 +14,28 @@ BY = ("input", "given", "scalar", "statement")
 _numbers: dict[tuple[Expr, Tensor], int] = {}  # one for each that was asked for
 
 
-class Gradient(Pending):
+def Gradient(*operands: Expr | float) -> Expr:
     """``Gradient(u, x)``: the gradient by ``x`` of the sum of all entries of ``u``, along the axes
     of ``x``.
 
     Source: ``torch.autograd.grad(u.sum(), x, create_graph=True)``. ``x`` is an input, a `Scalar` or
     a statement that ``u`` is computed from.
     """
+    if len(operands) != 2:
+        raise NotationError(
+            f"Gradient({', '.join(map(str, operands))}): it takes what is differentiated, and the "
+            "tensor that it is differentiated by",
+            f"write {WRITTEN}",
+        )
+    return PendingGradient(expression_of(operands[0], "Gradient"), _checked(*operands))
+
+
+class PendingGradient(Pending):
+    """The gradient of ``of`` by ``by``, whose slopes are not stated yet."""
 
     __slots__ = ("by", "of")
 
-    def __new__(cls, *operands: Expr | float) -> Expr:
-        if len(operands) != 2:
-            raise NotationError(
-                f"Gradient({', '.join(map(str, operands))}): it takes what is differentiated, and "
-                "the tensor that it is differentiated by",
-                f"write {WRITTEN}",
-            )
-        of, by = expression_of(operands[0], "Gradient"), _checked(*operands)
+    def __new__(cls, of: Expr, by: Tensor):
         number = _numbers.setdefault((of, by), len(_numbers))
         self = super().__new__(cls, f"Gradient {number}", by.axes, role="call")
         self.of, self.by = of, by

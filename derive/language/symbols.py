@@ -155,14 +155,7 @@ class Tensor(Symbol):
 
     __slots__ = ("axes", "content", "home", "role")
 
-    def __new__(
-        cls,
-        name: str,
-        axes: Iterable[Axis] = (),
-        home: Iterable[Axis] | None = None,
-        role: str = "input",
-        **assumptions: bool,
-    ) -> Tensor:
+    def __new__(cls, name, axes=(), home=None, role="input", **assumptions):
         axes = tuple(axes)
         home = axes if home is None else tuple(home)
         if "extended_real" not in assumptions:  # of what may be -oo
@@ -186,7 +179,7 @@ class Tensor(Symbol):
         return self.content
 
     @cacheit
-    def sort_key(self, order: str | None = None) -> tuple:
+    def sort_key(self, order=None):
         """Tells the same tensor along other axes apart, so that printing has one order only."""
         return self.class_key(), (1, (str(self), self.role)), S.One.sort_key(), S.One
 

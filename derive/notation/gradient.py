@@ -22,7 +22,7 @@ from derive.formulas.text import formula
 from derive.language.array_node import ArrayNode
 from derive.language.detached import Detach
 from derive.language.errors import NotationError, Place
-from derive.language.gradient import Gradient
+from derive.language.gradient import PendingGradient
 from derive.language.names import unused
 from derive.language.nodes import OneHot, Sum, along, summed
 from derive.language.pending import Pending
@@ -46,7 +46,7 @@ class Differentiated:
     called: list[InnerGradient] = field(default_factory=list)
 
 
-def placed_gradient(body, gradient: Gradient, name: str, place: Place) -> Tensor:
+def placed_gradient(body, gradient: PendingGradient, name: str, place: Place) -> Tensor:
     """The slopes between the two join ``body``, and the gradient under the ``name``."""
     of, by = gradient.of, gradient.by
     inner = unused(of.own_name if isinstance(of, Pending) else f"{name}_of", body.has)
