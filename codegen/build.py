@@ -17,6 +17,7 @@ from codegen.looping import Looping
 from codegen.lowering import Lowering
 from codegen.lowering.differentiated import with_lines_to_differentiate
 from codegen.lowering.idioms import with_logarithms_joined
+from codegen.lowering.matrices import with_triangles
 from codegen.lowering.repeated import better
 from codegen.lowering.vanishing import with_zeros_kept
 from codegen.outlines import Line, Outline
@@ -263,6 +264,7 @@ class Builder(Signatures):
         steps += self._lowered(outline, lowering, numbers)
         if not lowering.rounds_as_autograd:
             steps = better(steps, numbers, {*known, *self.sizes.values()})
+        steps = [with_triangles(step, self._factors) for step in steps]
         steps = [*self._zeros(outline, steps, numbers), *steps]
         return Function(
             outline.name,

@@ -20,7 +20,7 @@ from codegen.program.steps import Step
 from codegen.program.values import LengthOf
 from codegen.refusals import Refusals
 from derive.closing.recomputation import under_their_names
-from derive.language.nodes import Peak
+from derive.language.nodes import Cholesky, Peak
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.notation.definition import IGNORE_INDEX
 from derive.notation.layout import Layout, layouts, plain
@@ -195,6 +195,13 @@ class Signatures(Refusals):
             name: (e, values[e.name]) if isinstance(e, Tensor) and e.name in values else (e,)
             for name, e in peaks.items()
         }
+
+    @cached_property
+    def _factors(self) -> dict[str, bool]:
+        """The values that are triangular, and whether their rows lie before their columns."""
+        values = self.form.relations.values
+        nodes = {v.tensor: v.expression for v in values if isinstance(v.expression, Cholesky)}
+        return {t.name: t.home.index(e.axes[0]) < t.home.index(e.axes[1]) for t, e in nodes.items()}
 
     @cached_property
     def _magnitudes(self) -> dict[str, Expr]:

@@ -45,6 +45,7 @@ PUBLIC = {
     "Unflatten": "language.reshaping",
     "At": "language.reading_at",
     **dict.fromkeys(("Concat", "Flip", "Pad", "Shift", "Slice", "Window"), "language.windows"),
+    **dict.fromkeys(("Cholesky", "Inverse", "LogDet", "Solve"), "language.matrices"),
     "Kept": "language.kept_labels",
     "Gather": "language.segments",
     "SegmentSum": "language.segments",

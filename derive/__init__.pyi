@@ -16,6 +16,10 @@ from derive.language.errors import UnprovedError as UnprovedError
 from derive.language.extremes import Max as Max
 from derive.language.extremes import Min as Min
 from derive.language.kept_labels import Kept as Kept
+from derive.language.matrices import Cholesky as Cholesky
+from derive.language.matrices import Inverse as Inverse
+from derive.language.matrices import LogDet as LogDet
+from derive.language.matrices import Solve as Solve
 from derive.language.maxima_so_far import CumMax as CumMax
 from derive.language.nodes import Broadcast as Broadcast
 from derive.language.nodes import OneHot as OneHot

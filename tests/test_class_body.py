@@ -26,7 +26,7 @@ from sympy import (
 )
 from sympy import Max as Larger
 from derive import Concat, CumMax, CumProd, CumSum, Flip, Pad, Previous, Scan, Shift, Slice
-from derive import Unflatten, Window
+from derive import Cholesky, Diagonal, Identity, Inverse, LogDet, Solve, Unflatten, Window
 
 M, G, State = Axis("M"), Axis("G", 2), Axis("State", 2)
 L, P, D = Axis("L", 2 * C), Axis("P", C + 1), Axis("D", C - 1)
@@ -129,7 +129,8 @@ DECIDED = {
     "y = (x * w).diff(x)": "a named statement is a symbol",
     "y = Derivative(x, w)": "write 0, which is that derivative",
     "y = integrate(x, x) + limit(x, x, 0)": "has to be written out",
-    "y = solve(x, w)": "has to be written out",
+    "y = solveset(x, w)": "has to be written out",
+    "y = sympy.solve(x, w)": "the solution lies along K",
     "y = x[0]": "write Sum(OneHot(0, N) * x, N)",
     "y = math.exp(x) * w": "write exp(x)",
     "y = np.exp(x) * w": "write exp(x)",

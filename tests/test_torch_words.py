@@ -24,9 +24,9 @@ WORDS = 60
 HEAD = """\
 from sympy import Abs, Eq, Mod, Piecewise, atan2, digamma, erf, erfc, exp, floor, log, loggamma
 from sympy import sign, sqrt, tanh
-from derive import Axis, Broadcast, CumMax, CumProd, CumSum, Detach, Diagonal, Flatten, Flip
-from derive import Forward, Gather, Given, Identity, Input, Label, Max, Min, OneHot, Ordered
-from derive import Position, Rename, SegmentSum, Sum, Unflatten
+from derive import Axis, Broadcast, Cholesky, CumMax, CumProd, CumSum, Detach, Diagonal, Flatten
+from derive import Flip, Forward, Gather, Given, Identity, Input, Inverse, Label, LogDet, Max, Min
+from derive import OneHot, Ordered, Position, Rename, SegmentSum, Solve, Sum, Unflatten
 
 N, C, K, M, J, H = Axis("N"), Axis("C"), Axis("K"), Axis("M"), Axis("J"), Axis("H")
 Two, G = Axis("Two", 2), Axis("G", 2)
@@ -89,7 +89,7 @@ IMPOSSIBLE = [
     *("torch.sort(x)", "x.topk(3)", "torch.median(x)", "torch.quantile(x, 0.5)"),
     *("torch.linalg.svd(x)", "torch.linalg.eigh(x)", "torch.matrix_exp(x)"),
     *("torch.autograd.grad(z, x)", "diff(z, x)", "sympy.integrate(x**2, x)", "sqrt(-1) * x"),
-    "torch.linalg.inv(x)",
+    "torch.linalg.qr(x)",
 ]
 
 

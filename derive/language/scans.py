@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from sympy import Expr, S
 
 from derive.language.array_node import (
-    ArrayNode,
+    Whole,
     along_axes,
     check_carried,
     checked_operand,
@@ -29,11 +29,10 @@ from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
 
 
-class GoneAlong(ArrayNode):
+class GoneAlong(Whole):
     """A node whose entries follow from one another along an axis."""
 
-    reverse, is_step = False, False
-    word, written_as = "", ""
+    reverse, written_as = False, ""
 
     @property
     def axis(self) -> Axis:
@@ -43,11 +42,6 @@ class GoneAlong(ArrayNode):
     @property
     def brings(self) -> tuple[Axis, ...]:
         return self.axes
-
-    @property
-    def subject(self) -> Expr:
-        """What it is of, for a name."""
-        return self.operand
 
     def _sympystr(self, printer):
         return written(self, printer._print)

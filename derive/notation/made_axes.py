@@ -14,13 +14,29 @@ from sympy import Add, Expr, postorder_traversal
 
 from derive.language.diagonals import Identity
 from derive.language.errors import NotationError
-from derive.language.nodes import ArrayNode, Flatten, Reshaping
+from derive.language.matrices import spare_axes
+from derive.language.nodes import ArrayNode, Flatten, OfMatrix, Reshaping
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, ordered, tensors_in
 
 
 def twins_in(expressions) -> dict[Axis, Axis]:
-    """The axes that a renaming brought in, each with the axis whose size it has."""
+    """The axes that a renaming brought in, and those of the columns of a square matrix, each with
+    the axis whose size it has.
+    """
+    expressions = list(expressions)
+    twins = _renamed_in(expressions)
+    matrices = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, OfMatrix)]
+    for node in matrices:
+        rows, columns = (twins.get(axis, axis) for axis in node.axes)
+        if rows != columns:
+            twins = {twin: rows if of == columns else of for twin, of in twins.items()}
+            twins[columns] = rows
+        twins |= dict.fromkeys(spare_axes(node.axes), rows)
+    return twins
+
+
+def _renamed_in(expressions) -> dict[Axis, Axis]:
     twins: dict[Axis, Axis] = {}
     expressions = list(expressions)
     tensors = [t for e in expressions for t in tensors_in(e)]

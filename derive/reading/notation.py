@@ -25,6 +25,7 @@ from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
 from derive.reading.diagonals import diagonal, identity
+from derive.reading.matrices import MATRICES, of_matrix
 from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
 from derive.reading.operations.picking import hot, indices, kept_of
@@ -58,6 +59,7 @@ NODES = frozenset(
         "Unflatten",
         *SEGMENTS,
         *SCANS,
+        *MATRICES,
     }
 )
 
@@ -292,5 +294,6 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Rational": Notation.rational,
     "Piecewise": Notation.piecewise,
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
+    **{name: partial(of_matrix, name=name) for name in MATRICES},
     **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
 }

@@ -26,6 +26,10 @@ USAGE = {
     "Scan": "write Scan(a, b, T)",
     "Previous": "write Previous(x, T)",
     "Next": "write Next(x, T)",
+    "Inverse": "write Inverse(A, I, J), with the axes of the rows and the columns",
+    "LogDet": "write LogDet(A, I, J), with the axes of the rows and the columns",
+    "Solve": "write Solve(A, b, I, J): the solution lies along J, where b lies along I",
+    "Cholesky": "write Cholesky(A, I, J), with the axes of the rows and the columns",
     "Rational": "write Rational(-1, 2)",
     "Piecewise": "write Piecewise((a, x > 0), (b, True))",
 }

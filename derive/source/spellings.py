@@ -20,10 +20,10 @@ from derive.language.errors import MATH, PAGE
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("At", "Broadcast", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal", "Flatten"),
-    *("Flip", "Gather", "Identity", "Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position"),
-    *("Previous", "Rename", "Scan", "SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice"),
-    *("Sum", "Unflatten", "Window"),
+    *("At", "Broadcast", "Cholesky", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal"),
+    *("Flatten", "Flip", "Gather", "Identity", "Inverse", "Kept", "LogDet", "Max", "Min", "Next"),
+    *("OneHot", "Pad", "Position", "Previous", "Rename", "Scan", "SegmentMax", "SegmentMean"),
+    *("SegmentSum", "Shift", "Slice", "Solve", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Ordered", "Outputs", "Reduced"),
@@ -164,8 +164,23 @@ _SPELLINGS: dict[Spelling, str] = {
         "sort sorted argsort topk top_k median quantile kthvalue unique searchsorted msort mode"
     ),
     Spelling(why="a Fourier transform cannot be written in the notation"): "fft rfft ifft",
+    Spelling(
+        "Inverse(Sum(x * Rename(x, C, K), N), C, K)", why="of a square matrix, here along (C, K)"
+    ): "inv inverse",
+    Spelling(
+        "LogDet(Sum(x * Rename(x, C, K), N), C, K)",
+        why="log|det| of a square matrix, here along (C, K)",
+    ): "det slogdet logdet",
+    Spelling(
+        "Cholesky(Sum(x * Rename(x, C, K), N), C, K)",
+        why="of a positive definite matrix, here along (C, K)",
+    ): "cholesky",
+    Spelling(
+        "Solve(Sum(x * Rename(x, C, K), N), x, C, K)",
+        why="the solution lies along K, where the matrix lies along (C, K)",
+    ): "solve solve_triangular cholesky_solve lstsq",
     Spelling(why="what is solved for cannot be written in the notation"): (
-        "inv inverse pinv det slogdet svd eig eigh qr cholesky lstsq matrix_exp"
+        "pinv svd eig eigh qr matrix_exp"
     ),
     Spelling(why=RANDOM): "rand randn random randint dropout bernoulli normal uniform rand_like",
     Spelling("Detach(x)"): "detach stop_gradient stop_grad no_grad",
@@ -198,7 +213,7 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling(
         why="what is integrated, summed up as a series or solved for has to be written out: itself "
         "it cannot be written in the notation"
-    ): "integrate Integral limit Limit series Order solve solveset nsolve summation Product dsolve",
+    ): "integrate Integral limit Limit series Order solveset nsolve summation Product dsolve",
 }
 spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name in names.split()}
 

@@ -15,6 +15,7 @@ from sympy import Basic
 
 from derive.language.diagonals import Diagonal, Identity
 from derive.language.kept_labels import Kept, kept_tensor
+from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
 from derive.language.maxima_so_far import CumMax
 from derive.language.nodes import (
     Broadcast,
@@ -102,7 +103,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
         return _by_label(call, reader)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
-        axes = [_axis(a, reader) for a in call.args[2 if rule is _scanned else 1 :]]
+        axes = [_axis(a, reader) for a in call.args[2 if rule in (_scanned, _solved) else 1 :]]
         if function in SEVERAL and not any(axes):
             return _all(call.args, reader)
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
@@ -172,6 +173,11 @@ def _scanned(call, reader, axes, new) -> Written:
     return Written(operands.names, operands.axes | set(axes))
 
 
+def _solved(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes - set(axes[:1]) | set(axes[1:]))
+
+
 def _read(call, reader, axes, new) -> Written:
     return Written(_all(call.args[:1], reader).names)
 
@@ -206,6 +212,10 @@ rules: dict[Callable, Callable[..., Written]] = {
     Previous: _carried,
     Next: _carried,
     Scan: _scanned,
+    Inverse: _carried,
+    Cholesky: _carried,
+    LogDet: _reduced,
+    Solve: _solved,
     Concat: _joined,
     **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }

@@ -84,6 +84,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.products_between": ("test_scan_theorems.py", "test_scans.py"),
     "derive.closing.scan_rules": ("test_identities.py", "test_scans.py"),
     "codegen.lowering.scans": ("test_scans.py",),
+    "derive.language.matrices": ("test_matrices.py",),
+    "derive.language.cofactors": ("test_matrices.py", "test_matrix_theorems.py"),
+    "derive.chain.matrix_rules": ("test_matrices.py",),
+    "derive.proving.matrix_entries": ("test_matrix_theorems.py", "test_matrices.py"),
+    "codegen.lowering.matrices": ("test_matrices.py",),
     "derive.language.extremes": ("test_choices.py", "test_class_body.py"),
     "derive.language.functions": ("test_special_functions.py",),
     "derive.language.choices": (

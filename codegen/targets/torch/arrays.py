@@ -16,6 +16,7 @@ from codegen.targets.torch.reads import Reads
 from codegen.targets.torch.vocabulary import (
     ATOM,
     CUMULATIVE,
+    OF_MATRIX,
     PRODUCT,
     REDUCTIONS,
     SIGN,
@@ -53,9 +54,10 @@ class Arrays(Reads, Convolutions, Diagonals):
         order = list(value.order)
         if existing != sorted(existing):
             rest = [i for i in range(count) if i not in existing]
+            turned = [*range(count - 2), count - 1, count - 2]
             text = (
                 f"{text}.permute({', '.join(map(str, rest + existing))})"
-                if count > 2
+                if rest + existing != turned
                 else f"{text}.mT"
             )
             place = {old: new for new, old in enumerate(rest + existing)}
@@ -167,6 +169,19 @@ class Arrays(Reads, Convolutions, Diagonals):
 
         spec = f"{word(value.left.dims)},{word(value.right.dims)}->{word(value.dims)}"
         return f'torch.einsum("{spec}", {self.text(value.left)}, {self.text(value.right)})', ATOM
+
+    def _OfMatrix(self, value: arrays.OfMatrix):
+        return OF_MATRIX[value.kind].format(self.text(value.operand)), ATOM
+
+    def _Solved(self, value: arrays.Solved):
+        matrix, right = self.text(value.matrix), self.text(value.right)
+        left = ", left=False" * value.from_the_right
+        if not value.triangle:
+            return f"torch.linalg.solve({matrix}, {right}{left})", ATOM
+        right = f"{self.tight(value.right)}.unsqueeze(-1)" if value.is_vector else right
+        upper = value.triangle == "upper"
+        solved = f"torch.linalg.solve_triangular({matrix}, {right}, upper={upper}{left})"
+        return solved + ".squeeze(-1)" * value.is_vector, ATOM
 
     def _ArgMaxOf(self, value: arrays.ArgMaxOf):
         least = opposite(value.operand)

@@ -19,6 +19,7 @@ from torch import Tensor
 from codegen.program import Function, Program
 from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
+from codegen.targets.torch.square import positive_definite
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
 from derive.notation.definition import Definition
@@ -29,7 +30,8 @@ MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
 # positive ones, then ones between 0 and 1. Small ones, where hardly anything saturates. Then, where
-# there was none of all these, what acosh and the logarithm of -x are defined for.
+# there was none of all these, what acosh and the logarithm of -x are defined for, and matrices that
+# have a factor.
 USUAL = 4  # of the draws
 DRAWS: tuple[Callable[..., Tensor], ...] = (
     torch.randn,
@@ -39,6 +41,7 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
     lambda shape, **how: torch.rand(shape, **how) * 2 + 1.1,
     lambda shape, **how: -torch.rand(shape, **how) * 0.8 - 0.1,
     lambda shape, **how: -torch.rand(shape, **how) * 2 - 1.1,
+    positive_definite,
 )
 
 

@@ -20,16 +20,21 @@ from codegen.targets.torch.place_by_place import Found, run_all
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
+    Cholesky,
     GoneAlong,
     LargestSoFar,
     LogCumSumExp,
+    LogDet,
     Max,
+    OfMatrix,
     OneHot,
     Position,
     Recurrence,
     Reindexing,
     Reshaping,
+    Solve,
     Sum,
+    Whole,
 )
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, MinusInfinity
@@ -122,8 +127,8 @@ class Interpreter:
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
         if isinstance(e, Reindexing):
             return self.read(e) if isinstance(e, At) else self.reshaped(e)
-        if isinstance(e, GoneAlong):
-            return self.gone_along(e)
+        if isinstance(e, Whole):
+            return self.of_matrix(e) if isinstance(e, OfMatrix) else self.gone_along(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -191,6 +196,31 @@ class Interpreter:
         order = [*kept, *outside, *missing]
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
+
+    def of_matrix(self, e: OfMatrix) -> Tensor:
+        """The axes of the matrix are brought to the end, and back."""
+        rows, columns = map(self.place, e.axes)
+        size = self.size(e.axes[0])
+        whole = self.value(e.matrix)
+        shape = [size if i in (rows, columns) else n for i, n in enumerate(whole.shape)]
+        matrix = whole.broadcast_to(shape).movedim((rows, columns), (-2, -1))
+        if isinstance(e, LogDet):
+            return (
+                torch.linalg.slogdet(matrix)
+                .logabsdet[..., None, None]
+                .movedim((-2, -1), (rows, columns))
+            )
+        if isinstance(e, Solve):
+            right = self.value(e.right)
+            shape = [size if i == rows else n for i, n in enumerate(right.shape)]
+            right = right.broadcast_to(shape).movedim((rows, columns), (-2, -1))
+            solved = torch.linalg.solve(matrix, right)
+            return solved.movedim((-2, -1), (columns, rows))
+        if isinstance(e, Cholesky):
+            made = torch.linalg.cholesky((matrix + matrix.mT) / 2)
+        else:
+            made = torch.linalg.inv(matrix)
+        return made.movedim((-2, -1), (rows, columns))
 
     def gone_along(self, e: GoneAlong) -> Tensor:
         """Of equal entries the last is the largest so far."""

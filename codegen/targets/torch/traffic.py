@@ -24,10 +24,12 @@ from codegen.program.arrays import (
     Expand,
     Gathered,
     Merge,
+    OfMatrix,
     Pick,
     Reduce,
     Scanned,
     Scattered,
+    Solved,
     Split,
 )
 from codegen.program.parts import is_number, operands, values_in
@@ -205,6 +207,10 @@ def _reduction(value: Value) -> str:
     if isinstance(value, (Cumulate, Scanned)):
         kind = f"cumulated {value.kind}" if isinstance(value, Cumulate) else "scan"
         return f"{kind}[{value.dims[value.along].axis.name}]"
+    if isinstance(value, OfMatrix):
+        return value.kind
+    if isinstance(value, Solved):
+        return "solution"
     if isinstance(value, Convolve):
         return f"convolution[{value.made}]"
     return ""

@@ -12,6 +12,7 @@ from typing import Protocol
 from sympy import Expr, Integer
 
 from derive.checking.numbers.arithmetic import Arithmetic
+from derive.checking.numbers.matrices import of_matrix
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
 from derive.language.diagonals import Identity
 from derive.language.nodes import (
@@ -20,6 +21,7 @@ from derive.language.nodes import (
     LogCumSumExp,
     Max,
     NewMax,
+    OfMatrix,
     OneHot,
     Position,
     Recurrence,
@@ -215,4 +217,5 @@ ARRAY_NODES: dict[type, Callable] = {
     NewMax: _largest_so_far,
     LogCumSumExp: lambda at, e: at.table(e.in_full),
     At: _read,
+    OfMatrix: of_matrix,
 }
