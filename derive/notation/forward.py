@@ -98,8 +98,7 @@ def is_in_the_way(name: str) -> bool:
 def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     """The frozen record; raises `NotationError` where something is missing as a whole."""
     _check_stated(body, name, place)
-    body.recurrences.complete()
-    expressions = [s.expression for s in body.statements]
+    expressions = [s.expression for s in body.recurrences.completed()]
     check_spare(expressions, body.inputs)
     twins = twins_in(expressions)
     flattened = flattened_in(expressions, twins)
