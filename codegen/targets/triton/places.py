@@ -28,7 +28,6 @@ class Places(Expressions):
         values: Values,
         numbers: dict[Element, str],
     ):
-        """Long: what a sweep is, and where it stands."""
         super().__init__(names)
         self.sweep, self.shape, self.memory = sweep, shape, memory
         self.values, self.scopes = values, Scopes(names)
