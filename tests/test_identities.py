@@ -4,7 +4,7 @@ they are rational.
 
 import pytest
 from evaluate import Numbers, close
-from sympy import Integer, Piecewise, cosh, exp, log, sinh, tanh
+from sympy import Integer, Ne, Piecewise, cosh, exp, log, sinh, tanh
 
 from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
@@ -123,10 +123,12 @@ EXAMPLES = {
         Sum.over(same * b, [N]),
         Sum.over(same * (at_m + exp(b)), [N, M]),
     ],
-    "read on the diagonal": [same * a, c * same * exp(a) * k],
+    "read on the diagonal": [same * at_m, c * same * exp(at_m) * k],
     "where a one-hot is 1": [
         same * exp(b * (2 * same - 1)) * at_m,
         hot * (1 + hot * c) ** 2,
+        same * Piecewise((b, same.condition), (k, True)) * c,
+        same * Piecewise((k, Ne(*same.condition.args)), (b, a > 0), (0, True)),
     ],
     "on the diagonal and beside it": [
         (2 * same - 1) / (exp(b * (2 * same - 1)) + 1),

@@ -9,24 +9,24 @@ from generating import assert_same_gradients, draw, generated
 from derive import NotationError, check, forward_from
 
 HEAD = """\
-from sympy import Eq, Piecewise, exp, log, pi, sqrt
-from derive import Axis, Cholesky, Forward, Given, Input, Inverse, Label, LogDet, OneHot, Ordered
-from derive import Position, Rename, Solve, Sum
+from sympy import exp, log, pi, sqrt
+from derive import Axis, Cholesky, Diagonal, Forward, Given, Identity, Input, Inverse, Label, LogDet
+from derive import OneHot, Ordered, Rename, Solve, Sum
 
 B, N, M, D = Axis("B"), Axis("N"), Axis("M"), Axis("D")
 I, J, K, L = Axis("I"), Axis("J"), Axis("K"), Axis("L")
 Two, Other, Three = Axis("Two", 2), Axis("Other", 2), Axis("Three", 3)
+Q, X, Y, Z = Axis("Q", 4), Axis("X", 3), Axis("Y", 3), Axis("Z", 3)
 
 
 class Own(Forward):
 """
 BATCH = "    A = Input(B, I, J)\n"
 MATRIX = "    A = Input(I, J)\n"
-SAME = "    same = Piecewise((1, Eq(Position(N), Position(M))), (0, True))\n"
 KERNEL = (
     "    x = Input(N, D)\n    y = Input(N)\n    lengthscale = Input()\n    noise = Input()\n"
-    "    distance = Sum((x - Rename(x, N, M))**2, D)\n" + SAME + "    K = exp(-distance /"
-    " (2*lengthscale**2)) + noise**2 * same\n"
+    "    distance = Sum((x - Rename(x, N, M))**2, D)\n"
+    "    K = exp(-distance / (2*lengthscale**2)) + noise**2 * Identity(N, M)\n"
 )
 GAUSSIAN_PROCESS = KERNEL + (
     "    alpha = Solve(K, y, N, M)\n"
@@ -34,7 +34,7 @@ GAUSSIAN_PROCESS = KERNEL + (
 )
 BY_ITS_FACTOR = KERNEL + (
     "    F = Cholesky(K, N, M)\n    z = Solve(F, y, N, M)\n"
-    "    loss = Sum(z**2, M)/2 + Sum(log(Sum(F*same, M)), N) + N*log(2*pi)/2\n"
+    "    loss = Sum(z**2, M)/2 + Sum(log(Diagonal(F, N, M)), N) + N*log(2*pi)/2\n"
 )
 GAIN = (
     "    x = Input(I)\n    P = Input(I, J)\n    H = Input(K, I)\n    R = Input(K, L)\n"
@@ -44,13 +44,59 @@ GAIN = (
 NORMAL = (
     "    x = Input(B, I)\n    mean = Input(I)\n    cov = Input(I, J)\n"
     "    F = Cholesky(cov, I, J)\n    z = Solve(F, x - mean, I, J)\n"
-    "    same = Piecewise((1, Eq(Position(I), Position(J))), (0, True))\n"
-    "    loss = Sum(z**2, J)/2 + Sum(log(Sum(F*same, J)), I) + I*log(2*pi)/2\n"
+    "    loss = Sum(z**2, J)/2 + Sum(log(Diagonal(F, I, J)), I) + I*log(2*pi)/2\n"
 )
 MAHALANOBIS = (
     "    x = Input(B, I)\n    mean = Input(I)\n    cov = Input(I, J)\n    u = x - mean\n"
     "    d = sqrt(Sum(Rename(u, I, J)*Solve(cov, u, I, J), J))\n"
 )
+
+# Entries of fixed axes, written one by one.
+COVARIANCE = (
+    "    q = Input(N, Q)\n    s = Input(N, Y)\n    u = q / sqrt(Sum(q**2, Q))\n"
+    "    w = Sum(OneHot(0, Q)*u, Q)\n    x = Sum(OneHot(1, Q)*u, Q)\n"
+    "    y = Sum(OneHot(2, Q)*u, Q)\n    z = Sum(OneHot(3, Q)*u, Q)\n"
+    "    a = OneHot(0, Y)*(1 - 2*(y**2 + z**2)) + 2*OneHot(1, Y)*(x*y - w*z)\n"
+    "    b = 2*OneHot(0, Y)*(x*y + w*z) + OneHot(1, Y)*(1 - 2*(x**2 + z**2))\n"
+    "    c = 2*OneHot(0, Y)*(x*z - w*y) + 2*OneHot(1, Y)*(y*z + w*x)\n"
+    "    first, second = a + 2*OneHot(2, Y)*(x*z + w*y), b + 2*OneHot(2, Y)*(y*z - w*x)\n"
+    "    third = c + OneHot(2, Y)*(1 - 2*(x**2 + y**2))\n"
+    "    R = Ordered(OneHot(0, X)*first + OneHot(1, X)*second + OneHot(2, X)*third, N, X, Y)\n"
+    "    M = R * s\n    cov = Ordered(Sum(M * Rename(M, X, Z), Y), N, X, Z)\n"
+)
+PROJECTION = (
+    "    t = Input(N, X)\n    cov = Input(N, X, Y)\n    fx = Given()\n    fy = Given()\n"
+    "    tx = Sum(OneHot(0, X)*t, X)\n    ty = Sum(OneHot(1, X)*t, X)\n"
+    "    tz = Sum(OneHot(2, X)*t, X)\n"
+    "    first = fx * (OneHot(0, X)/tz - OneHot(2, X)*tx/tz**2)\n"
+    "    second = fy * (OneHot(1, X)/tz - OneHot(2, X)*ty/tz**2)\n"
+    "    jac = OneHot(0, Two)*first + OneHot(1, Two)*second\n"
+    "    half = Sum(jac * cov, X)\n    other = Rename(Rename(jac, X, Y), Two, Other)\n"
+    "    out = Ordered(Sum(half * other, Y), N, Two, Other)\n"
+)
+
+
+def covariance(q, s):
+    w, x, y, z = (q / q.norm(dim=1, keepdim=True)).unbind(1)
+    rows = [
+        [1 - 2 * (y**2 + z**2), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x**2 + z**2), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x**2 + y**2)],
+    ]
+    scaled = torch.stack([torch.stack(row, 1) for row in rows], 1) * s[:, None]
+    return scaled @ scaled.mT
+
+
+FOCAL = torch.tensor(1.5).double(), torch.tensor(0.7).double()
+
+
+def projected(t, cov):
+    tx, ty, tz = t.unbind(1)
+    zero, (fx, fy) = torch.zeros_like(tz), FOCAL
+    first = torch.stack([fx / tz, zero, -fx * tx / tz**2], 1)
+    second = torch.stack([zero, fy / tz, -fy * ty / tz**2], 1)
+    jac = torch.stack([first, second], 1)
+    return jac @ cov @ jac.mT
 
 
 def definite(*shape, seed=3):
@@ -155,6 +201,11 @@ FORWARDS = {
         FILTER,
     ),
     "multivariate normal": (NORMAL, normal, [draw(5, 4), draw(4, seed=2), definite(4, 4)]),
+    "covariance of a quaternion and a scale": (
+        COVARIANCE,
+        covariance,
+        [draw(5, 4), draw(5, 3, seed=2)],
+    ),
     "mahalanobis": (MAHALANOBIS, mahalanobis, [draw(5, 4), draw(4, seed=2), definite(4, 4)]),
 }
 
@@ -226,6 +277,7 @@ REFUSED = {
     "Solve(A, A, I, J)": "A lies along J, which is the axis of the solution",
     "LogDet(t, Two, Three)": "Two and Three have to be of one length",
     "Inverse(label, I, J)": "that is a label",
+    "Inverse(A, I, J) * taken": "give the axis another name",
 }
 
 
@@ -233,6 +285,7 @@ REFUSED = {
 def test_what_is_no_matrix_is_refused(code, tmp_path):
     body = (
         f"{MATRIX}    c = Input(K)\n    t = Input(Two, Three)\n    label = Label(I, J)\n"
+        '    I_2 = Axis("I_2")\n    taken = Input(I, J, I_2)\n'
         f"    y = {code}\n"
     )
     with pytest.raises(NotationError, match=REFUSED[code]):
@@ -243,3 +296,10 @@ def test_both_axes_have_one_size_when_it_is_called(tmp_path):
     function, _, _ = generated(file_of(FORWARDS["inverse"][0], tmp_path), tmp_path)
     with pytest.raises(ValueError, match="must have shape"):
         function(torch.zeros(2, 3, 4, dtype=torch.float64))
+
+
+def test_a_gaussian_is_projected_to_the_image(tmp_path):
+    function, _, result = generated(file_of(PROJECTION, tmp_path), tmp_path)
+    inputs = draw(5, 3) + 3, definite(5, 3, 3)
+    assert_same_gradients(lambda t, cov: function(t, cov, *FOCAL), projected, *inputs)
+    assert result.proved.every_size

@@ -10,15 +10,19 @@ from collections.abc import Iterable, Sequence
 
 from codegen.program.arrays import (
     Arrange,
+    Cumulate,
     Detached,
     Expand,
     Gathered,
     Merge,
+    OfMatrix,
     OneHotOf,
     Pick,
     Positions,
+    Scanned,
     SegmentArgMax,
     SegmentMax,
+    Solved,
     Split,
     Zeros,
 )
@@ -26,7 +30,7 @@ from codegen.program.loops import Looped
 from codegen.program.parts import on_diagonal, values_in
 from codegen.program.reads import Convolve, Overlapped, Placed, Read
 from codegen.program.steps import Step
-from codegen.program.values import Choose, Load, Number, Plus, SizeOf, Times, Value
+from codegen.program.values import Apply, Choose, Load, Number, Plus, Power, SizeOf, Times, Value
 from derive.language.errors import QuestionError
 from derive.language.symbols import Axis
 from derive.notation.layout import Dim, Layout
@@ -106,6 +110,15 @@ def is_fresh(value: Value) -> bool:
     if isinstance(value, Times) and len(value.factors) == 1:
         return is_fresh(value.factors[0][0])
     return True
+
+
+def is_kept(value: Value) -> bool:
+    """Whether torch, where it differentiates the line, reads its result again, which may then not
+    be changed in place.
+    """
+    if isinstance(value, (Arrange, Merge, Split)):
+        return is_kept(value.operand)
+    return isinstance(value, (Apply, Power, Cumulate, Scanned, OfMatrix, Solved))
 
 
 def widened(frame: Frame, more: Iterable[Axis], order: Sequence[Axis]) -> Frame:

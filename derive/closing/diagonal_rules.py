@@ -7,7 +7,7 @@ The identities that these are, with the conditions under which they hold, stand 
 
 from __future__ import annotations
 
-from sympy import Add, Expr, Integer, Mul, S, cancel, exp
+from sympy import Add, Expr, Integer, Mul, Not, S, cancel, exp
 from sympy.core.relational import Relational
 
 from derive.language.array_node import ArrayNode
@@ -35,13 +35,19 @@ def read_on_diagonal(node, knowledge):
     if not isinstance(node, Mul):
         return None
     for hot in (f for f in node.args if isinstance(f, Identity)):
-        kept, read = hot.pair
         for factor in (f for f in node.args if f is not hot):
-            axes = axes_of(factor)
-            if read in axes and kept not in axes:
-                others = (f for f in node.args if f is not factor)
-                return Mul(renamed(factor, {read: kept}), *others)
+            met = [axis for axis in hot.pair if axis in axes_of(factor)]
+            if len(met) == 1:
+                ways = [renamed(factor, {met[0]: axis}) for axis in hot.pair]
+                best = min(ways, key=_away)
+                if best != factor:
+                    return Mul(best, *(f for f in node.args if f is not factor))
     return None
+
+
+def _away(e: Expr) -> int:
+    """How many tensors are met along other axes than their own."""
+    return sum(t.axes != t.home for t in tensors_in(e))
 
 
 def one_hot_inside(node, knowledge):
@@ -91,8 +97,8 @@ def _depends_on_identity(e: Expr, relations) -> bool:
 
 
 def _depends(e: Expr, hot: OneHot) -> bool:
-    """Whether a one-hot is met in ``e`` outside of array nodes and conditions."""
-    if e == hot:
+    """Whether a one-hot is met in ``e`` outside of array nodes."""
+    if e == hot or e in _conditions(hot):
         return True
     if isinstance(e, (ArrayNode, Relational)):
         return False
@@ -100,11 +106,19 @@ def _depends(e: Expr, hot: OneHot) -> bool:
 
 
 def _at(e: Expr, hot: OneHot, value: int) -> Expr:
+    """``e`` where a one-hot is 0 or 1."""
     if e == hot:
         return Integer(value)
+    if e in (conditions := _conditions(hot)):
+        return S.true if (e == conditions[0]) == bool(value) else S.false
     if isinstance(e, (ArrayNode, Relational)) or not e.args:
         return e
     return e.func(*(_at(arg, hot, value) for arg in e.args))
+
+
+def _conditions(hot: OneHot) -> tuple:
+    """That it is 1, and that it is not."""
+    return (hot.condition, Not(hot.condition)) if isinstance(hot, Identity) else ()
 
 
 def _in_one_exponential(e: Expr) -> Expr:

@@ -217,14 +217,14 @@ identities: tuple[Identity, ...] = (
     ),
     Identity(
         "Identity(N, M)*a = Identity(N, M)*b",
-        "a varies along M, not along N, and b is a with M called N",
+        "a varies along one of the two, b is a along the other, with more tensors along their own",
         read_on_diagonal,
         name="read on the diagonal",
         why="on the diagonal both indices are the same",
     ),
     Identity(
         "OneHot(i, C)*f(OneHot(i, C)) = OneHot(i, C)*f(1)",
-        "f is no condition, and no array node",
+        "f is no array node, and no condition other than that the two indices are the same",
         one_hot_inside,
         name="where a one-hot is 1",
         why="elsewhere the product is 0",

@@ -44,6 +44,11 @@ class Identity(OneHot):
     def pair(self) -> tuple[Axis, Axis]:
         return self.operand.axis, self.axis
 
+    @property
+    def condition(self) -> Eq:
+        """That the two indices are the same."""
+        return Eq(*(Position.over(S.Zero, [axis]) for axis in self.pair))
+
     def towards(self, axes: Collection[Axis]) -> OneHot | None:
         """As a one-hot along either of the pair."""
         one, other = self.pair
@@ -91,8 +96,7 @@ def _compared(test: Relational) -> Relational:
     (hot,), at = hots, [test.xreplace({hots[0]: Integer(k)}) for k in (0, 1)]
     if at[0] == at[1]:
         return at[0]
-    same = Eq(*(Position.over(S.Zero, [axis]) for axis in hot.pair))
-    return same if at[1] == S.true else Not(same)
+    return hot.condition if at[1] == S.true else Not(hot.condition)
 
 
 def _identity(choice: Piecewise, twins: Mapping[Axis, Axis]) -> Expr:

@@ -17,7 +17,7 @@ from derive.language.errors import NotationError
 from derive.language.matrices import spare_axes
 from derive.language.nodes import ArrayNode, Flatten, OfMatrix, Reshaping
 from derive.language.reading_at import At
-from derive.language.symbols import Axis, ordered, tensors_in
+from derive.language.symbols import Axis, Tensor, ordered, tensors_in
 
 
 def twins_in(expressions) -> dict[Axis, Axis]:
@@ -34,6 +34,18 @@ def twins_in(expressions) -> dict[Axis, Axis]:
             twins[columns] = rows
         twins |= dict.fromkeys(spare_axes(node.axes), rows)
     return twins
+
+
+def check_spare(expressions, inputs: Iterable[Tensor]) -> None:
+    """Refuse an input along an axis that a product of matrices may need. Raises `NotationError`."""
+    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, OfMatrix)]
+    spare = {axis: node for node in nodes for axis in spare_axes(node.axes)}
+    for tensor in inputs:
+        for axis in spare.keys() & {*tensor.axes}:
+            raise NotationError(
+                f"{tensor} lies along {axis}, which gradients of {spare[axis]} lie along",
+                "give the axis another name",
+            )
 
 
 def _renamed_in(expressions) -> dict[Axis, Axis]:

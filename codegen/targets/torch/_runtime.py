@@ -692,6 +692,12 @@ def added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor
     return tensor
 
 
+def with_diagonal(tensor: Tensor, first: int, second: int, number: float) -> Tensor:
+    """A copy of ``tensor`` with a number everywhere on its diagonal."""
+    diagonal = torch.full_like(tensor.diagonal(0, first, second), number)
+    return tensor.diagonal_scatter(diagonal, 0, first, second)
+
+
 def segment_max(source: Tensor, index: Tensor, size: int) -> Tensor:
     """The largest of the rows with each index, minus infinity where there is none."""
     index = index.reshape(-1, *[1] * (source.dim() - 1)).expand_as(source)

@@ -35,6 +35,23 @@ class Diagonals:
         place = f"{step.name}, {first}, {second}"
         return f"{step.name} = _runtime.added_on_diagonal({place}, {added})"
 
+    def with_diagonal(self, value: values.Choose) -> str | None:
+        """A choice of a number where two indices are the same; None for others."""
+        test, chosen, rest = value.condition, value.yes, value.no
+        if not isinstance(test, values.Compare) or test.relation not in ("==", "!="):
+            return None
+        if test.relation == "!=":
+            chosen, rest = rest, chosen
+        own = [on_diagonal(side) for side in (test.left, test.right)]
+        axes = [dim.axis for dim in rest.dims if not dim.one]
+        pair = [index.dims[0].axis for index in own if index is not None]
+        number = isinstance(chosen, (values.Number, values.Constant))
+        if not number or len(pair) < 2 or not {*pair} <= {*axes}:
+            return None
+        first, second = sorted([dim.axis for dim in rest.dims].index(axis) for axis in pair)
+        text = f"{self.text(rest)}, {first}, {second}, {self.text(chosen)}"
+        return f"_runtime.with_diagonal({text})"
+
 
 def _places(index: values.Value, dims: Layout, along: int) -> tuple[int, int, int]:
     """Where the axis of a diagonal stands among ``dims``, and the two dimensions of which it is

@@ -247,6 +247,8 @@ class Printer(Checks, Loops, Arrays):
         return f"({sign.join(self.tight(operand) for operand in value.operands)})", ATOM
 
     def _Choose(self, value: values.Choose):
+        if (text := self.with_diagonal(value)) is not None:
+            return text, ATOM
         condition, yes, no = self.text(value.condition), self.text(value.yes), self.text(value.no)
         if condition.startswith("(") and condition.endswith(")"):
             condition = condition[1:-1]
