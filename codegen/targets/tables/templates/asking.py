@@ -53,18 +53,23 @@ def transformed() -> bool:
     )
 
 
+def is_plain(tensor: torch.Tensor, keys: Collection) -> bool:
+    """Whether its entries are what its memory holds, at places that a kernel can read."""
+    if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in keys:
+        return False
+    address = tensor.data_ptr()
+    return not (address % tensor.itemsize if address else tensor.numel())
+
+
 def formats_of(tensors: Iterable, keys: Collection) -> set[torch.dtype]:
-    """Those of tensors whose entries are what their memory holds, at places that a kernel can read,
-    beside whole numbers; nothing where one is another. None stands for an omitted one.
+    """Those of plain tensors, beside whole numbers; nothing where one is no such tensor. None
+    stands for an omitted one.
     """
     found = set()
     for tensor in tensors:
         if tensor is None:
             continue
-        if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in keys:
-            return set()
-        address = tensor.data_ptr()
-        if address % tensor.itemsize if address else tensor.numel():
+        if not is_plain(tensor, keys):
             return set()
         found.add(tensor.dtype)
     found.discard(torch.int64)
