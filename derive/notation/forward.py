@@ -33,7 +33,7 @@ from derive.notation.composition import block_call
 from derive.notation.definition import Carried, Definition, Statement
 from derive.notation.gradient import what_is_said, without_idle
 from derive.notation.influence import warn_of
-from derive.notation.made_axes import check_spare, flattened_in, twins_in
+from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.outputs import split
 from derive.notation.reduced import reduced
 
@@ -98,7 +98,6 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     body.recurrences.complete()
     body.statements = without_idle(body)
     expressions = [s.expression for s in body.statements]
-    check_spare(expressions, body.inputs)
     twins = twins_in(expressions)
     flattened = flattened_in(expressions, twins)
     order = body.ordered_axes(expressions, twins, flattened)
