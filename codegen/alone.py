@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sympy import Expr, S
 
-from codegen.signatures import Line
+from codegen.outlines import Line
 from derive.language.choices import with_args
 from derive.language.nodes import ArrayNode
 from derive.language.symbols import Tensor, tensors_in

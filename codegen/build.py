@@ -4,29 +4,33 @@ checks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sympy import Expr
 
 from codegen.alone import listed, with_zeros
 from codegen.arguments import divisors, fillings, refused
+from codegen.beside import Beside
+from codegen.looping import Looping
 from codegen.lowering import Lowering
 from codegen.lowering.differentiated import with_lines_to_differentiate
-from codegen.lowering.fused import fused
 from codegen.lowering.idioms import with_logarithms_joined
-from codegen.lowering.repeated import named_once
+from codegen.lowering.matrices import with_triangles
+from codegen.lowering.repeated import better
 from codegen.lowering.vanishing import with_zeros_kept
+from codegen.outlines import Line, Outline
 from codegen.program import NUMBERS, Function, Parameter, Plain, Program, Second
 from codegen.program.steps import NotZero, Step
+from codegen.recurrences import Loop, links_backward, links_forward, with_loops
 from codegen.second import numbers_missing, second_of
-from codegen.signatures import Line, Outline, Signatures
+from codegen.signatures import Signatures
+from derive.chain.ties import ties_backward, ties_forward
 from derive.closing.risks import unsafe
 from derive.formulas.text import formula
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
-from derive.orders import FIRST, SECOND
 from derive.orders.second import SecondOrder
 from derive.orders.third import ThirdOrder
 from derive.proving.proved import Proved
@@ -65,31 +69,6 @@ def _with_second(
             names = ", ".join(sorted(numbers))
             raise AssertionError(f"{builder.definition.name}: {names} is read and not kept")
     return builder, second
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What is derived and proved beside a closed form: its ``second`` derivatives, the mathematics
-    ``without_options``, the second derivatives of that, and the third ones of both; None for what
-    was not. ``refused`` says why derivatives are missing that were asked for.
-    """
-
-    second: SecondOrder | None = None
-    without_options: Proved | None = None
-    second_without_options: SecondOrder | None = None
-    third: ThirdOrder | None = None
-    third_without_options: ThirdOrder | None = None
-    refused: str = ""
-
-    def without(self, order: int, why: str) -> Beside | None:
-        """Less the derivatives from this ``order`` on; None where there are none."""
-        if order > SECOND and self.third is not None:
-            left = replace(self, third=None, third_without_options=None)
-        elif order > FIRST and self.second is not None:
-            left = Beside(without_options=self.without_options)
-        else:
-            return None
-        return replace(left, refused=why)
 
 
 class Builder(Signatures):
@@ -153,12 +132,13 @@ class Builder(Signatures):
         )
 
     def _formulas_written(self) -> tuple[str, ...]:
-        return tuple(f"{tensor} = {formula(e)}" for tensor, e in self.statements())
+        ties = *ties_forward(self.definition), *ties_backward(self.definition)
+        return tuple(f"{tensor} = {formula(e)}" for tensor, e in (*ties, *self.statements()))
 
     # -- the four functions ---------------------------------------------------
 
     def _forward(self) -> Function:
-        outputs = [t.name for t in self.definition.outputs]
+        outputs = [t.name for t in self.definition.results]
         results = (*outputs, *(p.name for p in self.needs() if p.name not in outputs))
         values = with_logarithms_joined(((v.tensor, v.expression) for v in self.plan), results)
         lines = [Line(tensor, (e,), self.layouts[tensor.name]) for tensor, e in values]
@@ -170,8 +150,9 @@ class Builder(Signatures):
                 lines,
                 results,
                 f"{self.definition.name}Forward",
-                self.definition.differentiable[0].name,
+                self.definition.wanted[0].name,
                 checks=self._asked_of_inputs(),
+                links=links_forward(self.definition),
             )
         )
 
@@ -180,7 +161,7 @@ class Builder(Signatures):
         return self._backward_from(self.upstreams(), lines, self._gradients())
 
     def _gradients(self) -> tuple[str, ...]:
-        return tuple(f"d{t.name}" for t in self.definition.differentiable)
+        return tuple(f"d{t.name}" for t in self.definition.wanted)
 
     def _backward_from(
         self, upstreams: Sequence[Parameter], lines: Sequence[Line], results: tuple[str, ...]
@@ -201,6 +182,7 @@ class Builder(Signatures):
                 self.definition.by_name,
                 self._at_hand(),
                 self.asked_of_saved(parameters),
+                links_backward(self.definition),
             )
         )
 
@@ -209,8 +191,11 @@ class Builder(Signatures):
         upstreams, found = self.upstreams(), []
         for p in upstreams * (len(upstreams) > 1):
             others = {other.name for other in upstreams if other != p}
-            lines = with_zeros(self._gradient_lines(), others, self._gradients())
-            found.append(with_zeros_kept(self._backward_from([p], *lines), self.origins_of_saved()))
+            passed = [link.after for link in links_backward(self.definition)]
+            lines, left = with_zeros(self._gradient_lines(), others, [*self._gradients(), *passed])
+            left = tuple(name for name in left if name not in passed)
+            function = self._backward_from([p], lines, left)
+            found.append(with_zeros_kept(function, self.origins_of_saved()))
         return tuple(found)
 
     def _atoms(self) -> Function:
@@ -222,12 +207,18 @@ class Builder(Signatures):
                 "Every statement of the forward, as written.",
                 self._inputs(),
                 lines,
-                tuple(s.name for s in statements),
+                tuple(t.name for t in self._valued()),
                 f"{self.definition.name}Atoms",
-                self.definition.differentiable[0].name,
+                self.definition.wanted[0].name,
                 self.definition.by_name,
+                links=links_forward(self.definition),
             )
         )
+
+    def _valued(self) -> list[Tensor]:
+        """The statements, and the states before each place."""
+        definition = self.definition
+        return [*(s.tensor for s in definition.statements), *(c.before for c in definition.carried)]
 
     def _chain(self) -> Function:
         chain = self.form.chain
@@ -235,9 +226,7 @@ class Builder(Signatures):
         like = parameters[0].name
         numbers = [p for p in self._inputs() if p.role in NUMBERS]
         parameters += [p for p in self._inputs() if p not in numbers]
-        parameters += [
-            Parameter(s.name, self.layouts[s.name], "statement") for s in self.definition.statements
-        ]
+        parameters += [Parameter(t.name, self.layouts[t.name], "statement") for t in self._valued()]
         parameters += numbers
         lines = [
             Line(a.tensor, tuple(c.through_outer for c in a.contributions), self.layouts[a.of.name])
@@ -256,6 +245,7 @@ class Builder(Signatures):
                 like,
                 self.definition.by_name,
                 checks=self._asked_beside_inputs(parameters),
+                links=links_backward(self.definition),
             )
         )
 
@@ -267,16 +257,14 @@ class Builder(Signatures):
         }
         of = self.definition.axes, outline.statements, outline.saved
         lowering = Lowering(known, *of, self._peaks, self._magnitudes)
+        numbers = {p.name for p in parameters if p.role in NUMBERS}
         steps: list[Step] = [*fillings(parameters)]
         if any(p.role == "index" for p in parameters):
             steps += self._labels_split()
-        for line in lines:
-            named = line.tensor.name, line.terms, line.layout
-            steps += lowering.accumulated(*named, outline.like)
-        numbers = {p.name for p in parameters if p.role in NUMBERS}
+        steps += self._lowered(outline, lowering, numbers)
         if not lowering.rounds_as_autograd:
-            steps = [fused(step, numbers) for step in steps]
-            steps = named_once(steps, numbers, {*known, *self.sizes.values()})
+            steps = better(steps, numbers, {*known, *self.sizes.values()})
+        steps = [with_triangles(step, self._factors) for step in steps]
         steps = [*self._zeros(outline, steps, numbers), *steps]
         return Function(
             outline.name,
@@ -288,6 +276,18 @@ class Builder(Signatures):
             outline.results,
             outline.result_class,
         )
+
+    def _lowered(self, outline: Outline, lowering: Lowering, numbers: set[str]) -> Iterator[Step]:
+        """The steps of the lines of a function, those that follow from one another as loops."""
+        items = with_loops([*outline.lines], outline.links)
+        looping = Looping(self.definition, self.form.chain, outline, lowering, numbers)
+        looping.taken |= {*self.sizes.values()}
+        for item in items:
+            if isinstance(item, Loop):
+                yield from looping.steps(item, [other for other in items if other is not item])
+            else:
+                named = item.tensor.name, item.terms, item.layout
+                yield from lowering.accumulated(*named, outline.like)
 
     def _zeros(self, outline: Outline, steps: list[Step], numbers: set[str]) -> list[NotZero]:
         """What the steps divide by and nothing refuses before."""

@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
-from codegen.build import Beside, program_of
+from codegen.beside import Beside
+from codegen.build import program_of
 from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets import Compares, Kernels, Target, WrongUse, targets
@@ -40,6 +41,7 @@ from derive.proving.proved import Proved
 TOLERANCE = 1e-10  # in float64: rounding is far below it, what is wrong far above
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 LONGEST_SECOND = 120  # seconds for each of its two programs: autograd then takes second derivatives
+NOT_DERIVED = "those of a recurrence are not derived"
 
 # What was proved and what stands beside it, for each reduction; for "" where there are none.
 Found = dict[str, tuple[Proved, Beside | None]]
@@ -195,8 +197,8 @@ def beside_of(
 ) -> Beside:
     """What is derived beside the closed form, in ``limit`` seconds for each part of it."""
     plain = _without_options(proved)
-    if order == FIRST:
-        return Beside(None, plain)
+    if order == FIRST or proved.definition.carried:
+        return Beside(None, plain, refused=NOT_DERIVED * (order > FIRST))
     limit = LONGEST_SECOND if limit is None else limit
     try:
         second = second_order(proved, progress, limit)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import codegen.driver
-from codegen.build import Beside
+from codegen.beside import Beside
 from codegen.cache import Cache, cache_folder
 from codegen.driver import compared, file_of, written
 from codegen.targets import targets

@@ -16,6 +16,7 @@ from codegen.sharding.counting import told
 from codegen.targets.torch.target import TorchTarget
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UnprovedError
+from derive.notation.definition import Definition
 from derive.notation.forward import Forward, reduced_forward
 from derive.notation.reduced import words_of
 from derive.orders import FIRST
@@ -51,12 +52,7 @@ def generate_of_ranks(
     most = MOST_AXES[way]
     if len(axes) > most:
         raise QuestionError(f"{len(axes)} axes cannot be split at once", f"name at most {most}")
-    if len(outputs := forward.definition.outputs) > 1:
-        name, names = forward.definition.name, " and ".join(t.name for t in outputs)
-        raise QuestionError(
-            f"{name} has several outputs, {names}: its axes are not split",
-            "write a forward with one output, and split that",
-        )
+    _check_can_be_split(forward.definition)
     proved = derive(forward, progress, limit)
     program, text = written(forward, proved, beside_of(proved, progress, limit, FIRST))
     found = sharded(program, axes, way, _word(forward))
@@ -78,6 +74,22 @@ def generate_of_ranks(
     short = (found.plain or found).exchanges
     told_back = told(short["backward"], again=True)
     return OfRanks(f"{name}.py", of_parts, told(short["forward"]), told_back, difference)
+
+
+def _check_can_be_split(definition: Definition) -> None:
+    """Raises `QuestionError` where no axis can be."""
+    name, outputs = definition.name, definition.outputs
+    if definition.carried:
+        raise QuestionError(
+            f"{name} has a recurrence: its axes are not split",
+            "run it on one process, or split a forward with what comes before or behind it",
+        )
+    if len(outputs) > 1:
+        names = " and ".join(t.name for t in outputs)
+        raise QuestionError(
+            f"{name} has several outputs, {names}: its axes are not split",
+            "write a forward with one output, and split that",
+        )
 
 
 def _rendered(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:

@@ -37,6 +37,11 @@ class Refusals(Sizes):
             for requirements in (self._divisors, self._maxima, self._reshapings):
                 for what, refuse in requirements(name, e):
                     found.setdefault(what, refuse)
+        for state in self.definition.carried:
+            axis = self.definition.size(state.axis)
+            use, named = "goes along it, from place to place", self._named([axis])
+            refuse = Refuse(state.after.name, SizeOf(axis.name), ZERO, False, use, named)
+            found.setdefault(axis, refuse)
         return found.values()
 
     def _divisors(self, name: str, e: Expr) -> Iterator[tuple[Expr, Refuse]]:

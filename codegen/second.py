@@ -13,11 +13,11 @@ from codegen.lowering.bounded import with_bounded_arguments
 from codegen.lowering.idioms import with_logarithms_joined, with_softplus
 from codegen.lowering.powers import with_powers_at_zero
 from codegen.lowering.vanishing import with_zeros_kept
+from codegen.outlines import Outline
 from codegen.program import NUMBERS, Again, Function, Parameter, Second
 from codegen.program.parts import values_in
 from codegen.program.steps import Step
 from codegen.program.values import LengthOf, Load, Value
-from codegen.signatures import Outline
 from codegen.wanted import wanted_by
 from derive.closing.recomputation import under_their_names
 from derive.formulas.text import formula

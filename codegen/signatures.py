@@ -4,8 +4,7 @@ what the backward needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 
 from sympy import Abs, Expr
@@ -15,46 +14,21 @@ from codegen.arguments import needed, number_steps, refused, shape_steps, sizes_
 from codegen.lowering import Lowering, sizes_used
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.powers import with_powers_at_zero
+from codegen.outlines import Line
 from codegen.program import Parameter
 from codegen.program.steps import Step
 from codegen.program.values import LengthOf
 from codegen.refusals import Refusals
 from derive.closing.recomputation import under_their_names
-from derive.language.nodes import Peak
+from derive.language.nodes import Cholesky, Peak
 from derive.language.symbols import Axes, Tensor, tensors_in
-from derive.notation.definition import IGNORE_INDEX, Statement
+from derive.notation.definition import IGNORE_INDEX
 from derive.notation.layout import Layout, layouts, plain
 
 
-@dataclass(frozen=True)
-class Line:
-    """A statement to lower: its tensor, the terms of its expression in the order in which they
-    are added, and its layout.
-    """
-
-    tensor: Tensor
-    terms: tuple[Expr, ...]
-    layout: Layout
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What a function is to be: its arguments, the ``lines`` that are to be lowered, what it
-    returns and under which class. ``like`` names a tensor of the kind of its results;
-    ``statements`` and what is ``saved`` are for `Lowering`, and ``checks`` are what it asks of its
-    arguments.
-    """
-
-    name: str
-    summary: str
-    parameters: Sequence[Parameter]
-    lines: Iterable[Line]
-    results: tuple[str, ...]
-    result_class: str
-    like: str
-    statements: Mapping[str, Statement] | None = None
-    saved: frozenset[str] | None = None
-    checks: tuple[Step, ...] = ()
+def computed(t: Tensor) -> str:
+    """The role of a saved tensor that is no argument."""
+    return "statement" if t.role == "input" else t.role
 
 
 class Signatures(Refusals):
@@ -86,7 +60,11 @@ class Signatures(Refusals):
         none of them has; and the ``numbers`` that are read behind it alone. One of several upstream
         gradients may be None, and shows no size.
         """
-        saved = [Parameter(t.name, self.layouts[t.name], t.role) for t in self.form.saved]
+        passed = {*self.definition.arguments}
+        saved = [
+            Parameter(t.name, self.layouts[t.name], t.role if t in passed else computed(t))
+            for t in self.form.saved
+        ]
         known = {p.name for p in saved}
         others = [t for t, _ in self.definition.scalars if t.name in self.numbers - known]
         saved += [Parameter(t.name, (), "scalar") for t in others]
@@ -120,7 +98,7 @@ class Signatures(Refusals):
             {
                 **self.layouts,
                 **{line.tensor.name: line.layout for line in self._gradient_lines()},
-                **{p.name: p.layout for p in upstreams},
+                **self._arriving,
             },
             self.definition.axes,
             self.definition.by_name,
@@ -134,8 +112,13 @@ class Signatures(Refusals):
 
     def upstreams(self) -> list[Parameter]:
         """The gradients that arrive, one for each output."""
-        layouts = {f"d{t.name}": self.layouts[t.name] for t in self.definition.outputs}
-        return [Parameter(name, layout, "adjoint") for name, layout in layouts.items()]
+        names = [f"d{t.name}" for t in self.definition.results]
+        return [Parameter(name, self._arriving[name], "adjoint") for name in names]
+
+    @cached_property
+    def _arriving(self) -> dict[str, Layout]:
+        """The layouts of the gradients of all outputs."""
+        return {f"d{t.name}": self.layouts[t.name] for t in self.definition.outputs}
 
     def origins_of_saved(self) -> dict[str, frozenset[str]]:
         """Of every saved value the names of the inputs that it is made of."""
@@ -150,7 +133,7 @@ class Signatures(Refusals):
         its tensors has.
         """
         shown = {dim.axis for p in parameters for dim in p.layout if not dim.one}
-        spoken_of = {axis for t in self.definition.differentiable for axis in t.axes}
+        spoken_of = {axis for t in self.definition.wanted for axis in t.axes}
         return [
             Parameter(self.sizes[axis], plain([axis]), "shape")
             for axis in self.definition.axes
@@ -171,7 +154,7 @@ class Signatures(Refusals):
             s.tensor.name: self.layouts[s.of.name] for s in self.form.statements if s.of is not None
         }
         fixed |= self.layouts
-        fixed |= {p.name: p.layout for p in self.upstreams()}
+        fixed |= self._arriving
         gradients = {f"d{t.name}" for t in self.definition.differentiable}
         pairs = with_logarithms_joined(self.statements(), gradients)
         known = layouts(pairs, self.definition.axes, fixed)
@@ -212,6 +195,13 @@ class Signatures(Refusals):
             name: (e, values[e.name]) if isinstance(e, Tensor) and e.name in values else (e,)
             for name, e in peaks.items()
         }
+
+    @cached_property
+    def _factors(self) -> dict[str, bool]:
+        """The values that are triangular, and whether their rows lie before their columns."""
+        values = self.form.relations.values
+        nodes = {v.tensor: v.expression for v in values if isinstance(v.expression, Cholesky)}
+        return {t.name: t.home.index(e.axes[0]) < t.home.index(e.axes[1]) for t, e in nodes.items()}
 
     @cached_property
     def _magnitudes(self) -> dict[str, Expr]:

@@ -69,6 +69,14 @@ def views(draw, shape):
     return {"queries": draw(*shape), "keys": draw(*shape)}
 
 
+def two_views(draw, shape):
+    return {"first": draw(*shape), "second": draw(*shape)}
+
+
+def segmented(draw, shape):
+    return {"probs": draw(*shape).sigmoid(), "target": (draw(*shape) > 0).double()}
+
+
 def triplets(draw, shape):
     return {name: draw(*shape) for name in ("anchor", "positive", "negative")}
 
@@ -157,6 +165,20 @@ def siglip(images, texts, scale, bias):
     return -F.logsigmoid(labels * logits).sum() / len(images)
 
 
+def barlow_twins(first, second, weight=0.005, eps=1e-5):
+    units = [F.batch_norm(z, None, None, training=True, eps=eps) for z in (first, second)]
+    correlation = units[0].T @ units[1] / len(first)
+    own = correlation.diagonal()
+    return ((own - 1) ** 2).sum() + weight * ((correlation**2).sum() - (own**2).sum())
+
+
+def focal_tversky(probs, target, alpha=0.7, beta=0.3, gamma=4 / 3, smooth=1.0):
+    found = (probs * target).sum(0)
+    missed, wrong = ((1 - probs) * target).sum(0), (probs * (1 - target)).sum(0)
+    index = (found + smooth) / (found + alpha * missed + beta * wrong + smooth)
+    return ((1 - index) ** (1 / gamma)).sum()
+
+
 ROWS = ((4, 3), (2, 5), (7, 2))
 REFERENCES = frozenset({"reference_chosen", "reference_rejected"})
 BCE_WEIGHTS = frozenset({"weight", "pos_weight"})
@@ -219,6 +241,17 @@ LOSSES = {
         ),
         Functional("clip", clip, images_and_texts, shapes=ROWS),
         Functional("siglip", siglip, images_and_texts_with_bias, shapes=ROWS),
+        Functional(
+            "barlow_twins", barlow_twins, two_views, shapes=ROWS, options=values("weight", 1)
+        ),
+        Functional(
+            "focal_tversky",
+            focal_tversky,
+            segmented,
+            shapes=ROWS,
+            options=({}, {"alpha": 0.4, "beta": 0.6, "gamma": 1}),
+            constant=frozenset({"target"}),
+        ),
         Functional("info_nce", info_nce, views, shapes=ROWS, options=values("temperature", 0.5)),
     ]
 }
@@ -235,7 +268,7 @@ def test_a_loss_is_torchs_in_every_layout(name, dtype):
 
 # Edges, decided as torch decides them
 
-CONTRASTIVE = ("clip", "siglip", "info_nce")
+CONTRASTIVE = ("clip", "siglip", "info_nce", "barlow_twins")
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if name not in CONTRASTIVE])

@@ -123,6 +123,7 @@ LENGTHS = [
     Functional("norm", partial(norm_p, p=2), row),
     Functional("norm1", partial(norm_p, p=1), row),
     Functional("norm_p", norm_p, row, ({}, {"p": 2.5})),
+    Functional("norm_inf", partial(norm_p, p=torch.inf), row),
 ]
 ALL = {
     functional.name: functional

@@ -24,9 +24,11 @@ from derive.language.nodes import (
     Broadcast,
     GoneAlong,
     Min,
+    OfMatrix,
     Reduction,
     Reindexing,
     Reshaping,
+    Whole,
 )
 
 ROOT = Path(derive.__file__).parents[1]
@@ -96,7 +98,7 @@ def nodes() -> list[type[ArrayNode]]:
         for c in vars(derive.language.nodes).values()
         if isinstance(c, type) and issubclass(c, ArrayNode)
     ]
-    bases = (ArrayNode, Reduction, Reindexing, Reshaping, GoneAlong)
+    bases = (ArrayNode, Reduction, Reindexing, Reshaping, Whole, GoneAlong, OfMatrix)
     return [c for c in found if c not in (*bases, Broadcast, Min)]  # gone before derivation
 
 

@@ -4,21 +4,30 @@ they are rational.
 
 import pytest
 from evaluate import Numbers, close
-from sympy import Integer, Piecewise, cosh, exp, log, sinh, tanh
+from sympy import Integer, Ne, Piecewise, cosh, exp, log, sinh, tanh
 
 from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
 from derive.language.choices import Compared
 from derive.language.declarations import Input, Label, Scalar
-from derive.language.nodes import Flatten, OneHot, Position, Recurrence, Sum, Unflatten
+from derive.language.diagonals import Identity
+from derive.language.nodes import (
+    Flatten,
+    OneHot,
+    Position,
+    Recurrence,
+    Rename,
+    Sum,
+    Unflatten,
+)
 from derive.language.reading_at import At
 from derive.language.scans import KINDS, CumProd, CumSum, Scan
 from derive.language.symbols import Axis, axes_of
 from derive.notation.forward import Forward
 from derive.values.relations import relations_of
 
-N, C, K, F = Axis("N"), Axis("C"), Axis("K"), Axis("F")
-SIZES = {N: 3, C: 4, K: 2, F: 12}
+N, C, K, F, M = Axis("N"), Axis("C"), Axis("K"), Axis("F"), Axis("M")
+SIZES = {N: 3, C: 4, K: 2, F: 12, M: 3}
 
 
 class Example(Forward):
@@ -41,12 +50,14 @@ class Example(Forward):
     columns = Sum(OneHot(i, C) * a, N)
     read = Sum(OneHot(i, C) * c, C)
     spread = Sum(centred**2, N)
+    pairs = Sum(b * Rename(b, N, M), C)
     out = (
         Sum(scaled * total + squashed * gate, C, N)
         + Sum(picked * read, N)
         + Sum(columns + spread, C)
         + s * Sum(k, K)
         + Sum(f, F)
+        + Sum(pairs, N, M)
     )
 
 
@@ -58,6 +69,7 @@ centred, scaled, total, positive, picked, columns, spread, read = (
     for name in ("centred", "scaled", "total", "positive", "picked", "columns", "spread", "read")
 )
 hot = OneHot(i, C)
+same, at_m = Identity(N, M), Rename(b, N, M)
 TAKEN = Piecewise((a, a > 0), (0, True))
 facts = Facts(relations_of(D))
 
@@ -106,6 +118,22 @@ EXAMPLES = {
     ],
     "read back": [Sum.over(hot * Sum.over(hot * b / read**2, [N]), [C])],
     "picked factor": [Sum.over(hot * b * c, [C]), Sum.over(hot * a**2, [C])],
+    "product with an identity": [
+        Sum.over(same * a * at_m, [M]),
+        Sum.over(same * b, [N]),
+        Sum.over(same * (at_m + exp(b)), [N, M]),
+    ],
+    "read on the diagonal": [same * at_m, c * same * exp(at_m) * k],
+    "where a one-hot is 1": [
+        same * exp(b * (2 * same - 1)) * at_m,
+        hot * (1 + hot * c) ** 2,
+        same * Piecewise((b, same.condition), (k, True)) * c,
+        same * Piecewise((k, Ne(*same.condition.args)), (b, a > 0), (0, True)),
+    ],
+    "on the diagonal and beside it": [
+        (2 * same - 1) / (exp(b * (2 * same - 1)) + 1),
+        same - c / (exp(-same) + 1) - c / (exp(same) + 1),
+    ],
     "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
     "picked over itself": [hot * a / picked, -c * hot * a * b / picked**2],
     "reshaped back": [

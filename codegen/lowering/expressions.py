@@ -23,7 +23,15 @@ from sympy.core.function import Function as SymbolicFunction
 from codegen.lowering.choices import compared, with_pieces
 from codegen.lowering.conditions import lowered_choice
 from codegen.lowering.constants import check_held, constant
-from codegen.lowering.frames import Frame, arranged, broadcast, fitted, is_fresh, without_ones
+from codegen.lowering.frames import (
+    Frame,
+    arranged,
+    broadcast,
+    fitted,
+    is_fresh,
+    is_kept,
+    without_ones,
+)
 from codegen.lowering.gates import ZERO, extreme
 from codegen.lowering.idioms import Pulled, with_idioms
 from codegen.lowering.indices import index_of, picked_entry, split_one_hots
@@ -101,7 +109,8 @@ class Lowering:
             if is_number(value, self.scalars) and not is_constant(rest):
                 value = Expand(value, dims=layout)  # a tensor in the mathematics
             value = fitted(value, layout)
-            value = value if is_fresh(value) or not hots else Own(value, dims=layout)
+            changeable = is_fresh(value) and (self.saved is not None or not is_kept(value))
+            value = value if changeable or not hots else Own(value, dims=layout)
         return [
             Assign(name, value),
             *(self._add_at(name, hot, factor, layout) for hot, factor in hots),

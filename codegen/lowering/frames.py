@@ -10,22 +10,27 @@ from collections.abc import Iterable, Sequence
 
 from codegen.program.arrays import (
     Arrange,
+    Cumulate,
     Detached,
     Expand,
     Gathered,
     Merge,
+    OfMatrix,
     OneHotOf,
     Pick,
     Positions,
+    Scanned,
     SegmentArgMax,
     SegmentMax,
+    Solved,
     Split,
     Zeros,
 )
-from codegen.program.parts import values_in
+from codegen.program.loops import Looped
+from codegen.program.parts import on_diagonal, values_in
 from codegen.program.reads import Convolve, Overlapped, Placed, Read
 from codegen.program.steps import Step
-from codegen.program.values import Choose, Load, Number, Plus, SizeOf, Times, Value
+from codegen.program.values import Apply, Choose, Load, Number, Plus, Power, SizeOf, Times, Value
 from derive.language.errors import QuestionError
 from derive.language.symbols import Axis
 from derive.notation.layout import Dim, Layout
@@ -92,7 +97,9 @@ def is_fresh(value: Value) -> bool:
     """Whether a value is a whole tensor of its own, which may be changed in place."""
     if isinstance(value, (Load, Expand, Read)):
         return False
-    if isinstance(value, Pick) and isinstance(value.index, Number):  # the same memory
+    if isinstance(value, Pick) and (
+        isinstance(value.index, Number) or on_diagonal(value.index) is not None
+    ):  # the same memory
         return False
     if isinstance(value, (Arrange, Detached, Merge, Split)):
         return is_fresh(value.operand)
@@ -103,6 +110,15 @@ def is_fresh(value: Value) -> bool:
     if isinstance(value, Times) and len(value.factors) == 1:
         return is_fresh(value.factors[0][0])
     return True
+
+
+def is_kept(value: Value) -> bool:
+    """Whether torch, where it differentiates the line, reads its result again, which may then not
+    be changed in place.
+    """
+    if isinstance(value, (Arrange, Merge, Split)):
+        return is_kept(value.operand)
+    return isinstance(value, (Apply, Power, Cumulate, Scanned, OfMatrix, Solved))
 
 
 def widened(frame: Frame, more: Iterable[Axis], order: Sequence[Axis]) -> Frame:
@@ -138,6 +154,8 @@ def sizes_used(steps: Iterable[Step]) -> set[str]:
 def _sizes_of(value: Value) -> set[str]:
     if isinstance(value, SizeOf):
         return {value.name}
+    if isinstance(value, Looped):
+        return {value.axis} | sizes_used(value.body.steps)
     if isinstance(value, (OneHotOf, Positions, SegmentArgMax, SegmentMax)):
         return {value.size}
     if isinstance(value, Split):

@@ -12,7 +12,8 @@ from codegen.lowering.picks import Index, Picked, met
 from codegen.lowering.segments import place_in_segments
 from codegen.program.arrays import ArgMaxOf, Arrange, Expand, OneHotOf, Pick, Positions
 from codegen.program.values import Choose, Compare, Number, Value
-from derive.language.nodes import ArgMax, OneHot
+from derive.language.diagonals import Identity
+from derive.language.nodes import ArgMax, OneHot, Position
 from derive.language.symbols import Axis, axes_of
 from derive.notation.layout import Dim, plain
 
@@ -25,6 +26,9 @@ def index_of(lowering: Lowering, index: Index, frame: Frame) -> Value:
     label = index.label
     if label.is_Integer:
         return Number(Fraction(int(label)))
+    if isinstance(label, Position):
+        at = index.picked.get(label.axis)
+        return index_of(lowering, at, frame) if at else positions(label.axis, frame)
     if not isinstance(label, ArgMax):
         return lowering.tensor(label, frame, index.picked)
     value = place_in_segments(lowering, label)
@@ -61,6 +65,14 @@ def picked_entry(lowering: Lowering, value: Value, axis: Axis, index: Index) -> 
         return Pick(value, along, index_of(lowering, index, ()), True, dims=others)
     label_axes = tuple(a for a in lowering.order if a in index.axes)
     whole = {dim.axis for dim in others if not dim.one}
+    if (
+        isinstance(index.label, Position)
+        and label_axes == (index.label.axis,)
+        and not (whole & {*label_axes})
+    ):  # every entry at its own place
+        here = [i for i, dim in enumerate(dims) if dim.axis not in label_axes]
+        own = (Dim(*label_axes) if i == along else dims[i] for i in here)
+        return Arrange(value, tuple(here), dims=tuple(own))
     if set(label_axes) & whole:
         missing = tuple(a for a in label_axes if a not in whole)
         if missing:
@@ -79,6 +91,8 @@ def whole_one_hot(lowering: Lowering, e: OneHot, frame: Frame, picked: Picked) -
     """A one-hot as a tensor: a comparison where its axis is read at an index, or is one that the
     label lies along; else of full size.
     """
+    if isinstance(e, Identity) and not {*e.pair} & {*picked}:  # symmetric: nothing is transposed
+        e = e.towards([max(e.pair, key=lowering.order.index)])
     index = met(e.operand, picked)
     if e.axis in picked or e.axis in index.axes:
         at = picked.get(e.axis)

@@ -10,6 +10,7 @@ from sympy import Expr
 
 from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
+from codegen.lowering.matrices import of_matrix
 from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reads import lowered_read
 from codegen.lowering.reshapings import reshaped
@@ -23,6 +24,7 @@ from derive.language.errors import QuestionError
 from derive.language.nodes import (
     GoneAlong,
     Max,
+    OfMatrix,
     OneHot,
     Peak,
     Position,
@@ -84,6 +86,8 @@ def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Va
         return reshaped(lowering, e, frame, picked)
     if isinstance(e, GoneAlong):
         return recurrent(lowering, e, frame, picked)
+    if isinstance(e, OfMatrix):
+        return of_matrix(lowering, e, frame, picked)
     raise QuestionError(
         f"{type(e).__name__} in {e} is not supported",
         "to add it, extend codegen/lowering/nodes.py",

@@ -16,6 +16,7 @@ from codegen.lowering.picks import axes_at
 from codegen.program.values import Clamp, Constant, Load, Number, Plus, Power, SizeOf, Times, Value
 from derive.formulas.text import numerator_and_denominator, ordered_factors
 from derive.language.choices import zero_unless
+from derive.language.diagonals import Identity
 from derive.language.nodes import Sum
 from derive.language.symbols import is_constant
 from derive.zero.positive import is_positive
@@ -37,6 +38,8 @@ def lowered_product(lowering: Lowering, e: Mul, frame, picked) -> Value:
             return lowering.value((-e).on(-(-e).operand), frame, picked)  # as it was broadcast
         positive = lowering.value(-e, frame, picked)
         return Plus(((positive, True),), dims=positive.dims)
+    if (outside := _off_diagonal(e)) is not None:
+        return lowering.value(outside, frame, picked)
     if (selected := _selected(lowering, e, frame, picked)) is not None:
         return selected
     numbers = [f for f in e.args if f.is_number]
@@ -97,6 +100,14 @@ def _in_order(numerators: list[Value], denominators: list[Value]) -> list[tuple[
 def _may_double(factors: list[Value]) -> bool:
     """Whether what is multiplied by them may be too large although the half of it is not."""
     return any(isinstance(value, Plus) for value in factors)
+
+
+def _off_diagonal(e: Mul) -> Expr | None:
+    """What is multiplied by 1 - Identity(N, M), as 0 on the diagonal."""
+    for hot in e.atoms(Identity):
+        if 1 - hot in e.args:
+            return Piecewise((0, hot.condition), (e / (1 - hot), True), evaluate=False)
+    return None
 
 
 def _selected(lowering: Lowering, e: Mul, frame, picked) -> Value | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from codegen.lowering.fused import fused
 from codegen.program.arrays import Arrange, Expand
 from codegen.program.parts import is_number, operands, values_in, with_replaced
 from codegen.program.steps import AddAt, Assign, Step
@@ -23,6 +24,11 @@ RELATIONS = {
     "!=": "is_not",
 }
 LONGEST_NAME = 32  # a third of a line, as it stands there with others
+
+
+def better(steps: Sequence[Step], numbers: Collection[str], taken: Collection[str]) -> list[Step]:
+    """``steps`` with products that are added in one operation, and what is repeated named once."""
+    return named_once([fused(step, numbers) for step in steps], numbers, taken)
 
 
 def named_once(

@@ -32,8 +32,9 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
             return value
     factors = Mul.make_args(e.operand)
     hots = [f for f in factors if isinstance(f, OneHot)]
-    for hot in hots:
-        rest = Mul(*(f for f in factors if f is not hot))
+    for factor in hots:
+        rest = Mul(*(f for f in factors if f is not factor))
+        hot = factor.towards(e.axes) or factor
         others = [axis for axis in e.axes if axis != hot.axis]
         index = met(hot.operand, picked)
         if hot.axis in index.axes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from codegen.build import Beside
+from codegen.beside import Beside
 from codegen.driver import file_of, others_of, written
 from codegen.playground.question import Question
 from codegen.program import Program

@@ -94,6 +94,29 @@ class Stepped(Value):
 
 
 @dataclass(frozen=True)
+class OfMatrix(Value):
+    """``kind`` ('inverse', 'logdet', 'cholesky') of the matrix in the last two dimensions."""
+
+    kind: str
+    operand: Value
+
+
+@dataclass(frozen=True)
+class Solved(Value):
+    """What the matrix in the last two dimensions has to be multiplied by to give ``right``: a
+    vector in its last dimension, or columns in its last two; ``from_the_right``: what has to be
+    multiplied by the matrix to give the rows of ``right``. ``triangle`` says where the entries are
+    that are not 0 ('lower', 'upper'), if not everywhere.
+    """
+
+    matrix: Value
+    right: Value
+    is_vector: bool
+    from_the_right: bool
+    triangle: str = ""
+
+
+@dataclass(frozen=True)
 class Contract(Value):
     """A matrix product: the sum over ``summed`` of the product of two operands, each with plain
     dimensions.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 
-from codegen.program.arrays import Expand, OneHotOf, Positions, Zeros
+from codegen.program.arrays import Arrange, Expand, OneHotOf, Positions, Zeros
+from codegen.program.loops import Collected, Given, Looped, Passed
 from codegen.program.reads import Geometry, Line, Stepped
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
 from codegen.program.values import Constant, Load, Number, Value
 
+HOLDING = (Stepped, Geometry, Line, Passed, Given)  # values, and are none
 LARGEST_SINGLE = (2 - 2**-23) * 2.0**127  # of float32
 
 
@@ -34,7 +36,7 @@ def with_replaced(node, change: Callable[[Value], Value | None]):
         return tuple(with_replaced(each, change) for each in node)
     if isinstance(node, Value) and (other := change(node)) is not None:
         return other
-    if not isinstance(node, (Value, Step, Stepped, Geometry, Line)):
+    if not isinstance(node, (Value, Step, *HOLDING)):
         return node
     changed = {}
     for field in fields(node):
@@ -49,10 +51,17 @@ def _values_among(items) -> Iterator[Value]:
     for item in items:
         if isinstance(item, Value):
             yield item
-        elif isinstance(item, (Stepped, Geometry, Line)):
+        elif isinstance(item, HOLDING):
             yield from _values_among(vars(item).values())
         elif isinstance(item, tuple):
             yield from _values_among(item)
+
+
+def on_diagonal(index: Value) -> Positions | None:
+    """The positions that an index is, whatever dimensions it has beside."""
+    while isinstance(index, (Arrange, Expand)):
+        index = index.operand
+    return index if isinstance(index, Positions) else None
 
 
 def is_number(value: Value, numbers: Collection[str]) -> bool:
@@ -61,7 +70,7 @@ def is_number(value: Value, numbers: Collection[str]) -> bool:
     """
     if isinstance(value, Load):
         return value.name in numbers
-    if isinstance(value, (Zeros, Positions, Expand, OneHotOf, OwnPositions)):
+    if isinstance(value, (Zeros, Positions, Expand, OneHotOf, OwnPositions, Looped, Collected)):
         return False
     return all(is_number(operand, numbers) for operand in operands(value))
 

@@ -220,6 +220,22 @@ def gone_along(
     return Placed(with_operands(value, [p.value for p in parts]), met(value.dims, parts))
 
 
+def of_matrix(placing: Placing, value: arrays.OfMatrix | arrays.Solved) -> Placed:
+    """Each rank has whole matrices, and its part of a batch or of the right sides."""
+    first, *_ = operands(value)
+    square = {dim.axis.name for dim in first.dims[-2:]}
+    parts = []
+    for operand in operands(value):
+        placed = placing.placed(operand)
+        for along, dim in enumerate(operand.dims):
+            if dim.axis.name in square:
+                placed = placing.whole(placed, along)
+        parts.append(placed)
+    parts = placing.aligned(parts)
+    split = tuple("".join({p.at(dim.axis.name) for p in parts}) for dim in value.dims)
+    return Placed(with_operands(value, [p.value for p in parts]), split)
+
+
 RULES: dict[type[Value], Callable[[Placing, Value], Placed]] = {
     Load: load,
     SizeOf: size,
@@ -229,6 +245,8 @@ RULES: dict[type[Value], Callable[[Placing, Value], Placed]] = {
     arrays.Cumulate: gone_along,
     arrays.Scanned: gone_along,
     arrays.Stepped: gone_along,
+    arrays.OfMatrix: of_matrix,
+    arrays.Solved: of_matrix,
     arrays.Reduce: reduced,
     arrays.Contract: contracted,
     arrays.ContractAdd: contracted_add,

@@ -19,9 +19,9 @@ from derive.chain.rules import rules
 from derive.formulas.latex import latex_statements
 from derive.language.choices import almost_everywhere, without_gap
 from derive.language.errors import NotationError
-from derive.language.nodes import ArrayNode, renamed, summed
+from derive.language.nodes import ArrayNode, OfMatrix, renamed, summed
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
-from derive.language.traversal import everywhere
+from derive.language.traversal import everywhere, read_otherwise
 from derive.notation.definition import Definition, Statement
 
 
@@ -199,7 +199,7 @@ def _pullback(
             )
         reasons = [*reasons, rule.reason.format(axes=", ".join(axis.name for axis in leaf.axes))]
         for operand, inner in rule.pullback(leaf, gradient):
-            inside = set(leaf.inside)
+            inside = set(leaf.around(operand))
             for tensor, reached, more in _pullback(operand, inner, inside, definition, statement):
                 yield tensor, reached, reasons + more
 
@@ -258,6 +258,11 @@ def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:
     a function and a constant, the function is eliminated too.
     """
     e, output = statement.expression, statement.tensor
+    if isinstance(e, OfMatrix):
+        own = {e: output}.get
+        return everywhere(
+            derivative, lambda n: read_otherwise(n, own) if isinstance(n, OfMatrix) else None
+        )
     if derivative == 0 or not tensors_in(e) or isinstance(e, (Tensor, ArrayNode)):
         return derivative
     derivative = derivative.xreplace({e: output})

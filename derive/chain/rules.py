@@ -16,13 +16,23 @@ from dataclasses import dataclass
 
 from sympy import Expr, S, exp
 
+from derive.chain.matrix_rules import (
+    through_cholesky,
+    through_inverse,
+    through_log_det,
+    through_solve,
+)
+from derive.language.diagonals import Identity
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
+    Cholesky,
     Flatten,
+    Inverse,
     LargestSoFar,
     LogCumSumExp,
     LogCumSumExpBack,
+    LogDet,
     Max,
     NewMax,
     OneHot,
@@ -30,6 +40,7 @@ from derive.language.nodes import (
     Position,
     Recurrence,
     RecurrenceBefore,
+    Solve,
     SubtractedPeak,
     Sum,
     Transposed,
@@ -140,7 +151,12 @@ rules: dict[type[ArrayNode], Rule] = {
     At: Rule(_through_reading, "summed over the places that read the entry along {axes}"),
     LargestSoFar: Rule(_through_largest_so_far, "routed to the largest so far along {axes}"),
     NewMax: Rule(_nowhere, "an index has no gradient"),
+    Inverse: Rule(through_inverse, "by the inverse matrix on both sides, along {axes}"),
+    LogDet: Rule(through_log_det, "by the transposed inverse along {axes}"),
+    Solve: Rule(through_solve, "the transposed equations solved along {axes}"),
+    Cholesky: Rule(through_cholesky, "the transposed factor solved twice along {axes}"),
     OneHot: Rule(_nowhere, "an index has no gradient"),
+    Identity: Rule(_nowhere, "it is constant"),
     ArgMax: Rule(_nowhere, "an index has no gradient"),
     Position: Rule(_nowhere, "an index has no gradient"),
 }

@@ -26,7 +26,7 @@ from sympy import Add, Basic, Expr, Mul
 
 from derive.closing.eager import Parts, entries, is_picked, lines_of, split
 from derive.closing.sweeps import Loop, Name, Read, moved
-from derive.language.nodes import ArgMax, GoneAlong, Max, OneHot, Reduction, Reindexing, Sum
+from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reindexing, Sum, Whole
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 
@@ -94,7 +94,7 @@ def _cost_of(
         saved=kept,
         exposed=0,
         lines=lines + sum(once.values()),
-        reductions=sum(isinstance(name, (Reduction, GoneAlong)) for name in loops),
+        reductions=sum(isinstance(name, (Reduction, Whole)) for name in loops),
         operations=sum(operations_in(e) + _reshapings(e) for _, e in statements),
     )
 
@@ -148,12 +148,10 @@ def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
             yield from _loops_of(node, flattened)
     axes = split(axes_of(reduction), flattened)
     read = _read_around(reduction.operand, flattened)
-    whole = isinstance(reduction, GoneAlong) or (
-        is_contraction(reduction) and not is_picked(reduction)
-    )
+    whole = isinstance(reduction, Whole) or (is_contraction(reduction) and not is_picked(reduction))
     if whole:
         factors = [f for f in _multiplied(reduction) if not is_constant(f)]
-        made = Tensor, OneHot, Reduction, GoneAlong
+        made = Tensor, OneHot, Reduction, Whole
         computed = [f for f in factors if not isinstance(f, made)]
         for factor in computed:
             own = split(axes_of(factor), flattened)
@@ -170,7 +168,7 @@ def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
 
 def _multiplied(reduction: Expr) -> tuple[Expr, ...]:
     """What a matrix product, or a recurrence, is made of: whole arrays."""
-    return reduction.operands if isinstance(reduction, GoneAlong) else reduction.operand.args
+    return reduction.operands if isinstance(reduction, Whole) else reduction.operand.args
 
 
 def _read_around(e: Expr, flattened: Parts) -> tuple[Read, ...]:
@@ -212,7 +210,7 @@ def arithmetic(e: Expr) -> int:
 
 
 def outermost_reductions(e: Expr) -> set[Expr]:
-    if isinstance(e, (Sum, Max)) or (isinstance(e, GoneAlong) and not e.is_step):
+    if isinstance(e, (Sum, Max)) or (isinstance(e, Whole) and not e.is_step):
         return {e}
     if isinstance(e, (OneHot, ArgMax)):
         return set()
@@ -225,6 +223,6 @@ def tensors_around(e: Expr) -> set[Tensor]:
     """
     if isinstance(e, Tensor):
         return {e} if e.role != "label" else set()
-    if isinstance(e, (Reduction, OneHot)) or (isinstance(e, GoneAlong) and not e.is_step):
+    if isinstance(e, (Reduction, OneHot)) or (isinstance(e, Whole) and not e.is_step):
         return set()
     return set().union(*map(tensors_around, e.args)) if e.args else set()

@@ -15,7 +15,7 @@ from sympy import Add, Basic, Expr, Function, Mul, Pow, S
 
 from derive.closing.sweeps import Axes
 from derive.language.choices import Compared
-from derive.language.nodes import ArgMax, GoneAlong, OneHot, Reduction, Reindexing, Sum
+from derive.language.nodes import ArgMax, OneHot, Reduction, Reindexing, Sum, Whole
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, axes_of, is_constant
 from derive.range.exponential_quotients import is_share
@@ -71,14 +71,14 @@ def is_computed_once(e: Basic) -> bool:
     if isinstance(e, (OneHot, Compared)) or not e.args or not isinstance(e, Expr):
         return False
     root = isinstance(e, Pow) and not e.exp.is_Integer
-    costly = root or is_share(e) or isinstance(e, (Function, Reduction, GoneAlong))
+    costly = root or is_share(e) or isinstance(e, (Function, Reduction, Whole))
     return costly and not is_constant(e)
 
 
 def _operands(e: Basic) -> list[Basic]:
     if isinstance(e, Sum) and is_contraction(e):
         return list(e.operand.args)
-    if isinstance(e, Reduction | Reindexing | GoneAlong):
+    if isinstance(e, Reduction | Reindexing | Whole):
         return list(e.operands)
     if isinstance(e, Mul):  # what is divided by is divided by, not inverted
         return [f.base if isinstance(f, Pow) and f.exp is S.NegativeOne else f for f in e.args]
@@ -123,7 +123,7 @@ def _combined(operands: list[Axes]) -> int:
 def is_picked(e: Expr) -> bool:
     """Whether ``e`` is the entries at an index, which are read without the others."""
     factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
-    return any(isinstance(f, OneHot) and f.axis in e.axes for f in factors)
+    return any(isinstance(f, OneHot) and f.towards(e.axes) for f in factors)
 
 
 def entries(axes) -> int:

@@ -23,6 +23,12 @@ from derive.closing.choice_rules import (
     constant_of_choice,
 )
 from derive.closing.conditions import fewer_conditions
+from derive.closing.diagonal_rules import (
+    identity_contracted,
+    one_hot_inside,
+    read_on_diagonal,
+    two_values,
+)
 from derive.closing.label_rules import (
     one_hot_chosen,
     one_hot_picks,
@@ -81,6 +87,13 @@ def _invert(node, knowledge):
 
 
 identities: tuple[Identity, ...] = (
+    Identity(
+        "f(Identity(N, M)) = f(0) + (f(1) - f(0))*Identity(N, M)",
+        "f has exponentials of it, by definition too, and f(1) - f(0) has none",
+        two_values,
+        name="on the diagonal and beside it",
+        why="an identity is 0 or 1",
+    ),
     Identity(
         "a*(b + c) = a*b + a*c",
         "always",
@@ -194,6 +207,27 @@ identities: tuple[Identity, ...] = (
         one_hot_power,
         name="power of a one-hot",
         why="0 and 1 are their own powers",
+    ),
+    Identity(
+        "Sum(Identity(N, M)*a, M) = a with M called N",
+        "no tensor in a lies along both axes",
+        identity_contracted,
+        name="product with an identity",
+        why="one entry of each row of an identity is 1",
+    ),
+    Identity(
+        "Identity(N, M)*a = Identity(N, M)*b",
+        "a varies along one of the two, b is a along the other, with more tensors along their own",
+        read_on_diagonal,
+        name="read on the diagonal",
+        why="on the diagonal both indices are the same",
+    ),
+    Identity(
+        "OneHot(i, C)*f(OneHot(i, C)) = OneHot(i, C)*f(1)",
+        "f is no array node, and no condition other than that the two indices are the same",
+        one_hot_inside,
+        name="where a one-hot is 1",
+        why="elsewhere the product is 0",
     ),
     Identity(
         "OneHot(i, C)*Sum(OneHot(i, C)*a, C) = OneHot(i, C)*a",

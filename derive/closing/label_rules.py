@@ -14,14 +14,12 @@ from derive.language.symbols import Tensor, axes_of
 
 
 def one_hot_total(node, knowledge):
-    if (
-        isinstance(node, Sum)
-        and isinstance(node.operand, OneHot)
-        and node.operand.axis in node.axes
-    ):
-        rest = [axis for axis in node.axes if axis != node.operand.axis]
-        return summed(Integer(1), rest, knowledge.relations.size)
-    return None
+    hot = node.operand if isinstance(node, Sum) else None
+    hot = hot.towards(node.axes) if isinstance(hot, OneHot) else None
+    if hot is None:
+        return None
+    rest = [axis for axis in node.axes if axis != hot.axis]
+    return summed(Integer(1), rest, knowledge.relations.size)
 
 
 def one_hot_power(node, knowledge):
@@ -46,7 +44,8 @@ def one_hot_picks(node, knowledge):
     for picked in (f for f in node.args if isinstance(f, Sum)):
         for hot in hots:
             factors = Mul.make_args(picked.operand)
-            if hot in factors and picked.axes == (hot.axis,):
+            along = hot.towards(picked.axes)
+            if hot in factors and along is not None and picked.axes == (along.axis,):
                 others = [f for f in node.args if f not in (hot, picked)]
                 return Mul(*others, picked.operand)
     return None

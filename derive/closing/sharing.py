@@ -17,7 +17,7 @@ from derive.closing.eager import is_computed_once
 from derive.closing.steps import Pairs, Record
 from derive.language.choices import Compared
 from derive.language.names import unused
-from derive.language.nodes import OneHot, Recurrence, RecurrenceBefore, Sum, along
+from derive.language.nodes import OneHot, Recurrence, RecurrenceBefore, Sum, Whole, along
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
     Axis,
@@ -111,12 +111,12 @@ def _opposite(e: Expr) -> Expr:
 
 
 def gradients_reused(statements: Pairs, record: Record) -> Pairs:
-    """A sum or a recurrence that is a gradient is used under its name, also where that is a
+    """A sum or another whole array that is a gradient is used under its name, also where that is a
     fraction of it.
     """
     for i, (tensor, _) in enumerate(statements):
         factors = Mul.make_args(statements[i][1])
-        total = next((f for f in factors if isinstance(f, (Sum, Recurrence))), None)
+        total = next((f for f in factors if isinstance(f, (Sum, Whole))), None)
         others = [e for t, e in statements if t != tensor]
         if total is None or not any(_reads(e, total) for e in others):
             continue

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from sympy import Add, Mul
 
-from derive.language.nodes import GoneAlong, Reshaping, Sum, summed
+from derive.language.nodes import OfMatrix, Reshaping, Sum, Whole, summed
 from derive.language.reading_at import At
 from derive.language.symbols import axes_of
+from derive.language.traversal import read_otherwise
 
 
 def linear(node, knowledge):
@@ -88,9 +89,10 @@ def reshaped_total(node, knowledge):
 
 
 def recognise(node, knowledge):
-    if isinstance(node, (Sum, GoneAlong)):
-        return knowledge.relations.recognitions.get(node)
-    return None
+    if not isinstance(node, (Sum, Whole)):
+        return None
+    known = knowledge.relations.recognitions
+    return read_otherwise(node, known.get) if isinstance(node, OfMatrix) else known.get(node)
 
 
 def known(node, knowledge):

@@ -24,7 +24,7 @@ from derive.formulas.text import (
     ordered_factors,
     signed_terms,
 )
-from derive.language.nodes import ArrayNode, GoneAlong, Reduction
+from derive.language.nodes import ArrayNode, GoneAlong, OfMatrix, Reduction
 from derive.language.scans import said
 from derive.language.symbols import Axis, Tensor
 
@@ -146,6 +146,9 @@ class FormulaPrinter(OfChoices, LatexPrinter):
     def _print_OneHot(self, e: ArrayNode) -> str:
         return rf"\mathbf{{1}}[\,{self._print(e.operand)} = {self._print(e.axis)}\,]"
 
+    def _print_Identity(self, e: ArrayNode) -> str:
+        return rf"\mathbf{{1}}[\,{' = '.join(map(self._print, e.pair))}\,]"
+
     def _print_Broadcast(self, e: ArrayNode) -> str:
         return self._applied("broadcast", self._along(e.axes), e.operand)
 
@@ -162,6 +165,11 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         words = "".join(rf",\,\text{{{note}}}" for note in notes)
         inside = ", ".join(map(self._print, operands))
         return rf"\mathrm{{{name}}}_{{{self._print(e.axis)}{words}}}\left({inside}\right)"
+
+    def _print_OfMatrix(self, e: OfMatrix) -> str:
+        along = ", ".join(map(self._print, e.axes))
+        inside = ", ".join(map(self._print, e.operands))
+        return rf"\mathrm{{{e.said}}}_{{{along}}}\left({inside}\right)"
 
     def _print_At(self, e: ArrayNode) -> str:
         plain = isinstance(e.operand, Tensor) and e.operand.axes == e.operand.home

@@ -276,6 +276,10 @@ class _MathML(OfChoices, ReadAt):
         label = self._print(e.operand)
         return indicator(row(label, operator("="), self._print(e.axis)))
 
+    def _print_Identity(self, e: OneHot) -> Element:
+        one, other = map(self._print, e.pair)
+        return indicator(row(one, operator("="), other))
+
     def _print_Flatten(self, e: Reshaping) -> Element:
         return self._counted(e, "flat")
 

@@ -1,17 +1,27 @@
-"""Entries read at an index, as MathML: the index stands below what is read."""
+"""Entries read at an index, as MathML: the index stands below what is read; and what is made of a
+matrix.
+"""
 
 from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from derive.formulas.mathml_elements import brackets, leaf, operator, row, subscript
-from derive.language.nodes import Position
+from derive.formulas.mathml_elements import (
+    applied,
+    brackets,
+    leaf,
+    listed,
+    operator,
+    row,
+    subscript,
+)
+from derive.language.nodes import OfMatrix, Position
 from derive.language.reading_at import At
 from derive.language.symbols import Tensor
 
 
 class ReadAt:
-    """The printing methods of `At` and of positions."""
+    """The printing methods of `At`, of positions and of what is made of a matrix."""
 
     def _print(self, e) -> Element:
         raise NotImplementedError
@@ -26,3 +36,6 @@ class ReadAt:
         operand = self._print(e.operand)
         operand = operand if isinstance(e.operand, Tensor) else brackets(operand)
         return subscript(operand, row(*place))
+
+    def _print_OfMatrix(self, e: OfMatrix) -> Element:
+        return applied(e.said, map(self._print, e.operands), listed(map(self._print, e.axes)))

@@ -9,7 +9,7 @@ from sympy.printing.precedence import PRECEDENCE
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.text import RELATIONS, Formula
 from derive.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, GoneAlong, Reduction
+from derive.language.nodes import ArrayNode, GoneAlong, OfMatrix, Reduction
 from derive.language.scans import said
 from derive.language.symbols import Tensor
 
@@ -51,10 +51,17 @@ class _Unicode(Formula):
     def _print_OneHot(self, e: ArrayNode) -> str:
         return f"1[{self._print(e.operand)} = {e.axis.name}]"
 
+    def _print_Identity(self, e: ArrayNode) -> str:
+        return f"1[{' = '.join(axis.name for axis in e.pair)}]"
+
     def _print_GoneAlong(self, e: GoneAlong) -> str:
         name, operands, notes = said(e)
         along = "; ".join([e.axis.name, *notes])
         return f"{name}[{along}]({', '.join(map(self._print, operands))})"
+
+    def _print_OfMatrix(self, e: OfMatrix) -> str:
+        along = ", ".join(axis.name for axis in e.axes)
+        return f"{e.said}[{along}]({', '.join(map(self._print, e.operands))})"
 
     def _print_Flatten(self, e: ArrayNode) -> str:
         return f"flat[{'·'.join(a.name for a in e.axes)} → {e.flat.name}]({self._print(e.operand)})"

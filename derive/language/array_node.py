@@ -90,6 +90,10 @@ class ArrayNode(Expr):
         """The axes along which its operands are met."""
         return axes_of(self.operand) | frozenset(self.binds)
 
+    def around(self, operand: Expr) -> frozenset[Axis]:
+        """The axes along which one of its operands is met."""
+        return self.inside
+
     def on(self, operand: Expr) -> Expr:
         """The same node on another operand, the first where there are several."""
         return self.func(operand, *self.args[1:])
@@ -123,6 +127,17 @@ class Reduction(ArrayNode):
     @classmethod
     def _check(cls, operand, axes):
         check_carried(cls.__name__, operand, axes)
+
+
+class Whole(ArrayNode):
+    """A node that is computed of whole arrays: an entry of it is made of many others of them."""
+
+    word, is_step = "", False
+
+    @property
+    def subject(self) -> Expr:
+        """What it is of, for a name."""
+        return self.operand
 
 
 def named(node: str, operand, axes: Iterable[object] = ()) -> str:

@@ -8,13 +8,14 @@ inside of it) and which it *brings*, and everything else follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from sympy import Basic, Expr, Integer
 
 from derive.language.array_node import ArrayNode as ArrayNode
 from derive.language.array_node import Reduction as Reduction
+from derive.language.array_node import Whole as Whole
 from derive.language.array_node import check_single, expression_of, named
 from derive.language.axes_meant import declared, names_meant
 from derive.language.errors import NotationError
@@ -24,6 +25,11 @@ from derive.language.extremes import Peak as Peak
 from derive.language.extremes import SubtractedPeak as SubtractedPeak
 from derive.language.log_scans import LogCumSumExp as LogCumSumExp
 from derive.language.log_scans import LogCumSumExpBack as LogCumSumExpBack
+from derive.language.matrices import Cholesky as Cholesky
+from derive.language.matrices import Inverse as Inverse
+from derive.language.matrices import LogDet as LogDet
+from derive.language.matrices import OfMatrix as OfMatrix
+from derive.language.matrices import Solve as Solve
 from derive.language.maxima_so_far import LargestSoFar as LargestSoFar
 from derive.language.maxima_so_far import NewMax as NewMax
 from derive.language.reshaping import Flatten as Flatten
@@ -92,6 +98,10 @@ class OneHot(ArrayNode):
     @property
     def brings(self) -> tuple[Axis, ...]:
         return self.axes
+
+    def towards(self, axes: Collection[Axis]) -> OneHot | None:
+        """The one-hot along one of ``axes``; None where it is along another."""
+        return self if self.axis in axes else None
 
 
 class Position(ArrayNode):

@@ -18,21 +18,21 @@ from collections.abc import Callable, Iterable
 from sympy import Expr, S
 
 from derive.language.array_node import (
-    ArrayNode,
+    Whole,
     along_axes,
     check_carried,
     checked_operand,
     expression_of,
 )
+from derive.language.awaited import Awaited
 from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
 
 
-class GoneAlong(ArrayNode):
+class GoneAlong(Whole):
     """A node whose entries follow from one another along an axis."""
 
-    reverse, is_step = False, False
-    word, written_as = "", ""
+    reverse, written_as = False, ""
 
     @property
     def axis(self) -> Axis:
@@ -42,11 +42,6 @@ class GoneAlong(ArrayNode):
     @property
     def brings(self) -> tuple[Axis, ...]:
         return self.axes
-
-    @property
-    def subject(self) -> Expr:
-        """What it is of, for a name."""
-        return self.operand
 
     def _sympystr(self, printer):
         return written(self, printer._print)
@@ -248,7 +243,13 @@ def Scan(
 
 
 def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
-    """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first."""
+    """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first.
+
+    A statement may read itself so, or one that a line below defines: then both are a recurrence.
+    """
+    if isinstance(x, Awaited):
+        checked_along("Previous", 0, axis)
+        return x.before(axis, _before("Previous", initial, axis))
     x, initial = checked_along("Previous", x, axis), _before("Previous", initial, axis)
     check_carried("Previous", x, [axis])
     return RecurrenceBefore.over(x, S.Zero, initial, [axis])

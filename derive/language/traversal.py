@@ -7,8 +7,18 @@ from collections.abc import Callable
 from sympy import Basic, Expr
 
 from derive.language.choices import Compared, with_args
-from derive.language.nodes import ArgMax, ArrayNode, GoneAlong, Max, OneHot, Reindexing, Sum
-from derive.language.symbols import Along
+from derive.language.nodes import (
+    ArgMax,
+    ArrayNode,
+    Max,
+    OfMatrix,
+    OneHot,
+    Reindexing,
+    Sum,
+    Whole,
+    renamed,
+)
+from derive.language.symbols import Along, tensors_in
 
 OPAQUE = (Max, ArgMax, OneHot)
 
@@ -40,7 +50,7 @@ def _rewritten(
 ) -> Expr:
     if e.args and not isinstance(e, Compared):
         if isinstance(e, ArrayNode):
-            if not isinstance(e, (Sum, Reindexing, GoneAlong, *OPAQUE)):
+            if not isinstance(e, (Sum, Reindexing, Whole, *OPAQUE)):
                 return e
             if not isinstance(e, opaque):
                 e = _rebuilt(e, [everywhere(o, rewrite, known, opaque) for o in e.operands])
@@ -64,6 +74,19 @@ def _rebuilt(node: ArrayNode, operands: list[Expr]) -> Expr:
         return operands[0]
     changed = dict(zip(before, operands, strict=True))
     return node.through(changed.__getitem__)
+
+
+def read_otherwise(node: OfMatrix, known: Callable[[Expr], Expr | None]) -> Expr | None:
+    """What is ``known`` of the node where its matrix is read along other axes, so that it may be
+    the transposed one: that, read so too.
+    """
+    found, free = known(node), node.free_axes
+    for met in tensors_in(node) if found is None else ():
+        away = {a: home for a, home in zip(met.axes, met.home, strict=True) if a in free}
+        taken = {*away.values()} & (free - {*away})
+        if not taken and (found := known(renamed(node, away))) is not None:
+            return renamed(found, {home: own for own, home in away.items()})
+    return found
 
 
 def parts_of(e: Basic) -> set[Basic]:

@@ -2,7 +2,7 @@
 
 from sympy import Abs, Eq, Piecewise, sqrt
 
-from derive import Axes, Axis, Forward, Input, Scalar, Sum
+from derive import Axes, Axis, Forward, Input, Max, Scalar, Sum
 
 N, C = Axes("N"), Axis("C")
 
@@ -28,6 +28,17 @@ class Norm1(Forward):
     x = Input(N, C)
 
     y = Sum(Abs(x), C)
+
+
+class NormInf(Forward):
+    """The largest magnitude of every row; of equal ones the gradient is that of the first.
+
+    Source: ``torch.linalg.vector_norm``, with its order inf, which divides it among equals.
+    """
+
+    x = Input(N, C)
+
+    y = Max(Abs(x), C)
 
 
 class NormP(Forward):

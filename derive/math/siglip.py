@@ -1,8 +1,8 @@
 """The sigmoid loss of images and texts."""
 
-from sympy import Eq, Piecewise, exp, log
+from sympy import exp, log
 
-from derive import Axis, Forward, Input, Position, Rename, Sum
+from derive import Axis, Diagonal, Forward, Input, Rename, Sum
 from derive.math.l2_normalize import L2Normalize
 
 N, M, D = Axis("N"), Axis("M"), Axis("D")
@@ -22,5 +22,5 @@ class Siglip(Forward):
     image = L2Normalize(images)
     text = L2Normalize(texts)
     logits = exp(scale) * Sum(image * Rename(text, N, M), D) + bias
-    label = Piecewise((1, Eq(Position(N), Position(M))), (-1, True))
-    loss = Sum(log(1 + exp(-label * logits)), N, M) / N
+    # of a pair -log(sigmoid(logit)) = log(1 + exp(logit)) - logit, of every other the first alone
+    loss = (Sum(log(1 + exp(logits)), N, M) - Sum(Diagonal(logits, N, M), N)) / N

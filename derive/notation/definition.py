@@ -19,6 +19,7 @@ from derive.language.float_range import exact_number
 from derive.language.names import snake_case
 from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.made_axes import derived_in, known_sizes
+from derive.notation.slope import Slope
 
 IGNORE_INDEX = "ignore_index"  # as torch calls the argument
 MOST_ADDED = 16  # to sizes at which one that follows from them would be none
@@ -62,6 +63,19 @@ class Ignoring:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """A state that a recurrence carries along ``axis``. Cut open there, the forward has the state
+    ``before`` each place for an input of its own, and the state ``after`` each, and the
+    ``initial`` one unless that is a number, for outputs.
+    """
+
+    before: Tensor
+    after: Tensor
+    initial: Expr
+    axis: Axis
+
+
+@dataclass(frozen=True)
 class Definition:
     """The mathematics of one forward, complete and checked.
 
@@ -77,7 +91,8 @@ class Definition:
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     ``returned`` are the names of the outputs where there are several; no statement reads one of
     them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
-    ``ordered`` say the order of their dimensions.
+    ``ordered`` say the order of their dimensions; ``inner`` are gradients, ``carried`` states at
+    which it is cut open (``recurrences.py``): inputs that nobody passes, outputs that nobody sees.
     """
 
     name: str
@@ -99,6 +114,8 @@ class Definition:
     reduction: str = ""
     returned: tuple[str, ...] = ()
     ordered: frozenset[str] = frozenset()
+    inner: tuple[InnerGradient, ...] = ()
+    carried: tuple[Carried, ...] = ()
 
     @property
     def snake(self) -> str:
@@ -127,9 +144,16 @@ class Definition:
         return frozenset({*(t.name for t in self.inputs), *(t.name for t in self.outputs)})
 
     @property
+    def results(self) -> tuple[Tensor, ...]:
+        """The outputs that a caller sees."""
+        cut = {t for state in self.carried for t in (state.after, state.initial)}
+        return tuple(t for t in self.outputs if t not in cut)
+
+    @property
     def arguments(self) -> tuple[Tensor, ...]:
         """The inputs that are passed."""
-        return tuple(t for t in self.inputs if t.role != "kept")
+        cut = {state.before for state in self.carried}
+        return tuple(t for t in self.inputs if t.role != "kept" and t not in cut)
 
     @property
     def labels(self) -> tuple[Tensor, ...]:
@@ -138,6 +162,11 @@ class Definition:
     @property
     def differentiable(self) -> tuple[Tensor, ...]:
         return tuple(t for t in self.inputs if t.role == "input")
+
+    @property
+    def wanted(self) -> tuple[Tensor, ...]:
+        """The inputs whose gradients a caller gets."""
+        return tuple(t for t in self.arguments if t.role == "input")
 
     @cached_property
     def by_name(self) -> Mapping[str, Statement]:
@@ -161,10 +190,14 @@ class Definition:
 
     def needed_for(self, name: str) -> set[str]:
         """The tensor called ``name``, and all that it is computed from."""
-        found = {name}
-        for statement in reversed(self.statements):
-            if statement.name in found:
-                found |= {t.name for t in tensors_in(statement.expression)}
+        found, before = {name}, set[str]()
+        while found != before:
+            before = {*found}
+            for statement in reversed(self.statements):
+                if statement.name in found:
+                    found |= {t.name for t in tensors_in(statement.expression)}
+            for state in (c for c in self.carried if c.before.name in found):
+                found |= {state.after.name, *(t.name for t in tensors_in(state.initial))}
         return found
 
     def size(self, axis: Axis) -> Axis:
@@ -257,3 +290,11 @@ class Definition:
     def in_order(self, axes) -> tuple[Axis, ...]:
         """``axes`` in the order in which they become dimensions."""
         return tuple(sorted(axes, key=self.axes.index))
+
+
+@dataclass(frozen=True)
+class InnerGradient:
+    """The lines that are differentiated, up to their total, with a slope for each from the last."""
+
+    definition: Definition
+    slopes: tuple[Slope, ...]

@@ -20,7 +20,14 @@ from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement
 
 
-def warn_of_no_influence(body: ClassBody) -> None:
+def warn_of(body: ClassBody) -> None:
+    """A `NotationWarning` for everything in a complete class body that is hardly meant."""
+    _warn_of_no_influence(body)
+    _warn_of_wider_domains(body)
+    _warn_of_missing_totals(body)
+
+
+def _warn_of_no_influence(body: ClassBody) -> None:
     """A `NotationWarning` for everything in a complete class body that has no influence."""
     told = set()
     for vanished in body.vanished:
@@ -47,7 +54,7 @@ def warn_of_no_influence(body: ClassBody) -> None:
             _warn(problem, "leave it out", body.places[name])
 
 
-def warn_of_missing_total(body: ClassBody) -> None:
+def _warn_of_missing_totals(body: ClassBody) -> None:
     """A `NotationWarning` for an output that is divided by the size of an axis along which it still
     lies, as is a mean of which the sum was left out.
     """
@@ -71,7 +78,7 @@ def _warn_of_missing_total(statement: Statement) -> None:
             )
 
 
-def warn_of_wider_domains(body: ClassBody) -> None:
+def _warn_of_wider_domains(body: ClassBody) -> None:
     """A `NotationWarning` for every statement that has numbers where its line, in torch, has
     none.
     """
@@ -93,11 +100,21 @@ def _reached(body: ClassBody) -> set[str]:
     reached = {*_outputs(body)}
     for other in body.reductions.values():  # what any of them reads
         reached |= {t.name for t in tensors_in(other.expression)}
+    _add_read(body, reached)
+    before: set[str] = set()
+    while before != reached:  # a recurrence reads what is stated below
+        before = {*reached}
+        for name, of in body.recurrences.following():
+            reached |= of if name in reached else set()
+        _add_read(body, reached)
+    labels = {i.label.name for i in body.ignoring if i.kept.name in reached}
+    return reached | labels
+
+
+def _add_read(body: ClassBody, reached: set[str]) -> None:
     for statement in reversed(body.statements):
         if statement.name in reached:
             reached |= {t.name for t in tensors_in(statement.expression)}
-    labels = {i.label.name for i in body.ignoring if i.kept.name in reached}
-    return reached | labels
 
 
 def _outputs(body: ClassBody) -> list[str]:

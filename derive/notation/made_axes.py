@@ -7,25 +7,67 @@ parts. Which sizes follow from which is decided here, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from sympy import Add, Expr, postorder_traversal
 
+from derive.language.diagonals import Identity
 from derive.language.errors import NotationError
-from derive.language.nodes import ArrayNode, Flatten, Reshaping
+from derive.language.matrices import spare_axes
+from derive.language.nodes import ArrayNode, Flatten, OfMatrix, Reshaping
 from derive.language.reading_at import At
-from derive.language.symbols import Axis, ordered, tensors_in
+from derive.language.symbols import Axis, Tensor, ordered, tensors_in
 
 
 def twins_in(expressions) -> dict[Axis, Axis]:
-    """The axes that a renaming brought in, each with the axis whose size it has."""
+    """The axes that a renaming brought in, and those of the columns of a square matrix, each with
+    the axis whose size it has.
+    """
+    expressions = list(expressions)
+    twins = _renamed_in(expressions)
+    matrices = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, OfMatrix)]
+    for node in matrices:
+        rows, columns = (twins.get(axis, axis) for axis in node.axes)
+        if rows != columns:
+            twins = {twin: rows if of == columns else of for twin, of in twins.items()}
+            twins[columns] = rows
+        twins |= dict.fromkeys(spare_axes(node.axes), rows)
+    return twins
+
+
+def check_spare(expressions, inputs: Iterable[Tensor]) -> None:
+    """Refuse an input along an axis that a product of matrices may need. Raises `NotationError`."""
+    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, OfMatrix)]
+    spare = {axis: node for node in nodes for axis in spare_axes(node.axes)}
+    for tensor in inputs:
+        for axis in spare.keys() & {*tensor.axes}:
+            raise NotationError(
+                f"{tensor} lies along {axis}, which gradients of {spare[axis]} lie along",
+                "give the axis another name",
+            )
+
+
+def _renamed_in(expressions) -> dict[Axis, Axis]:
     twins: dict[Axis, Axis] = {}
-    for tensor in [t for e in expressions for t in tensors_in(e)]:
+    expressions = list(expressions)
+    tensors = [t for e in expressions for t in tensors_in(e)]
+    for tensor in tensors:
         for home, met in zip(tensor.home, tensor.axes, strict=True):
             if met != home and home not in twins:
                 twins[met] = twins.get(home, home)
+    homes = list(dict.fromkeys(axis for tensor in tensors for axis in tensor.home))
+    pairs = {node.pair for e in expressions for node in e.atoms(Identity)}
+    for pair in sorted(pairs, key=str):
+        _made_equal(twins, [twins.get(axis, axis) for axis in pair], homes)
     return twins
+
+
+def _made_equal(twins: dict[Axis, Axis], pair: Iterable[Axis], homes: Sequence[Axis]) -> None:
+    """The axis of a pair that comes later, and its twins, are twins of the other."""
+    first, later = sorted(pair, key=lambda a: homes.index(a) if a in homes else len(homes))
+    if first != later:
+        twins.update({axis: first for axis in (later, *twins) if twins.get(axis, axis) == later})
 
 
 def flattened_in(expressions, twins: Mapping[Axis, Axis]) -> dict[Axis, tuple[Axis, ...]]:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from sympy import Expr
+
 from derive.language.errors import NotationError, Place
 from derive.language.names import unused
 from derive.language.symbols import Tensor, tensors_in
@@ -105,7 +107,18 @@ def as_one_block(definition: Definition) -> tuple[Definition, Mapping[str, str]]
     names = {s.name: again[s.name].name if s.name in again else s.name for s in own}
     names = {name: inner.get(of, of) for name, of in names.items()}
     statements = tuple(_renamed(rest, inner))
-    return replace(definition, statements=statements, returned=()), names
+    of = {t.name: _called(inner.get(t.name, t.name), t) for t in again.values()}
+    carried = tuple(
+        replace(c, after=of[again[c.after.name].name], initial=_as_called(c.initial, again, of))
+        for c in definition.carried
+    )
+    return replace(definition, statements=statements, returned=(), carried=carried), names
+
+
+def _as_called(initial: Expr, again: Mapping[str, Tensor], of: Mapping[str, Tensor]) -> Expr:
+    """The state before the first place, under the name that it has where outputs have one."""
+    known = again.get(getattr(initial, "name", ""))
+    return initial if known is None else of[known.name]
 
 
 def _renamed(statements: Sequence[Statement], names: Mapping[str, str]) -> Iterator[Statement]:

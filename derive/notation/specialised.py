@@ -62,9 +62,10 @@ def without_options(definition: Definition) -> Definition | None:
 
 
 def _is_total_of_one_hot(e: Expr) -> bool:
-    return isinstance(e, Sum) and isinstance(e.operand, OneHot) and e.operand.axis in e.axes
+    return isinstance(e, Sum) and isinstance(e.operand, OneHot) and e.operand.towards(e.axes)
 
 
 def _total(e: Sum, definition: Definition) -> Expr:
     """Exactly one entry of a one-hot is 1, since no label is ignored here."""
-    return Mul(*(definition.size(axis) for axis in e.axes if axis != e.operand.axis))
+    axis = e.operand.towards(e.axes).axis
+    return Mul(*(definition.size(other) for other in e.axes if other != axis))

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sympy import Expr, Mul
 
+from derive.language.diagonals import Identity
 from derive.language.errors import NotationError
 from derive.language.nodes import (
     ArrayNode,
     GoneAlong,
     Max,
+    OfMatrix,
     OneHot,
     Reshaping,
     Sum,
@@ -72,6 +74,12 @@ def taken_along(node: ArrayNode, operands: Sequence[Expr], bound: Bound) -> Expr
     operand, axes = operands[0], spliced(node.axes, bound)
     if isinstance(node, GoneAlong):
         return type(node).over(*operands, (the_one(node.axis, bound, f"{node} goes along it"),))
+    if isinstance(node, OfMatrix):
+        why = f"{node} is of a matrix"
+        return type(node).over(*operands, [the_one(axis, bound, why) for axis in node.axes])
+    if isinstance(node, Identity):
+        why = f"{node} is between two"
+        return Identity.between(*(the_one(axis, bound, why) for axis in node.pair))
     if isinstance(node, OneHot):
         return OneHot.over(operand, (the_one(node.axis, bound, f"a label indexes it in {node}"),))
     if isinstance(node, Max):

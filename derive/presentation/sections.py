@@ -13,7 +13,8 @@ from itertools import groupby
 
 from sympy import Basic, Eq, Expr
 
-from derive.chain.chain import Adjoint, Chain
+from derive.chain.chain import Adjoint, Chain, adjoint_of
+from derive.chain.ties import ties_backward, ties_forward
 from derive.closing.closed_form import ClosedForm, ClosedStatement
 from derive.formulas.words import Words, joined
 from derive.language.symbols import Axes, Tensor, tensors_in
@@ -125,7 +126,9 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
     def used_by(name: str) -> str:
         if name in users:
             return f"used by {', '.join(users[name])}"
-        return "the output" if len(definition.outputs) == 1 else "an output"
+        if name not in (t.name for t in definition.results):
+            return "passed on from place to place"
+        return "the output" if len(definition.results) == 1 else "an output"
 
     given: list[Words] = [(t, f" {shape(layouts[t.name])}") for t in definition.arguments]
     optional = {t.name: f", or {default} everywhere" for t, default in definition.optional}
@@ -147,6 +150,7 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
         s.name: [Equation(s.tensor, s.expression, used_by(s.name), shape(layouts[s.name]))]
         for s in definition.statements
     }
+    lines |= {t.name: [Equation(t, e, used_by(t.name))] for t, e in ties_forward(definition)}
     yield from _by_block(definition, lines, overview)
     graph = _graph(proved)
     yield Group("the graph of the forward", (graph,)) if overview else graph
@@ -203,6 +207,8 @@ def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> 
         for adjoint in form.chain.adjoints
         if adjoint.name in wanted
     }
+    ties = ties_backward(form.definition)
+    lines |= {t.name: [Equation(t, e, "from the next place")] for t, e in ties}
     yield from _by_block(form.definition, lines, overview)
     for tensor in branching(form.definition):
         if of is None or f"d{tensor}" in wanted:
@@ -211,8 +217,9 @@ def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> 
 
 def arriving(chain: Chain) -> Words:
     """The upstream gradients, as what arrives."""
-    verb = " arrives" if len(chain.upstreams) == 1 else " arrive"
-    return (*joined(chain.upstreams, " and "), verb)
+    seen = [adjoint_of(t) for t in chain.definition.results]
+    verb = " arrives" if len(seen) == 1 else " arrive"
+    return (*joined(seen, " and "), verb)
 
 
 def _adjoint_lines(adjoint: Adjoint, shape: str) -> Iterator[Equation]:
@@ -229,7 +236,7 @@ def _adjoint_lines(adjoint: Adjoint, shape: str) -> Iterator[Equation]:
 def _paths(form: ClosedForm, adjoint: Adjoint) -> Iterator[Block]:
     paths = paths_to(form.definition, adjoint.of, form.draft)
     count = f" on {len(paths)} paths; what arrives on each, in closed form:"
-    reached = joined(form.definition.outputs, " and ")
+    reached = joined(form.definition.results, " and ")
     yield Prose((adjoint.of, " reaches ", *reached, count))
     lines = []
     for path in paths:
@@ -247,6 +254,7 @@ def _result(proved: Proved, wanted: set[str]) -> Iterator[Block]:
         s.tensor: shape(layouts[s.of.name]) for s in shown if getattr(s.of, "name", "") in layouts
     }
     lines = equations_of(shown).lines
+    lines = (*(Equation(t, e) for t, e in ties_backward(form.definition)), *lines)
     yield Equations(tuple(replace(line, shape=shapes.get(line.left, "")) for line in lines))
     met = {t.name for s in shown for t in tensors_in(s.expression)}
     used = [s for s in form.definition.statements if s.name in met]

@@ -105,7 +105,8 @@ def _scalars(batch: SmallBatch, tensor: Tensor) -> Entries:
 
 
 def _one_hots(e: Expr) -> list[OneHot]:
-    return sorted((hot for hot in e.atoms(OneHot) if not hot.operand.is_Integer), key=str)
+    met = (hot for hot in e.atoms(OneHot) if isinstance(hot.operand, (Tensor, ArgMax)))
+    return sorted(met, key=str)
 
 
 def _choices(

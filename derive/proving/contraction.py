@@ -47,7 +47,24 @@ LARGEST = 12000  # nodes of an expression
 def vanishes(e: Expr) -> bool:
     """Whether ``e`` is zero for every size; False also where that could not be shown."""
     e = normal_form(e).replace(lambda node: isinstance(node, Mul), _without_own_indicators)
-    return is_zero(e) or _vanishes_under_sums(e)
+    return _is_zero(e) or _vanishes_under_sums(e)
+
+
+def _is_zero(e: Expr) -> bool:
+    """Whether ``e`` is zero: where the two indices of a delta in an exponent that does not vary in
+    a sum are the same, and where they are not.
+    """
+    if is_zero(e):
+        return True
+    bound = {index for total in e.atoms(sympy.Sum) for index in total.variables}
+    deltas = {delta for node in e.atoms(exp) for delta in node.atoms(KroneckerDelta)}
+    fixed = (d for d in deltas if not d.free_symbols & bound and any(i.is_Symbol for i in d.args))
+    delta = min(fixed, key=str, default=None)
+    if delta is None:
+        return False
+    one, other = sorted(delta.args, key=lambda index: not index.is_Symbol)
+    apart, same = (e.xreplace({delta: Integer(k)}) for k in (0, 1))
+    return all(_is_zero(normal_form(part)) for part in (apart, same.xreplace({one: other})))
 
 
 def _without_own_indicators(whole: Mul) -> Expr:
@@ -73,7 +90,7 @@ def _vanishes_under_sums(e: Expr) -> bool:
         limits = sums[0].limits if len(sums) == 1 else ()
         inside = Mul(*(f for f in factors if f not in sums), sums[0].function) if limits else term
         totals[limits] = totals.get(limits, Integer(0)) + inside
-    return any(totals) and all(map(is_zero, totals.values()))
+    return any(totals) and all(map(_is_zero, totals.values()))
 
 
 @lru_cache(maxsize=8192)
@@ -169,7 +186,11 @@ def _at_deltas(e: Expr) -> Expr:
                 continue
             plain = sorted((i for i in delta.args if i.is_Symbol), key=str)
             other = [i for i in delta.args if not i.is_Symbol]
-            if len(plain) == 1 and other:
+            if len(plain) == 2:
+                kept, read = sorted(plain, key=lambda i: isinstance(i, Dummy))
+                rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
+                term = delta * rest.xreplace({read: kept})
+            elif len(plain) == 1 and other:
                 rest = Mul(*(f for f in Mul.make_args(term) if f != delta))
                 (index,), (label, *_) = plain, other
                 at_label = isinstance(index, Dummy) or label.is_number

@@ -29,14 +29,17 @@ from derive.language.choices import with_args
 from derive.language.nodes import (
     ArgMax,
     Flatten,
+    Inverse,
     LargestSoFar,
     LogCumSumExp,
     Max,
     NewMax,
+    OfMatrix,
     OneHot,
     Position,
     Recurrence,
     Reshaping,
+    Solve,
     Sum,
 )
 from derive.language.reading_at import At
@@ -45,6 +48,7 @@ from derive.notation.definition import Definition
 from derive.proving.index_nodes import IndexOfLargest, LargestAlong, Zero
 from derive.proving.indexed_sum import IndexedSum
 from derive.proving.largest_up_to import IsNewLargest, LargestUpTo
+from derive.proving.matrix_entries import COLUMN, ENTRIES, ROW
 from derive.proving.products_between import ProductBetween, telescoped
 
 Index = tuple[Expr, ...]  # one for each of the axes that an axis was flattened from
@@ -125,14 +129,15 @@ class IndexedForward:
                 )
             return self.entry(e, at)
         if isinstance(e, Axis):
-            return Mul(*self.sizes(e))
+            length = self.definition.derived.get(e)
+            return Mul(*self.sizes(e)) if length is None else self.written(length, at, values)
         if isinstance(e, Sum):
             bound = {axis: self.bound_index(axis) for axis in e.axes}
             return self.total(self.written(e.operand, {**at, **bound}, values), e.axes, bound)
         if isinstance(e, Reshaping):
             return self.written(e.operand, {**at, **self._recounted(e, at)}, values)
-        if isinstance(e, At):
-            return self._read(e, at, values)
+        if isinstance(e, (At, OfMatrix)):
+            return (self._read if isinstance(e, At) else self._of_matrix)(e, at, values)
         if isinstance(e, Max):
             return LargestAlong(*self._row(e, at, values))
         if isinstance(e, Position):
@@ -211,6 +216,21 @@ class IndexedForward:
             return IsNewLargest(here, size, operand, bound)
         return LargestUpTo(here, size, operand, bound, place)
 
+    def _of_matrix(self, e: OfMatrix, at: Mapping[Axis, Index], values) -> Expr:
+        """By the entry of the matrix at two indices of its own."""
+        if any(len(self.parts(axis)) > 1 for axis in e.axes):
+            raise NotShown(f"an axis of {e} is made of several")
+        rows, columns = e.axes
+        own = [Dummy(kind, integer=True) for kind in (ROW, COLUMN)]
+        inside = dict(zip(e.axes, ((index,) for index in own), strict=True))
+        matrix = self.written(e.matrix, {**at, **inside}, values), *own, *self.sizes(rows)
+        if not isinstance(e, Solve):
+            return ENTRIES[type(e)](*matrix, *(index for axis in e.brings for index in at[axis]))
+        bound = self.bound_index(rows)
+        right = self.written(e.right, {**at, rows: bound}, values)
+        entry = ENTRIES[Inverse](*matrix, *at[columns], *bound)
+        return self.total(entry * right, (rows,), {rows: bound})
+
     def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
         """The name of a bound index that no other around it is called as."""
         return f"{kind}{sum(str(i).startswith(kind) for index in at.values() for i in index)}"
@@ -248,6 +268,8 @@ class IndexedForward:
             labels = [IndexOfLargest(Integer(k), *row) for k in range(len(indices))]
         elif e.operand.is_Integer:
             labels = [e.operand + 1]  # indices are counted from 1 here
+        elif isinstance(e.operand, Position):
+            labels = [*at[e.operand.axis]]
         else:
             ends = [""] if len(indices) == 1 else [f"_{k}" for k in range(len(indices))]
             labels = [self.entry(e.operand, at, end) for end in ends]

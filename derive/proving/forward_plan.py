@@ -201,7 +201,6 @@ def _is_picked(e: Expr, tensor: Tensor, hot: frozenset) -> bool:
     if isinstance(e, ArrayNode):
         hot = hot - set(e.binds)
     if isinstance(e, Sum):
-        hot |= {
-            f.axis for f in Mul.make_args(e.operand) if isinstance(f, OneHot) and f.axis in e.axes
-        }
+        hots = (f.towards(e.axes) for f in Mul.make_args(e.operand) if isinstance(f, OneHot))
+        hot |= {found.axis for found in hots if found is not None}
     return all(_is_picked(arg, tensor, hot) for arg in e.args if tensor in tensors_in(arg))

@@ -49,7 +49,18 @@ class Proved:
         only = ", ".join(str(g.tensor) for g in self.adjoints if not g.every_size)
         steps = "every step of the chain rule as well"
         steps += f", but {only} only at those sizes" if only and self.every_size else ""
-        return f"{in_words(self.gradients)}; {steps}"
+        return f"{in_words(self.gradients)}; {steps}{_from_place_to_place(self.definition)}"
+
+
+def _from_place_to_place(definition: Definition) -> str:
+    """What is said of recurrences: their steps are what is proved."""
+    if not definition.carried:
+        return ""
+    axes = " and ".join(dict.fromkeys(c.axis.name for c in definition.carried))
+    return (
+        f"; all this for the step at each place along {axes}, whatever the state before it is, and "
+        "for all of them together by the chain rule, by induction from place to place"
+    )
 
 
 def in_words(gradients: Sequence[ProvedGradient]) -> str:
@@ -80,7 +91,7 @@ def failure(form: ClosedForm, statement: ClosedStatement, sizes) -> str:
 
 
 def _outputs(form: ClosedForm) -> str:
-    return " and ".join(t.name for t in form.definition.outputs)
+    return " and ".join(t.name for t in form.definition.results)
 
 
 def out_of_time(form: ClosedForm, proved: Collection[str], doing: Doing) -> str:

@@ -16,23 +16,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from sympy import Add, Expr, Integer, Symbol
+from sympy import Add, Expr, Integer, Mul, Symbol, log
 
 from derive.language.choices import with_args, written_in
+from derive.language.cofactors import OfScalars, determinant, factor, inverse
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
+    Cholesky,
     Flatten,
     GoneAlong,
+    Inverse,
     LargestSoFar,
     LogCumSumExp,
+    LogDet,
     Max,
     NewMax,
+    OfMatrix,
     OneHot,
     Peak,
     Position,
     Recurrence,
     Reshaping,
+    Solve,
     Sum,
     Unflatten,
 )
@@ -51,7 +57,10 @@ Entries = dict[Index, Expr]
 
 # The nodes that treat all places along an axis alike. A node that does not, such as a shift or a
 # cumulative sum, stays out of this table, and every entry of what holds it is checked.
-INDIFFERENT = (Sum, Max, Peak, ArgMax, OneHot, Flatten, Unflatten)
+INDIFFERENT = (
+    *(Sum, Max, Peak, ArgMax, OneHot, Flatten, Unflatten),
+    *(Inverse, LogDet, Solve),  # rows and columns have one size, and are renumbered together
+)
 
 
 def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
@@ -207,6 +216,8 @@ class SmallBatch:
             return self._one_hot(e, at, values)
         if isinstance(e, GoneAlong):
             return self._state(e, at, values)
+        if isinstance(e, OfMatrix):
+            return self._of_matrix(e, at, values)
         return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
 
     def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
@@ -231,6 +242,24 @@ class SmallBatch:
         return tuple(
             self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
         )
+
+    def _of_matrix(self, e: OfMatrix, at, values) -> Expr:
+        """By the entries of the matrix: its minors, or those of its factor one after the other."""
+        rows, columns = e.axes
+        places, by = range(self.sizes[rows]), OfScalars()
+        matrix = [
+            [self._scalar(e.matrix, {**at, rows: i, columns: j}, values) for j in places]
+            for i in places
+        ]
+        if isinstance(e, LogDet):
+            return log(determinant(matrix, by) ** 2) / 2
+        if isinstance(e, Cholesky):
+            return factor(matrix, by)[at[rows]][at[columns]]
+        if isinstance(e, Inverse):
+            return inverse(matrix, by)[at[rows]][at[columns]]
+        row = inverse(matrix, by)[at[columns]]
+        right = [self._scalar(e.right, {**at, rows: i}, values) for i in places]
+        return Add(*map(Mul, row, right))
 
     def _state(self, e: GoneAlong, at, values) -> Expr:
         """From the state before, which is the next one where it goes back."""
@@ -258,8 +287,8 @@ class SmallBatch:
         return LargestOf(*both) if whole else selectors(both)[1]
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
-        if e.operand.is_Integer:
-            return Integer(int(e.operand == at[e.axis]))
+        if e.operand.is_integer and not isinstance(e.operand, (Tensor, ArgMax)):
+            return Integer(int(self._scalar(e.operand, at, values) == at[e.axis]))
         if isinstance(e.operand, ArgMax):
             return selectors(self._row(e.operand, at, values))[at[e.axis]]
         place = ", ".join(str(at[axis] + 1) for axis in e.operand.axes)

@@ -37,6 +37,7 @@ from derive.language.nodes import (
     Reduction,
     Reindexing,
     Sum,
+    Whole,
     renamed,
 )
 from derive.language.operations import operations_in
@@ -154,7 +155,7 @@ class Definitions:
             inside = {arg: self._pointwise(arg) for arg in e.args}
             return e.func(*(new if new.has(exp, cosh) else arg for arg, new in inside.items()))
         definition = self.definition_of(e)
-        if definition is None or definition.has(Reduction, Reindexing, GoneAlong, Piecewise):
+        if definition is None or definition.has(Reduction, Reindexing, Whole, Piecewise):
             return e
         return self._pointwise(definition)
 

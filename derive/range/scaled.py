@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from sympy import Add, Expr, Function, Mul, Not, Piecewise, Pow, S, cosh, exp, expand, log, sinh
 
-from derive.language.nodes import GoneAlong, Reduction, Reindexing, Sum
+from derive.language.nodes import Reduction, Reindexing, Sum, Whole
 from derive.language.symbols import Tensor, tensors_in
 from derive.range.bounds import MODERATE
 from derive.range.exponential_quotients import over_positive_sums
@@ -66,7 +66,7 @@ class Scales:
         scaled = self.of(e)
         if scaled.exponent == 0:
             return
-        if scaled.factor.has(Reduction, GoneAlong):
+        if scaled.factor.has(Reduction, Whole):
             words = f"{tensor.name}_scaled"
             scaled = Scaled(self.name(scaled.factor, words), scaled.exponent)
         self.known[tensor.name] = scaled
@@ -203,7 +203,7 @@ class Scales:
     def inside(self, e: Expr) -> Expr:
         if isinstance(e, Tensor) or not e.args:
             return e
-        if isinstance(e, GoneAlong):
+        if isinstance(e, Whole):
             return e.through(self.safe)
         if isinstance(e, (Reduction, Reindexing)):
             return e.on(self.safe(e.operand)) if isinstance(e, (Sum, Reindexing)) else e
@@ -259,7 +259,7 @@ class Scales:
     def quotient(self, e: Expr) -> Expr:
         """A difference such as 1 - 1/(1 + exp(-x)) as the quotient of positive sums that it is."""
         whole = self.values.unfolded(e)
-        if whole.has(Reduction, Reindexing, GoneAlong, Piecewise) or not whole.has(exp, cosh):
+        if whole.has(Reduction, Reindexing, Whole, Piecewise) or not whole.has(exp, cosh):
             return e
         if is_positive(whole):
             return whole

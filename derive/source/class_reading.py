@@ -13,7 +13,7 @@ from sympy import Expr
 from derive.language.errors import NotationError, Place
 from derive.language.extremes import SYMPYS
 from derive.language.float_range import IN_LOGARITHMS
-from derive.language.symbols import Axis, Tensor
+from derive.language.symbols import Axis, Tensor, ordered
 from derive.source.class_source import (
     MISSING,
     Scope,
@@ -130,6 +130,34 @@ class ClassReading:
     def goes_through(self, name: str, line: int) -> bool:
         """Whether ``name`` is what a loop that begins on ``line`` goes through something with."""
         return any(line in loop.head and name in loop.names for loop in self.loops)
+
+    def is_read_before(self, name: str, line: int) -> bool:
+        """Whether ``line`` reads ``name``, which it or a line below assigns, by `Previous`."""
+        if self.assigned.get(name, 0) < line or self.scope.outside(name) is not MISSING:
+            return False
+        calls = [n for s in self.by_line.get(line, ()) for n in ast.walk(s)]
+        calls = [n for n in calls if isinstance(n, ast.Call) and n.args]
+        read = [n for n in calls if isinstance(n.args[0], ast.Name) and n.args[0].id == name]
+        return any(getattr(n.func, "attr", getattr(n.func, "id", "")) == "Previous" for n in read)
+
+    def axes_below(self, name: str, around: frozenset[str] = frozenset()) -> frozenset[Axis]:
+        """The axes that a statement will surely have which is not made yet, as it is typed;
+        ``around`` are those that were asked for on the way to it.
+        """
+        statement = self._statement(name, self.assigned[name])
+
+        def value_of(other: str) -> object:
+            found = self.scope[other]
+            below = found is MISSING and other in self.assigned
+            if not below or other in around | {name}:
+                return found
+            return Tensor(other, ordered(self.axes_below(other, around | {name})))
+
+        return (
+            frozenset()
+            if statement is None
+            else written_in(statement, Reader(value_of, self.body)).axes
+        )
 
     def outside(self, name: str, line: int) -> type | None:
         """What the notation has under a name that the class body does not define, although it is

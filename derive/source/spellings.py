@@ -20,10 +20,10 @@ from derive.language.errors import MATH, PAGE
 SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
-    *("At", "Broadcast", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Flatten", "Flip"),
-    *("Gather", "Kept", "Max", "Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename"),
-    *("Scan", "SegmentMax", "SegmentMean", "SegmentSum", "Shift", "Slice", "Sum", "Unflatten"),
-    "Window",
+    *("At", "Broadcast", "Cholesky", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal"),
+    *("Flatten", "Flip", "Gather", "Gradient", "Identity", "Inverse", "Kept", "LogDet", "Max"),
+    *("Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename", "Scan", "SegmentMax"),
+    *("SegmentMean", "SegmentSum", "Shift", "Slice", "Solve", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Ordered", "Outputs", "Reduced"),
@@ -68,11 +68,6 @@ SIZE = "an axis stands for its own size: write its name where the size is meant"
 REWRITES = (
     "leave it out: how a formula is written changes nothing, and gradform simplifies by itself"
 )
-DERIVATIVE = (
-    "a named statement is a symbol to SymPy, so that its derivative would be 0: write it out, as "
-    f"1 - h**2 for h = tanh(x); a derivative inside of a forward {IMPOSSIBLE}"
-)
-
 _SPELLINGS: dict[Spelling, str] = {
     Spelling("Sum(x, N)"): "sum nansum reduce_sum add_reduce fsum total",
     Spelling("Sum(x, N) / N"): "mean nanmean average avg reduce_mean fmean",
@@ -123,9 +118,11 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling("Piecewise((1, Position(C) < Position(N)), (0, True))"): (
         "arange indices range iota positions tril triu tri mask"
     ),
-    Spelling("Piecewise((1, Eq(Position(N), Position(C))), (0, True))"): (
-        "eye identity delta kroneckerdelta diag diagonal"
+    Spelling("Identity(N, C)", why="two axes of one size"): "eye delta kroneckerdelta",
+    Spelling("Diagonal(x, N, C)", "Identity(N, C) * x", why="read, or put, on the diagonal"): (
+        "diag diag_embed diagonal_scatter"
     ),
+    Spelling("Sum(Diagonal(x, N, C), N)"): "trace",
     Spelling("CumSum(x, N)"): "cumsum cumulative_sum prefix_sum accumulate",
     Spelling("CumProd(x, N)"): "cumprod cumulative_prod",
     Spelling("Scan(w, x, N)", why="h[n] = w[n]*h[n - 1] + x[n]"): (
@@ -162,8 +159,23 @@ _SPELLINGS: dict[Spelling, str] = {
         "sort sorted argsort topk top_k median quantile kthvalue unique searchsorted msort mode"
     ),
     Spelling(why="a Fourier transform cannot be written in the notation"): "fft rfft ifft",
+    Spelling(
+        "Inverse(Sum(x * Rename(x, C, K), N), C, K)", why="of a square matrix, here along (C, K)"
+    ): "inv inverse",
+    Spelling(
+        "LogDet(Sum(x * Rename(x, C, K), N), C, K)",
+        why="log|det| of a square matrix, here along (C, K)",
+    ): "det slogdet logdet",
+    Spelling(
+        "Cholesky(Sum(x * Rename(x, C, K), N), C, K)",
+        why="of a positive definite matrix, here along (C, K)",
+    ): "cholesky",
+    Spelling(
+        "Solve(Sum(x * Rename(x, C, K), N), x, C, K)",
+        why="the solution lies along K, where the matrix lies along (C, K)",
+    ): "solve solve_triangular cholesky_solve lstsq",
     Spelling(why="what is solved for cannot be written in the notation"): (
-        "inv inverse pinv det slogdet svd eig eigh qr cholesky lstsq matrix_exp"
+        "pinv svd eig eigh qr matrix_exp"
     ),
     Spelling(why=RANDOM): "rand randn random randint dropout bernoulli normal uniform rand_like",
     Spelling("Detach(x)"): "detach stop_gradient stop_grad no_grad",
@@ -192,11 +204,13 @@ _SPELLINGS: dict[Spelling, str] = {
         "ratsimp powsimp trigsimp logcombine doit rewrite subs xreplace replace refine "
         "expand_mul factor_terms separatevars combsimp powdenest signsimp piecewise_fold"
     ),
-    Spelling(why=DERIVATIVE): "diff grad Derivative gradient derivative backward autograd jacobian",
+    Spelling("Gradient(tanh(x), x)", why="of the sum of all entries, along the axes of x"): (
+        "diff grad Derivative gradient derivative backward autograd jacobian"
+    ),
     Spelling(
         why="what is integrated, summed up as a series or solved for has to be written out: itself "
         "it cannot be written in the notation"
-    ): "integrate Integral limit Limit series Order solve solveset nsolve summation Product dsolve",
+    ): "integrate Integral limit Limit series Order solveset nsolve summation Product dsolve",
 }
 spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name in names.split()}
 

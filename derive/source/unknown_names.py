@@ -31,7 +31,10 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
             "a statement sees what stands above it: move one of the two lines",
         )
     if where == line:
-        return f"{name} is used in its own definition", "use the tensors above it"
+        return (
+            f"{name} is used in its own definition",
+            f"use the tensors above it, or {name} at the place before: Previous({name}, T)",
+        )
     if where is not None:
         return (
             f"{name} is not seen by a function or a comprehension inside of a class body",

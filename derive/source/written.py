@@ -13,7 +13,10 @@ from types import FunctionType
 
 from sympy import Basic
 
+from derive.language.diagonals import Diagonal, Identity
+from derive.language.gradient import Gradient
 from derive.language.kept_labels import Kept, kept_tensor
+from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
 from derive.language.maxima_so_far import CumMax
 from derive.language.nodes import (
     Broadcast,
@@ -101,7 +104,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
         return _by_label(call, reader)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
-        axes = [_axis(a, reader) for a in call.args[2 if rule is _scanned else 1 :]]
+        axes = [_axis(a, reader) for a in call.args[2 if rule in OF_TWO else 1 :]]
         if function in SEVERAL and not any(axes):
             return _all(call.args, reader)
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
@@ -144,6 +147,11 @@ def _renamed(call, reader, axes, new) -> Written:
     return Written(operand.names, (operand.axes - {axes[0]}) | {axes[1]})
 
 
+def _on_diagonal(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, operand.axes - {*axes[1:]})
+
+
 def _index(call, reader, axes, new) -> Written:
     return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
 
@@ -166,12 +174,22 @@ def _scanned(call, reader, axes, new) -> Written:
     return Written(operands.names, operands.axes | set(axes))
 
 
+def _solved(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes - set(axes[:1]) | set(axes[1:]))
+
+
 def _read(call, reader, axes, new) -> Written:
     return Written(_all(call.args[:1], reader).names)
 
 
 def _joined(call, reader, axes, new) -> Written:
     return Written(_all(call.args, reader).names)
+
+
+def _gradient(call, reader, axes, new) -> Written:
+    of, by = (_all([arg], reader) for arg in call.args[:2])
+    return Written(of.names | by.names, by.axes)
 
 
 def _kept(call, reader, axes, new) -> Written:
@@ -188,6 +206,8 @@ rules: dict[Callable, Callable[..., Written]] = {
     OneHot: _brought,
     Broadcast: _brought,
     Position: _index,
+    Identity: _index,
+    Diagonal: _on_diagonal,
     Rename: _renamed,
     Flatten: _reshaped,
     Unflatten: _reshaped,
@@ -198,7 +218,13 @@ rules: dict[Callable, Callable[..., Written]] = {
     Previous: _carried,
     Next: _carried,
     Scan: _scanned,
+    Inverse: _carried,
+    Cholesky: _carried,
+    LogDet: _reduced,
+    Solve: _solved,
     Concat: _joined,
+    Gradient: _gradient,
     **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }
 SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis
+OF_TWO = (_scanned, _solved, _gradient)  # operands, the others of one

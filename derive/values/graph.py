@@ -15,7 +15,7 @@ from sympy import Add, Basic, Expr, Mul, Piecewise, Pow, exp, preorder_traversal
 
 from derive.language.choices import Compared, written_in
 from derive.language.names import unused
-from derive.language.nodes import ArrayNode, GoneAlong, along
+from derive.language.nodes import ArrayNode, Whole, along
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
@@ -135,7 +135,7 @@ class Graph:
         """Whether ``gone`` is an exponential that stands in one place: it needs no name, unless a
         recurrence reads it.
         """
-        if self.spelled[name].has(GoneAlong):
+        if self.spelled[name].has(Whole):
             return False
         written = [n for n in preorder_traversal(self.spelled[name]) if isinstance(n, Tensor)]
         values, places = [self.spelled[n] for n in gone], [n for n in written if n.name in gone]

@@ -14,7 +14,7 @@ from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, exp
 from sympy.core.relational import Relational
 
 from derive.language.choices import Branches, Compared, as_choices
-from derive.language.nodes import GoneAlong, Max, Reduction, Reindexing, Sum
+from derive.language.nodes import Max, Reduction, Reindexing, Sum, Whole
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.notation.definition import Definition, Statement
@@ -54,7 +54,7 @@ class Parts:
             return e
         e = self.rebuilt(e)
         root = isinstance(e, Pow) and e.exp.is_Rational and not e.exp.is_Integer
-        is_part = (isinstance(e, (Add, Reduction, GoneAlong)) or root) and not is_constant(e)
+        is_part = (isinstance(e, (Add, Reduction, Whole)) or root) and not is_constant(e)
         return self.part(e) if is_part else e
 
     def reciprocal(self, e: Pow) -> Expr:
@@ -67,7 +67,7 @@ class Parts:
     def rebuilt(self, e: Expr) -> Expr:
         if isinstance(e, Reduction):
             return e.on(self.rebuilt(e.operand))
-        if isinstance(e, (Reindexing, GoneAlong)):
+        if isinstance(e, (Reindexing, Whole)):
             return e.through(self.inside)
         if isinstance(e, Add):
             e = self.with_own_sums(e)
@@ -119,11 +119,11 @@ class Parts:
         """What a choice is between, and on: the reductions in it are parts, and so is all that
         its conditions compare, since these are computed whatever is chosen.
         """
-        if isinstance(e, (Reduction, GoneAlong)):
+        if isinstance(e, (Reduction, Whole)):
             return self.inside(as_choices(e))
         if isinstance(e, Relational) and not e.has(Branches, Compared, Piecewise):
             return e.func(*map(self.inside, e.args))
-        if not e.args or not e.has(Reduction, GoneAlong, Relational):
+        if not e.args or not e.has(Reduction, Whole, Relational):
             return e
         return e.func(*map(self.chosen, e.args))
 
@@ -139,7 +139,7 @@ class Parts:
                 *(self.reciprocal(f) if _is_reciprocal(f) else self.inside(f) for f in e.args)
             )
         lone = [f for f in e.args if not is_number_or_size(f)]
-        if len(lone) == 1 and isinstance(lone[0], (Sum, GoneAlong)):
+        if len(lone) == 1 and isinstance(lone[0], (Sum, Whole)):
             return e.func(*(self.rebuilt(f) for f in e.args))
         return e.func(*(self.inside(f) for f in e.args))
 
@@ -186,7 +186,7 @@ class Parts:
         name = f"{self.statement}_{kind}"
         if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
             name = f"{e.operand.name}_{type(e).__name__.lower()}"
-        elif isinstance(e, GoneAlong):
+        elif isinstance(e, Whole):
             name = f"{getattr(e.subject, 'name', self.statement)}_{e.word}"
         elif isinstance(e, exp):
             name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"

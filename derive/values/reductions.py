@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sympy import Expr, Mul, Pow, S
 
-from derive.language.nodes import GoneAlong, Max, Recurrence, RecurrenceBefore, Sum
+from derive.language.nodes import Max, Recurrence, RecurrenceBefore, Sum, Whole
 from derive.language.symbols import is_number_or_size, tensors_in
 from derive.values.naming import Value
 from derive.values.solving import Known, Solution
@@ -24,7 +24,7 @@ def reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
     if found is None:
         return
     reduction, rest = found
-    if isinstance(reduction, GoneAlong):
+    if isinstance(reduction, Whole):
         return
     powers = {
         tensor: known.by_name[tensor.name].expression
@@ -40,7 +40,7 @@ def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
     """The one reduction or recurrence in a product, where the rest is a number or a size, and
     that.
     """
-    kinds = Sum, Max, GoneAlong
+    kinds = Sum, Max, Whole
     reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, kinds)]
     if len(reductions) != 1:
         return None

@@ -19,7 +19,7 @@ from functools import cached_property
 from sympy import Basic, Expr, Piecewise, exp, log
 
 from derive.language.choices import branches_of, written_in
-from derive.language.nodes import GoneAlong, along
+from derive.language.nodes import Whole, along
 from derive.language.symbols import Axis, Tensor, divisors_in, tensors_in
 from derive.notation.definition import Definition
 from derive.range.bounds import Bounds
@@ -204,7 +204,7 @@ class Relations:
         found = self.solved["reduction of powers"] | self.solved["state before"]
         found |= self.solved["reduction"]
         known = {reduction: equal for reduction, (equal, _) in found.items()}
-        whole = {in_full(e, self.parts): known[e] for e in known if isinstance(e, GoneAlong)}
+        whole = {in_full(e, self.parts): known[e] for e in known if isinstance(e, Whole)}
         return whole | known
 
     @cached_property

@@ -30,10 +30,10 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("if all(0 in pair for pair in pairs)", "if True"),
         (" or conditions[:alike] != wider[:alike]", ""),
     ),
-    ("derive.closing.label_rules", "one_hot_total"): (("if axis != node.operand.axis", ""),),
+    ("derive.closing.label_rules", "one_hot_total"): (("if axis != hot.axis", ""),),
     ("derive.closing.label_rules", "one_hot_power"): (("and node.exp.is_positive", ""),),
     ("derive.closing.label_rules", "one_hot_picks"): (
-        ("picked.axes == (hot.axis,)", "True"),
+        ("picked.axes == (along.axis,)", "True"),
         ("hot in factors and", ""),
     ),
     ("derive.closing.label_rules", "picked_over_itself"): (

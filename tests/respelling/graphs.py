@@ -12,6 +12,7 @@ from sympy.core.operations import LatticeOp
 from sympy.core.relational import Equality, Relational, Unequality
 
 from derive.language.choices import Compared
+from derive.language.diagonals import Identity
 from derive.language.nodes import along
 from derive.language.symbols import Along, Axis, Tensor, is_number_or_size
 from derive.notation.definition import Definition
@@ -113,6 +114,8 @@ class _Graph:
             return self._noted("axis", str(self.sizes[e]))
         if isinstance(e, Along):
             return self._noted("axes", *sorted(map(self._operation, e.axes)))
+        if isinstance(e, Identity):  # the same in either order
+            return self._noted("identity", *sorted(map(self._operation, e.pair)))
         if isinstance(e, INEQUALITIES):
             return self._inequality(e)
         if isinstance(e, Tensor):

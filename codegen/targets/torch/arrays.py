@@ -8,13 +8,15 @@ from dataclasses import replace
 from fractions import Fraction
 from string import ascii_lowercase
 
-from codegen.program import arrays, values
+from codegen.program import arrays, parts, values
 from codegen.program.parts import is_wide
 from codegen.targets.torch.convolutions import Convolutions
+from codegen.targets.torch.diagonals import Diagonals
 from codegen.targets.torch.reads import Reads
 from codegen.targets.torch.vocabulary import (
     ATOM,
     CUMULATIVE,
+    OF_MATRIX,
     PRODUCT,
     REDUCTIONS,
     SIGN,
@@ -40,7 +42,7 @@ def as_least(value: values.Value) -> arrays.Reduce | None:
     return None if inside is None else replace(value, kind="min", operand=inside)
 
 
-class Arrays(Reads, Convolutions):
+class Arrays(Reads, Convolutions, Diagonals):
     """The printing methods of the values of ``program/arrays.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]
@@ -52,9 +54,10 @@ class Arrays(Reads, Convolutions):
         order = list(value.order)
         if existing != sorted(existing):
             rest = [i for i in range(count) if i not in existing]
+            turned = [*range(count - 2), count - 1, count - 2]
             text = (
                 f"{text}.permute({', '.join(map(str, rest + existing))})"
-                if count > 2
+                if rest + existing != turned
                 else f"{text}.mT"
             )
             place = {old: new for new, old in enumerate(rest + existing)}
@@ -167,6 +170,19 @@ class Arrays(Reads, Convolutions):
         spec = f"{word(value.left.dims)},{word(value.right.dims)}->{word(value.dims)}"
         return f'torch.einsum("{spec}", {self.text(value.left)}, {self.text(value.right)})', ATOM
 
+    def _OfMatrix(self, value: arrays.OfMatrix):
+        return OF_MATRIX[value.kind].format(self.text(value.operand)), ATOM
+
+    def _Solved(self, value: arrays.Solved):
+        matrix, right = self.text(value.matrix), self.text(value.right)
+        left = ", left=False" * value.from_the_right
+        if not value.triangle:
+            return f"torch.linalg.solve({matrix}, {right}{left})", ATOM
+        right = f"{self.tight(value.right)}.unsqueeze(-1)" if value.is_vector else right
+        upper = value.triangle == "upper"
+        solved = f"torch.linalg.solve_triangular({matrix}, {right}, upper={upper}{left})"
+        return solved + ".squeeze(-1)" * value.is_vector, ATOM
+
     def _ArgMaxOf(self, value: arrays.ArgMaxOf):
         least = opposite(value.operand)
         first = "argmax" if least is None else "argmin"
@@ -176,6 +192,8 @@ class Arrays(Reads, Convolutions):
         if isinstance(value.index, values.Number):
             entry = self.text(value.index)
             return f"{self.tight(value.operand)}.select({value.along}, {entry})", ATOM
+        if value.rowwise and parts.on_diagonal(value.index) is not None:
+            return self.diagonal_of(value), ATOM
         operand, index = self.tight(value.operand), self.tight(value.index)
         if not value.rowwise and len(value.operand.dims) == 2:  # refuses what is out of range
             return f"torch.nn.functional.embedding({self.text(value.index)}, {operand})", ATOM
@@ -197,6 +215,9 @@ class Arrays(Reads, Convolutions):
         index = self.text(value.index)
         if isinstance(value.index, values.Number):
             index = f"{self.like}.new_tensor({index}, dtype=torch.long)"
+        if parts.on_diagonal(value.index) is not None:
+            like = f"dtype={self.like}.dtype, device={self.like}.device"
+            return f"torch.eye({self.sizes[value.size]}, {like})", ATOM
         one_hot = f"torch.nn.functional.one_hot({index}, {self.sizes[value.size]})"
         return f"{one_hot}.to({self.like}.dtype)", ATOM
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from codegen.program import Function, Program
 from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
+from codegen.targets.torch.square import positive_definite
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis, size_divisors
 from derive.notation.definition import Definition
@@ -29,7 +30,8 @@ MASKED_SHARE = 0.2  # of a mask; where all of a row is masked out autograd often
 
 # Normal numbers first; where the mathematics is not defined for those (a logarithm, a root),
 # positive ones, then ones between 0 and 1. Small ones, where hardly anything saturates. Then, where
-# there was none of all these, what acosh and the logarithm of -x are defined for.
+# there was none of all these, what acosh and the logarithm of -x are defined for, and matrices that
+# have a factor.
 USUAL = 4  # of the draws
 DRAWS: tuple[Callable[..., Tensor], ...] = (
     torch.randn,
@@ -39,6 +41,7 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
     lambda shape, **how: torch.rand(shape, **how) * 2 + 1.1,
     lambda shape, **how: -torch.rand(shape, **how) * 0.8 - 0.1,
     lambda shape, **how: -torch.rand(shape, **how) * 2 - 1.1,
+    positive_definite,
 )
 
 
@@ -99,7 +102,7 @@ def _differences(
         name: value.requires_grad_() if name in differentiable else value
         for name, value in arguments.items()
     }
-    shapes = [_shape(output.home, dims) for output in definition.outputs]
+    shapes = [_shape(output.home, dims) for output in definition.results]
     upstreams = (
         [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes],
         [torch.ones((), dtype=torch.float64).expand(shape) for shape in shapes],  # as of sum()
@@ -142,7 +145,7 @@ def _plain_compared(
     for p in program.forward.parameters:
         if p.role == "input" and p.name in leaves:
             leaves[p.name].requires_grad_()
-    shapes = [_shape(output.home, dims) for output in definition.outputs]
+    shapes = [_shape(output.home, dims) for output in definition.results]
     upstreams = [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes]
     oracle = Oracle(definition, leaves, leaves, (upstreams,), dims)
     outputs = function(**leaves)

@@ -16,24 +16,30 @@ from sympy import Expr, Mul, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
+from codegen.targets.torch.place_by_place import Found, run_all
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
+    Cholesky,
     GoneAlong,
     LargestSoFar,
     LogCumSumExp,
+    LogDet,
     Max,
+    OfMatrix,
     OneHot,
     Position,
     Recurrence,
     Reindexing,
     Reshaping,
+    Solve,
     Sum,
+    Whole,
 )
-from derive.language.reading_at import At
+from derive.language.reading_at import At, affine
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
-from derive.notation.definition import Definition
+from derive.notation.definition import Definition, Statement
 
 RELATIONS = {
     "<": torch.lt,
@@ -55,9 +61,7 @@ FUNCTIONS = {
 }
 
 
-def interpreted(
-    definition: Definition, arguments: Mapping[str, Tensor | float]
-) -> dict[str, Tensor]:
+def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float]) -> Found:
     """Every statement's value, with exactly its axes as dimensions; differentiable by autograd."""
     return Interpreter(definition, arguments).run()
 
@@ -89,18 +93,19 @@ class Interpreter:
             number = arguments.get(t.name, definition.default_at(default, self.sizes))
             self.values[t.name] = torch.tensor(float(number), dtype=torch.float64)
 
-    def run(self) -> dict[str, Tensor]:
-        results = {}
-        for statement in self.definition.statements:
-            home = statement.tensor.home
-            whole = self.value(statement.expression).broadcast_to(
-                [self.size(a) if a in home else 1 for a in self.definition.axes]
-            )
-            flat = whole.reshape([self.size(a) for a in self.definition.axes if a in home])
-            order = [a for a in self.definition.axes if a in home]
-            results[statement.name] = flat.permute([order.index(a) for a in home])
-            self.values[statement.name] = results[statement.name]
-        return results
+    def run(self) -> Found:
+        lengths = {axis: self.size(axis) for axis in self.definition.axes}
+        return run_all(self.definition, self.values, lengths, self.stated)
+
+    def stated(self, statement: Statement) -> Tensor:
+        """The value of one statement, with exactly its axes as dimensions."""
+        home = statement.tensor.home
+        whole = self.value(statement.expression).broadcast_to(
+            [self.size(a) if a in home else 1 for a in self.definition.axes]
+        )
+        flat = whole.reshape([self.size(a) for a in self.definition.axes if a in home])
+        order = [a for a in self.definition.axes if a in home]
+        return flat.permute([order.index(a) for a in home])
 
     def size(self, axis: Axis) -> int:
         return self.sizes[self.definition.size(axis)]
@@ -122,8 +127,8 @@ class Interpreter:
             return whole.broadcast_to(shape).sum([self.place(a) for a in e.axes], keepdim=True)
         if isinstance(e, Reindexing):
             return self.read(e) if isinstance(e, At) else self.reshaped(e)
-        if isinstance(e, GoneAlong):
-            return self.gone_along(e)
+        if isinstance(e, Whole):
+            return self.of_matrix(e) if isinstance(e, OfMatrix) else self.gone_along(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -164,11 +169,13 @@ class Interpreter:
     def read(self, e: At) -> Tensor:
         """Entry by entry, with the fill where the index is that of none."""
         whole, place = self.value(e.operand), self.place(e.axis)
-        index, length = self.value(e.index), self.size(e.axis)
+        divisor, length = affine(e.index).divisor, self.size(e.axis)
+        above, below = (self.value(n).round() for n in ((e.index * divisor).expand(), divisor))
+        index = (above / below).round()
         shape = list(whole.shape)
         shape[place] = length
         row = whole.broadcast_to(shape).movedim(place, -1).unsqueeze(place)
-        there = (index == index.round()) & (index >= 0) & (index < length)
+        there = (above == index * below) & (index >= 0) & (index < length)
         entries = torch.where(there, index, 0).long()
         both = torch.broadcast_shapes(row.shape[:-1], entries.shape)
         found = row.broadcast_to([*both, length]).gather(-1, entries.broadcast_to(both)[..., None])
@@ -191,6 +198,31 @@ class Interpreter:
         order = [*kept, *outside, *missing]
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
+
+    def of_matrix(self, e: OfMatrix) -> Tensor:
+        """The axes of the matrix are brought to the end, and back."""
+        rows, columns = map(self.place, e.axes)
+        size = self.size(e.axes[0])
+        whole = self.value(e.matrix)
+        shape = [size if i in (rows, columns) else n for i, n in enumerate(whole.shape)]
+        matrix = whole.broadcast_to(shape).movedim((rows, columns), (-2, -1))
+        if isinstance(e, LogDet):
+            return (
+                torch.linalg.slogdet(matrix)
+                .logabsdet[..., None, None]
+                .movedim((-2, -1), (rows, columns))
+            )
+        if isinstance(e, Solve):
+            right = self.value(e.right)
+            shape = [size if i == rows else n for i, n in enumerate(right.shape)]
+            right = right.broadcast_to(shape).movedim((rows, columns), (-2, -1))
+            solved = torch.linalg.solve(matrix, right)
+            return solved.movedim((-2, -1), (columns, rows))
+        if isinstance(e, Cholesky):
+            made = torch.linalg.cholesky((matrix + matrix.mT) / 2)
+        else:
+            made = torch.linalg.inv(matrix)
+        return made.movedim((-2, -1), (rows, columns))
 
     def gone_along(self, e: GoneAlong) -> Tensor:
         """Of equal entries the last is the largest so far."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.last_place import rounding_of
+from codegen.targets.torch.place_by_place import Found
 from codegen.targets.torch.taken import taken
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
@@ -78,7 +79,7 @@ class Oracle:
         """The gradients of inputs that autograd has no finite number for, with the derivative where
         that is finite: 0 times the slope of a root in the branch that is not taken is none.
         """
-        inputs = {t.name for t in self.definition.differentiable}
+        inputs = {t.name for t in self.definition.wanted}
         of_inputs = {n: g for n, g in self.written.items() if n.partition(" d")[2] in inputs}
         missing = {n: ~g.isfinite() for n, g in of_inputs.items() if not g.isfinite().all()}
         if not missing or not any(s.expression.has(Piecewise) for s in self.definition.statements):
@@ -88,22 +89,20 @@ class Oracle:
 
     def found(self, run: Callable = interpreted) -> dict[str, Tensor]:
         values = self.values(self.leaves, run)
-        names = [t.name for t in self.definition.outputs]
+        names = [t.name for t in self.definition.results]
         outputs = [self.stored(name, values[name]) for name in names]
         found = {n: self.stored(n, value.detach()) for n, value in values.items()}
         if len(self.required) < len(self.leaves):
             bare = self.values(self.required)
             found |= {f"bare {n}": self.stored(n, bare[n].detach()) for n in names}
-        passed = (t.name for t in self.definition.differentiable if t.name in self.leaves)
-        met = {name: self.leaves[name] for name in passed} | values
+        passed = (t.name for t in self.definition.wanted if t.name in self.leaves)
+        met = {name: self.leaves[name] for name in passed} | values.met
         for i, upstreams in enumerate(self.upstreams):
             for n, gradient in _gradients(outputs, met, upstreams).items():
                 found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient
         return found
 
-    def values(
-        self, leaves: Mapping[str, object], run: Callable = interpreted
-    ) -> dict[str, Tensor]:
+    def values(self, leaves: Mapping[str, object], run: Callable = interpreted) -> Found:
         whole = {
             t.name: merged(leaves[t.name], t.home, self.dims)
             for t in self.definition.arguments

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from codegen.program import arrays, parts, steps, values
+from codegen.program.loops import Looped
 from codegen.targets.torch.arrays import Arrays, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
 from codegen.targets.torch.formulas import by_formula
 from codegen.targets.torch.lines import STEP, broken
+from codegen.targets.torch.loops import Loops
 from codegen.targets.torch.vocabulary import (
     ATOM,
     FUNCTIONS,
@@ -36,7 +38,7 @@ TOO_LARGE = 2**63  # as an integer of torch's
 LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53
 
 
-class Printer(Checks, Arrays):
+class Printer(Checks, Loops, Arrays):
     """Prints the lines of one function.
 
     ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python
@@ -52,12 +54,14 @@ class Printer(Checks, Arrays):
         around: Surroundings = ALONE,
     ):
         self.sizes, self.numbers, self.like = dict(sizes), set(numbers), like
-        self.around = around
+        self.around, self.slices = around, {}
 
     # -- steps ----------------------------------------------------------------
 
     def step(self, step: steps.Step, margin: str = STEP) -> str:
         """The lines of a step; all but the first have their ``margin``."""
+        if isinstance(step, steps.Assign) and isinstance(step.value, Looped):
+            return self.looped(step.name, step.value, margin)
         text = getattr(self, f"_{type(step).__name__}")(step)
         if isinstance(step, (steps.Assign, steps.AddAt)):
             return broken(text, margin)
@@ -78,6 +82,8 @@ class Printer(Checks, Arrays):
         if isinstance(step.index, values.Number):
             place = f"{step.along}, {self.text(step.index)}, {self.text(step.value)}"
             return f"{step.name} = _runtime.added_at({step.name}, {place})"
+        if parts.on_diagonal(step.index) is not None:
+            return self.added_on_diagonal(step)
         index = f"{self.tight(step.index)}.unsqueeze({step.along})"
         dims, at = step.value.dims, step.along
         if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
@@ -147,9 +153,6 @@ class Printer(Checks, Arrays):
 
     def _LengthOf(self, value: values.LengthOf):
         return f"{value.tensor}.shape[{value.along}]", ATOM
-
-    def _Load(self, value: values.Load):
-        return value.name, ATOM
 
     def _Plus(self, value: values.Plus):
         text, terms = "", [turned(*term) for term in value.terms]
@@ -244,6 +247,8 @@ class Printer(Checks, Arrays):
         return f"({sign.join(self.tight(operand) for operand in value.operands)})", ATOM
 
     def _Choose(self, value: values.Choose):
+        if (text := self.with_diagonal(value)) is not None:
+            return text, ATOM
         condition, yes, no = self.text(value.condition), self.text(value.yes), self.text(value.no)
         if condition.startswith("(") and condition.endswith(")"):
             condition = condition[1:-1]

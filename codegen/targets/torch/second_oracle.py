@@ -165,7 +165,7 @@ class Statements:
         given = [t for t in self.definition.arguments if t.name in arguments]
         whole = {t.name: merged(arguments[t.name], t.home, self.dims) for t in given}
         found = taken(self.definition, {**arguments, **whole})
-        names = [t.name for t in self.definition.outputs]
+        names = [t.name for t in self.definition.results]
         return of_statements([stored(self.definition, n, found[n], self.dims) for n in names])
 
     def _derivatives(self, arguments: Mapping):

@@ -12,15 +12,16 @@ from sympy import Expr, Piecewise
 from torch import Tensor
 
 from codegen.targets.torch.interpret import Interpreter
+from codegen.targets.torch.place_by_place import Found
 from derive.language.choices import Branches, Compared
-from derive.language.nodes import ArgMax, GoneAlong, Max, OneHot, Position, Reindexing, Sum
+from derive.language.nodes import ArgMax, Max, OneHot, Position, Reindexing, Sum, Whole
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
 
-WHOLE = (Symbolic, Sum, GoneAlong, Reindexing, Max, ArgMax, OneHot, Position)  # no entry by itself
+WHOLE = (Symbolic, Sum, Whole, Reindexing, Max, ArgMax, OneHot, Position)  # no entry by itself
 
 
-def taken(definition, arguments: Mapping[str, Tensor | float]) -> dict[str, Tensor]:
+def taken(definition, arguments: Mapping[str, Tensor | float]) -> Found:
     """Every statement's value, with exactly its axes as dimensions."""
     return _Taken(definition, arguments).run()
 

@@ -140,16 +140,20 @@ class TorchTarget:
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
         from codegen.targets.torch.check import largest_difference  # torch takes a second
+        from codegen.targets.torch.square import undefined_where_singular
 
-        return largest_difference(text, definition, program)
+        with undefined_where_singular(definition):
+            return largest_difference(text, definition, program)
 
     def check_every_use(
         self, text: str, definition: Definition, program: Program
     ) -> tuple[str, ...]:
         from codegen.targets.torch.every_use import check_every_use
         from codegen.targets.torch.loading import loaded
+        from codegen.targets.torch.square import undefined_where_singular
 
-        return check_every_use(loaded(text, program), definition, program)
+        with undefined_where_singular(definition):
+            return check_every_use(loaded(text, program), definition, program)
 
     def difference_of_parts(
         self, text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
@@ -169,13 +173,17 @@ class TorchTarget:
 
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         from codegen.targets.torch.rounding import rounding
+        from codegen.targets.torch.square import undefined_where_singular
 
-        return rounding(text, definition, program)
+        with undefined_where_singular(definition):
+            return rounding(text, definition, program)
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
         from codegen.targets.torch.extremes import extremes
+        from codegen.targets.torch.square import undefined_where_singular
 
-        return extremes(text, definition, program)
+        with undefined_where_singular(definition):
+            return extremes(text, definition, program)
 
     def counts(self, program: Program) -> Counts:
         return counts(program)

@@ -24,9 +24,11 @@ from codegen.program.arrays import (
     Expand,
     Gathered,
     Merge,
+    OfMatrix,
     Pick,
     Reduce,
     Scanned,
+    Solved,
     Split,
 )
 from codegen.program.parts import is_number, operands, values_in
@@ -204,6 +206,10 @@ def _reduction(value: Value) -> str:
     if isinstance(value, (Cumulate, Scanned)):
         kind = f"cumulated {value.kind}" if isinstance(value, Cumulate) else "scan"
         return f"{kind}[{value.dims[value.along].axis.name}]"
+    if isinstance(value, OfMatrix):
+        return value.kind
+    if isinstance(value, Solved):
+        return "solution"
     if isinstance(value, Convolve):
         return f"convolution[{value.made}]"
     return ""

@@ -41,6 +41,11 @@ FUNCTIONS = {
     "floor": "torch.floor",
     "ceiling": "torch.ceil",
 }
+OF_MATRIX = {
+    "inverse": "torch.linalg.inv({})",
+    "logdet": "torch.linalg.slogdet({}).logabsdet",
+    "cholesky": "torch.linalg.cholesky(({0} + {0}.mT) / 2)",
+}
 SEVERAL = {  # of several operands, in the order of a `Program`
     "polygamma": "torch.polygamma({1}, {0})",
     "atan2": "torch.atan2({0}, {1})",

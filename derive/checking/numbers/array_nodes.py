@@ -12,13 +12,16 @@ from typing import Protocol
 from sympy import Expr, Integer
 
 from derive.checking.numbers.arithmetic import Arithmetic
+from derive.checking.numbers.matrices import of_matrix
 from derive.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
+from derive.language.diagonals import Identity
 from derive.language.nodes import (
     ArgMax,
     LargestSoFar,
     LogCumSumExp,
     Max,
     NewMax,
+    OfMatrix,
     OneHot,
     Position,
     Recurrence,
@@ -108,6 +111,11 @@ def _one_hot(at: Evaluating, e: OneHot) -> Table:
         for k in range(at.size(e.axis))
     }
     return Table((*labels.axes, e.axis), entries)
+
+
+def _identity(at: Evaluating, e: Identity) -> Table:
+    zero, one = at.arithmetic.number(Integer(0)), at.arithmetic.number(Integer(1))
+    return Table(e.pair, {(i, k): one if i == k else zero for i, k in at.indices(e.pair)})
 
 
 def _reshaped(at: Evaluating, e: Reshaping) -> Table:
@@ -202,10 +210,12 @@ ARRAY_NODES: dict[type, Callable] = {
     ArgMax: _largest,
     Position: _position,
     OneHot: _one_hot,
+    Identity: _identity,
     Reshaping: _reshaped,
     Recurrence: _recurrent,
     LargestSoFar: _largest_so_far,
     NewMax: _largest_so_far,
     LogCumSumExp: lambda at, e: at.table(e.in_full),
     At: _read,
+    OfMatrix: of_matrix,
 }

@@ -1,0 +1,71 @@
+"""What a function is to be, before its lines are lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from codegen.program import Parameter
+from codegen.program.steps import Step
+from derive.language.symbols import Axis, Tensor, tensors_in
+from derive.notation.definition import Statement
+from derive.notation.layout import Layout
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement to lower: its tensor, the terms of its expression in the order in which they
+    are added, and its layout.
+    """
+
+    tensor: Tensor
+    terms: tuple[Expr, ...]
+    layout: Layout
+
+    @property
+    def read(self) -> set[str]:
+        """The names of what it reads."""
+        return {t.name for e in self.terms for t in tensors_in(e)}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A state along ``axis``: ``before`` each place it is what the line ``after`` was at the place
+    before, and ``initial``, a tensor or a number, at the first; from the end if ``reverse``.
+    ``last`` is what is left behind the last place, where that has a name.
+    """
+
+    before: Tensor
+    after: str
+    initial: Expr
+    axis: Axis
+    reverse: bool = False
+    last: Tensor | None = None
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """What there is when it has been gone along."""
+        return tuple(t for t in (self.before, self.last) if t is not None)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a function is to be: its arguments, the ``lines`` that are to be lowered, what it
+    returns and under which class. ``like`` names a tensor of the kind of its results;
+    ``statements`` and what is ``saved`` are for `Lowering`, ``checks`` are what it asks of its
+    arguments, and ``links`` pass states on from one place to the next.
+    """
+
+    name: str
+    summary: str
+    parameters: Sequence[Parameter]
+    lines: Iterable[Line]
+    results: tuple[str, ...]
+    result_class: str
+    like: str
+    statements: Mapping[str, Statement] | None = None
+    saved: frozenset[str] | None = None
+    checks: tuple[Step, ...] = ()
+    links: tuple[Link, ...] = ()
