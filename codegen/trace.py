@@ -148,7 +148,7 @@ def _relations(form: ClosedForm) -> Iterator[Block]:
         Equation(member, equal, ("from the definition of ", value.tensor, f", solved for a {way}"))
         for way, found in relations.solved.items()
         for member, (equal, value) in found.items()
-        if member != equal
+        if member not in (equal, value.tensor)  # a definition stands above as it is
     ]
     facts = [
         Equation(fact.claim, fact.value, f"found in {_counted(len(fact.steps), 'step')}")

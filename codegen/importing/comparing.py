@@ -24,8 +24,10 @@ from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.taken import taken
 from derive.language.errors import Place, QuestionError
+from derive.language.symbols import Tensor as Symbolic
 from derive.notation.definition import Definition
 
+Shape = tuple[int, ...]
 OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the largest entry
 # Sizes that are tried beside those of the trace, in the order of the axes, in turn.
 TRIED = ((3, 4, 2, 5, 6), (5, 3, 7, 2, 4), (2, 3, 5, 7, 4), (8, 6, 4, 10, 2), (16, 8, 24, 4, 12))
@@ -57,6 +59,7 @@ class Beside:
     worked: tuple[Callable[..., Tensor], ...] = DRAWS
     raised: Exception | None = None  # by the function, at the last sizes at which it did not run
     branch: Place | None = None  # the line that asked for the size that is tried
+    shapes: tuple[Sequence[Shape], Sequence[Shape]] = ((), ())  # of the outputs, ours and theirs
     again: bool = True  # whether to see that the function returns the same again
 
     def distances(self, sizes: Mapping[str, int]) -> tuple[float, float] | None:
@@ -103,15 +106,8 @@ class Beside:
             if not ours.isfinite().all():
                 continue  # the statements as they stand overflow; code that is generated need not
             where = self._at(sizes)
-            if tuple(ours.shape) != tuple(theirs.shape):
-                home = ", ".join(axis.name for axis in self.definition.output.home)
-                raise QuestionError(
-                    f"what was read lies along ({home}), of the shape {tuple(ours.shape)} {where}, "
-                    f"and {self.subject.name} returns {tuple(theirs.shape)}",
-                    "a forward has its dimensions in the order in which they first appear among "
-                    "its inputs, behind axes of a fixed length: return them so",
-                    self.subject.place,
-                )
+            for tensor, own, shape in zip(self.definition.outputs, *self.shapes, strict=True):
+                self._check_shape(tensor, own, shape, where)
             value = _distance(ours, theirs)
             if not value <= OF_VALUES:
                 raise self._wrong(f"its value {where}", value)
@@ -126,6 +122,17 @@ class Beside:
                         raise self._wrong(f"its gradient of {name} {where}", gap)
             return value, worst
         return None
+
+    def _check_shape(self, output: Symbolic, own: Shape, theirs: Shape, where: str) -> None:
+        if own != theirs:
+            home = ", ".join(axis.name for axis in output.home)
+            raise QuestionError(
+                f"what was read lies along ({home}), of the shape {own} {where}, "
+                f"and {self.subject.name} returns {theirs}",
+                "a forward has its dimensions in the order in which they first appear among its "
+                "inputs, behind axes of a fixed length: return them so",
+                self.subject.place,
+            )
 
     def _wrong(self, what: str, gap: float) -> QuestionError:
         if self.branch is not None:
@@ -175,7 +182,8 @@ class Beside:
 
     def _run(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
         leaves = self._leaves(tensors)
-        result = run(self.subject, self.arguments, leaves)
+        result, theirs = _as_one(run(self.subject, self.arguments, leaves))
+        self.shapes = (self.shapes[0], theirs)
         if self.again and not self._same_again(result, tensors):
             raise QuestionError(
                 f"{self.subject.name} returns a different result when called again",
@@ -186,7 +194,7 @@ class Beside:
 
     def _same_again(self, result: Tensor, tensors: Sequence[Tensor]) -> bool:
         self.again = False
-        again = run(self.subject, self.arguments, self._leaves(tensors))
+        again, _ = _as_one(run(self.subject, self.arguments, self._leaves(tensors)))
         return torch.equal(result.nan_to_num(), again.nan_to_num())
 
     def _interpreted(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
@@ -203,7 +211,10 @@ class Beside:
         return result.detach(), _gradients(self._output(taken, arguments), leaves)
 
     def _output(self, run: Callable, arguments: Mapping[str, Tensor]) -> Tensor:
-        return run(self.definition, arguments)[self.definition.output.name]
+        found = run(self.definition, arguments)
+        whole, shapes = _as_one([found[output.name] for output in self.definition.outputs])
+        self.shapes = (shapes, self.shapes[1])
+        return whole
 
 
 def compared(
@@ -239,6 +250,13 @@ def compared(
             subject.place,
         )
     return Agreement(tuple(found), *worst)
+
+
+def _as_one(outputs: Tensor | Sequence[Tensor | None]) -> tuple[Tensor, list[Shape]]:
+    """One tensor, or all entries of several; and their shapes."""
+    several = [outputs] if isinstance(outputs, Tensor) else [t for t in outputs if t is not None]
+    shapes = [tuple(t.shape) for t in several]
+    return several[0] if len(several) == 1 else torch.cat([t.flatten() for t in several]), shapes
 
 
 def _only_compared(argument: Argument, declared: Declared) -> bool:

@@ -93,6 +93,10 @@ def imported(
     )
     file = written(reader, subject, buffers)
     forward = read_back(file, subject)
+    reader.ordered = _turned(reader, forward)
+    if reader.ordered:
+        file = written(reader, subject, buffers)
+        forward = read_back(file, subject)
     names = file.names
     inputs = [replace(d, name=names.get(d.name, d.name)) for d in reader.inputs]
     high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
@@ -111,7 +115,7 @@ def read(subject: Subject, example: Example, sizes: Mapping[str, int]) -> Reader
     reader = Reader(traced, example.ignoring, generated_names(class_name(subject.name)))
     try:
         reader.run()
-        reader.finish(_output(traced, reader, subject))
+        reader.finish(*_outputs(traced, reader, subject))
     except QuestionError as error:
         raise error.at(subject.place) from None
     return reader
@@ -131,25 +135,30 @@ def _refuse_changes(traced: Traced, subject: Subject) -> None:
         )
 
 
-def _output(traced: Traced, reader: Reader, subject: Subject) -> Value:
-    """The one tensor that is returned."""
+def _outputs(traced: Traced, reader: Reader, subject: Subject) -> list[Value]:
+    """The tensors that are returned."""
     outputs = [out for out in traced.outputs if out is not None]
-    if len(outputs) != 1:
+    values = [reader.values.get(out) if isinstance(out, torch.fx.Node) else None for out in outputs]
+    if not values or not all(isinstance(value, Value) for value in values):
         raise QuestionError(
-            f"{subject.name} returns {len(outputs)} tensors, and one is imported",
-            "import a function that returns one of them; a forward that returns several is written "
-            "with Outputs",
+            f"{subject.name} returns something that is no tensor",
+            "return tensors computed from the arguments",
             subject.place,
         )
-    (output,) = outputs
-    reader.node = output if isinstance(output, torch.fx.Node) else None
-    value = reader.values.get(output) if isinstance(output, torch.fx.Node) else None
-    if not isinstance(value, Value):
-        raise QuestionError(
-            f"{subject.name} returns no tensor", "return a tensor computed from the arguments",
-            subject.place,
-        )  # fmt: skip
-    return value
+    reader.node = outputs[-1]
+    return values
+
+
+def _turned(reader: Reader, forward: type[Forward]) -> dict[str, list[str]]:
+    """The outputs that the function has in another order of dimensions, with that order."""
+    found = {}
+    for name, output in zip(reader.returned, forward.definition.outputs, strict=True):
+        wanted = next((s for s in reader.statements if s.name == name), None)
+        axes = [axis for dim in wanted.dims for axis in dim] if wanted else []
+        home = [axis.name for axis in output.home]
+        if sorted(home) == sorted(axes) and home != axes:
+            found[name] = axes
+    return found
 
 
 def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[str, int]) -> None:

@@ -12,6 +12,8 @@ from derive.language.detached import Detach
 from derive.language.functions import in_known_functions
 from derive.language.kept_labels import Kept
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
+from derive.language.reading_at import At
+from derive.language.scans import CumProd, CumSum
 from derive.language.symbols import MINUS_INFINITY, Axis
 
 RELATIONS = {"<": Lt, "<=": Le, ">": Gt, ">=": Ge, "==": Eq, "!=": Ne}
@@ -22,6 +24,7 @@ ALONG: Mapping[str, Callable] = {
     "one hot": OneHot,
     "kept": Kept,
 }
+SCANS: Mapping[str, Callable] = {"CumSum": CumSum, "CumProd": CumProd}
 COMBINED: Mapping[str, Callable] = {
     "sum_of": lambda a, b: a + b,
     "difference": lambda a, b: a - b,
@@ -52,6 +55,12 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
     if kind == "position":
         return Position(axes[args[0]])
     parts = [mathematics(a, tensors, axes) for a in args if isinstance(a, Tree)]
+    if kind == "at":
+        return _read(parts[0], args, axes)
+    if kind == "scan":
+        word, _, (axis,), options = args
+        reverse = {"reverse": True} if options else {}
+        return SCANS[word](parts[0], axes[axis], **reverse)
     names = [[axes[a] for a in own] for own in args if isinstance(own, tuple) and kind != "rename"]
     if kind in COMBINED:
         return COMBINED[kind](*parts)
@@ -72,6 +81,15 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
         return Unflatten(parts[0], *names[0], into=tuple(names[1]))
     own = [axes[args[1]]] if kind == "one hot" else (names[0] if names else [])
     return ALONG[kind](parts[0], *own)
+
+
+def _read(operand: Expr, args: tuple, axes: Mapping[str, Axis]) -> Expr:
+    """The entry at the index that a tree of kind "at" has."""
+    _, (axis,), places, offset, fill, _ = args
+    index = sum((c * Position(axes[a]) for a, c in places), offset)
+    sizes = {s: axes[s.name] for s in index.free_symbols if s.name in axes}
+    filled = MINUS_INFINITY if fill == -sympy.oo else fill
+    return At.over(operand, axes[axis], index.xreplace(sizes), filled)
 
 
 def _as_plain(e: Basic) -> Basic:

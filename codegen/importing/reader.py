@@ -60,6 +60,8 @@ class Reader(Shaping):
         self.declared: list[Declared] = []
         self.known: dict[Tree, Tree] = {}  # what is a statement, and what it is called
         self.ignored: dict[str, int] = {}
+        self.returned: list[str] = []
+        self.ordered: dict[str, list[str]] = {}
         self.values: dict[torch.fx.Node, Any] = {}
         self.node: torch.fx.Node | None = None
         self.sizes.taken |= set(taken)
@@ -228,8 +230,16 @@ class Reader(Shaping):
         of_gradients = (name[:1] == "d" and name[1:] in taken) or f"d{name}" in taken
         return of_gradients or name in taken or name in self.sizes.of_axis or is_taken(name)
 
-    def finish(self, output: Value, name: str = "y") -> Value:
-        """The output as the last statement, with an axis for each of its dimensions."""
+    def finish(self, *outputs: Value, name: str = "y") -> None:
+        """The outputs as the last statements, with an axis for each of their dimensions."""
+        self.returned = [self._finished(output, name) for output in outputs]
+        last = [s for s in self.statements if s.name in self.returned]
+        before = [s for s in self.statements if s.name not in self.returned]
+        moved = before + last if len(last) == 1 else self.statements
+        self.statements = needed_of(moved, self.returned)
+
+    def _finished(self, output: Value, name: str) -> str:
+        """The name of a statement, or of an input, that is this output."""
         value = self.as_number(output)
         for i in range(value.rank):
             value = self.single(value, i)
@@ -247,9 +257,9 @@ class Reader(Shaping):
             name = self.free_name(name if value.axes else "loss")
             place = self.traced.place(self.node) if self.node else None
             last = Statement(name, value.tree, value.dims, place.line if place else 0)
-            value = value.of(trees.tensor(name, value.tree.free))
-        self.statements = needed_of([*(s for s in self.statements if s != last), last])
-        return value
+            self.statements.append(last)
+            self.known[value.tree] = trees.tensor(name, value.tree.free)
+        return last.name
 
     def _at_home(self, value: Value) -> Value:
         """Along the user's own axes, where a sibling of one stands for it."""

@@ -178,14 +178,14 @@ class Shaping(Meeting):
             picked = trees.choice((tree, here), otherwise=trees.ZERO)
         return Value(trees.total(picked, [axis]), v.dims).without(i)
 
-    def sliced(self, v: Value, i: int, start: object, stop: object, step: int = 1) -> Value:
+    def sliced(self, v: Value, i: int, start: object, stop: object) -> Value:
         size = self.sizes.of(v.dims[i])
         low, high = self._bound(start, size), self._bound(stop, size)
         width = sympy.expand(high - low)
-        if step == 1 and width == size:
+        if width == size:
             return v
-        if step != 1 or self.sizes.hint(width) < 1:
-            raise Refused("a slice with a step, or an empty one")
+        if self.sizes.hint(width) < 1:
+            raise Refused("an empty slice")
         v = self.single(v, i)
         if self.sizes.hint(width) == 1:
             entry = self.entry(v, i, low)

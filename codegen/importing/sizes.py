@@ -48,6 +48,7 @@ class Sizes:
         self.fixed: dict[int, str] = {}
         self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
         self.taken: set[str] = set()  # names that no new axis may have
+        self.formulas: dict[str, str] = {}  # of axes with a length of their own, as it is typed
 
     # Axes
 
@@ -81,6 +82,18 @@ class Sizes:
             name, k = f"{base}{k}", k + 1
         self.of_axis[name] = size
         return name
+
+    def formed(self, size: Expr, written: str, but: Iterable[str] = ()) -> str:
+        """An axis of a length that follows from others: one that there is, or a new one."""
+        unwanted, size = set(but), sympy.sympify(size)
+        declared = [*self.hints, *self.formulas]
+        known = (a for a in declared if a in self.of_axis and a not in unwanted)
+        found = next((a for a in known if self.same(self.of_axis[a], size)), None)
+        if found is None:
+            found = self.new(size)
+            if not size.is_Integer:
+                self.formulas[found] = written
+        return found
 
     def found(self, size: Expr, but: Iterable[str] = ()) -> str | None:
         """An axis of this size, none of ``but``."""

@@ -8,6 +8,7 @@ import sympy
 from sympy import Expr
 from sympy.printing.str import StrPrinter
 
+from codegen.importing.reads import at_text
 from codegen.importing.trees import Tree, pairs_of
 
 # How strongly the parts of an expression hold together; more is stronger.
@@ -92,6 +93,10 @@ class _Writer:
             return f"Flatten({self.text(args[0])}, {', '.join(args[1])}, into={args[2][0]})"
         if kind == "unflatten":
             return f"Unflatten({self.text(args[0])}, {args[1][0]}, into=({', '.join(args[2])}))"
+        if kind == "at":
+            return at_text(e, self.text, number_text)
+        if kind == "scan":
+            return f"{args[0]}({self.text(args[1])}, {args[2][0]}{args[3]})"
         if kind == "rename":
             return self.renamed(self.text(args[0]), dict(args[1]), args[0].free)
         return self.called(CALLED[kind], *args)

@@ -270,7 +270,7 @@ def renamed(e: Tree, to: Mapping[str, str]) -> Tree:
         return position(to.get(e.args[0], e.args[0]))
     if e.kind == "one hot":
         return one_hot(renamed(e.args[0], to), to.get(e.args[1], e.args[1]))
-    if e.kind in (*REDUCTIONS, *RESHAPINGS, "broadcast"):
+    if e.kind in (*REDUCTIONS, *RESHAPINGS, "broadcast", "at", "scan"):
         return _renamed_inside(e, to)
     return node(e.kind, *(renamed(a, to) if isinstance(a, Tree) else a for a in e.args))
 
@@ -314,12 +314,18 @@ def _renamed_inside(e: Tree, to: Mapping[str, str]) -> Tree:
     """A node with axes of its own; where a new name would be caught by it, the rename stays
     outside.
     """
+    if e.kind == "scan":
+        word, operand, (axis,), options = e.args
+        own = (word, renamed(operand, to), (to.get(axis, axis),), options)
+        return Tree("scan", own, frozenset(to.get(a, a) for a in e.free))
     operand, *own = e.args
     bound = set() if e.kind == "broadcast" else set(own[0])
     if bound & set(to.values()):
         return _rename_node(e, to)
     inner = renamed(operand, {a: b for a, b in to.items() if a not in bound})
-    if e.kind != "broadcast":
+    if e.kind == "at":
+        own[1] = tuple((to.get(a, a), c) for a, c in own[1])
+    elif e.kind != "broadcast":
         own[1:] = [tuple(to.get(a, a) for a in axes) for axes in own[1:]]
     else:
         own = [tuple(to.get(a, a) for a in own[0])]

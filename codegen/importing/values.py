@@ -84,9 +84,9 @@ class Declared:
     ignored: int | None = None
 
 
-def needed_of(statements: list[Statement]) -> list[Statement]:
-    """Those that the last one is made of."""
-    wanted, found = {statements[-1].name}, []
+def needed_of(statements: list[Statement], names: Iterable[str]) -> list[Statement]:
+    """Those that the ones of these names are made of."""
+    wanted, found = {*names}, []
     for statement in reversed(statements):
         if statement.name in wanted:
             found.append(statement)

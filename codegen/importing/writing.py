@@ -15,7 +15,8 @@ from codegen.importing.text import text
 from derive.notation.forward import is_in_the_way
 
 OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot")
-OURS += ("Position", "Rename", "Sum", "Unflatten")
+OURS += ("Position", "Rename", "Sum", "Unflatten", "At", "Flip", "Shift", "Slice", "Pad", "Window")
+OURS += ("CumSum", "CumProd", "Ordered")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")
@@ -42,11 +43,16 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     calls = set().union(*(trees.calls_in(s.tree) for s in reader.statements))
     names = {d.name: f"{d.name}_" for d in reader.inputs if d.name in calls}
     found = [(s.name, trees.with_names(s.tree, names), s.line) for s in reader.statements]
-    statements = [(name, text(tree, sizes.like), line) for name, tree, line in found]
+    statements = [
+        (name, _ordered(text(tree, sizes.like), reader.ordered.get(name)), line)
+        for name, tree, line in found
+    ]
     met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
     declared = [d for d in reader.inputs if d.name in met]  # what has no influence is no input
     inputs = [(names.get(d.name, d.name), _declaration(d, kept)) for d in declared]
     used = set(WORD.findall(" ".join(words for _, words, *_ in [*statements, *inputs])))
+    met_in = [sizes.formulas[a] for a in sizes.formulas if a in used]
+    used |= set(WORD.findall(" ".join(met_in)))
     axes = {a: size for a, size in sizes.of_axis.items() if a in used}
     name = class_name(subject.name)
     where = f"``{subject.name}`` of {Path(subject.file).name}"
@@ -55,17 +61,26 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     theirs, ours = (sorted(used & set(known)) for known in (SYMPYS, OURS))
     theirs = [word for word in theirs if word not in axes and word not in dict(inputs)]
     head += [*_import("sympy", theirs), ""] if theirs else []
-    head += [*_import("gradform", sorted(["Axis", "Forward", *ours])), ""]
+    several = ["Outputs"] if len(reader.returned) > 1 else []
+    head += [*_import("gradform", sorted(["Axis", "Forward", *ours, *several])), ""]
     lengths = {a: f", {size}" if size.is_Integer else "" for a, size in axes.items()}
     lengths |= {ONE_AXIS: ", 1"} if ONE_AXIS in used else {}
-    head += _axes([f'Axis("{axis}"{length})' for axis, length in lengths.items()], [*lengths])
+    plain = {axis: length for axis, length in lengths.items() if axis not in sizes.formulas}
+    head += _axes([f'Axis("{axis}"{length})' for axis, length in plain.items()], [*plain])
+    head += [f'{a} = Axis("{a}", {text})' for a, text in sizes.formulas.items() if a in used]
     body = ["", "", f"class {name}(Forward):", *_docstring(doc), ""]
     body += [f"    {n} = {declaration}" for n, declaration in inputs] + [""]
     lines = {}
     for own, words, line in statements:
         lines[len(head) + len(body) + 1] = line
         body.append(f"    {own} = {words}")
+    if len(reader.returned) > 1:
+        body.append(f"    outputs = Outputs({', '.join(reader.returned)})")
     return Written(name, "\n".join([*head, *body]) + "\n", lines, names)
+
+
+def _ordered(words: str, axes: list[str] | None) -> str:
+    return words if axes is None else f"Ordered({words}, {', '.join(axes)})"
 
 
 def class_name(name: str) -> str:

@@ -16,7 +16,7 @@ from derive.language.reading_at import At
 from derive.language.symbols import Axis
 from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement
-from derive.notation.made_axes import derived_in, known_sizes
+from derive.notation.made_axes import check_spare, derived_in, known_sizes
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain", "jvp", "double_backward")
 CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Second", "Function", "Gradient", "Compiled")
@@ -35,6 +35,7 @@ def check_complete(
     _check_sizes_of_optional(body)
     _check_demands(body)
     _check_size_arguments(body, twins)
+    check_spare([s.expression for s in body.statements], body.inputs)
     for statement in body.statements:
         _check_sizes_known(statement, order)
     _check_parts_known(body, order, twins, flattened)

@@ -36,7 +36,7 @@ from derive.notation.influence import (
     warn_of_no_influence,
     warn_of_wider_domains,
 )
-from derive.notation.made_axes import check_spare, flattened_in, twins_in
+from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.outputs import split
 from derive.notation.reduced import reduced
 
@@ -99,7 +99,6 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     """The frozen record; raises `NotationError` where something is missing as a whole."""
     _check_stated(body, name, place)
     expressions = [s.expression for s in body.recurrences.completed()]
-    check_spare(expressions, body.inputs)
     twins = twins_in(expressions)
     flattened = flattened_in(expressions, twins)
     order = body.ordered_axes(expressions, twins, flattened)

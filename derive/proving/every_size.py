@@ -129,7 +129,8 @@ class IndexedForward:
                 )
             return self.entry(e, at)
         if isinstance(e, Axis):
-            return Mul(*self.sizes(e))
+            length = self.definition.derived.get(e)
+            return Mul(*self.sizes(e)) if length is None else self.written(length, at, values)
         if isinstance(e, Sum):
             bound = {axis: self.bound_index(axis) for axis in e.axes}
             return self.total(self.written(e.operand, {**at, **bound}, values), e.axes, bound)

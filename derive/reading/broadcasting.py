@@ -10,8 +10,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from sympy import Add, Expr, Integer, Mul
 
-from derive.language.nodes import renamed, summed
+from derive.language.nodes import renamed
 from derive.language.symbols import Axis
+from derive.reading.composed import total
+from derive.reading.lengths import shown
 from derive.reading.literal import with_lost
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import (
@@ -88,9 +90,12 @@ def matched(
 
 def _mismatch(space: Space, one: Axis, other: Axis, values: Sequence[Value]) -> Mismatch:
     shapes = " and ".join(value.shape for value in values)
-    problem = (
-        f"shapes {shapes} do not fit: {one} meets {other}. torch raises here, and where "
-        f"{space.size(one)} equals {space.size(other)} it takes the wrong entries silently"
+    problem = f"shapes {shapes} do not fit: {shown(one)} meets {shown(other)}"
+    if not space.may_be(one, other):
+        return Mismatch(problem, "the lengths differ: is a slice or a padding off by one?")
+    problem += (
+        f". torch raises here, and where {shown(space.size(one))} equals "
+        f"{shown(space.size(other))} it takes the wrong entries silently"
     )
     return Mismatch(problem, _alignment_remedy(space, values))
 
@@ -183,7 +188,7 @@ def contracted(
     """The product of the operands, summed over every label that is not ``kept``: an einsum."""
     expressions, chosen = matched(space, operands)
     gone = [axis for label, axis in chosen.items() if label not in kept and axis is not None]
-    e = summed(Mul(*expressions), gone, space.size)
+    e = total(Mul(*expressions), gone, space.size)
     extent = product_of(value.extent for value, _ in operands).inside()
     held = held_as(dtype or promoted(value for value, _ in operands))
     return space.made(e, tuple(chosen[label] for label in kept), extent, **held)

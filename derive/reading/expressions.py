@@ -23,6 +23,7 @@ from derive.reading.operations.functions import SYMPYS
 from derive.reading.operations.numpys import numpys
 from derive.reading.operations.picking import compared_to_ignored, equal_to_count
 from derive.reading.operations.products import matmul
+from derive.reading.operations.shaping import floor_divided
 from derive.reading.operations.vocabulary import (
     ATTRIBUTES,
     BUILTINS,
@@ -280,6 +281,7 @@ BINARY: Mapping[type, Callable] = {
     ast.Mult: multiplied,
     ast.Div: arithmetic.divided,
     ast.Pow: arithmetic.power,
+    ast.FloorDiv: floor_divided,
     ast.MatMult: matmul,
     ast.BitAnd: _both,
     ast.BitOr: _either,

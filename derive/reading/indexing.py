@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 
-from derive.language.symbols import Axis, Tensor
+from sympy import Expr
+
+from derive.language.symbols import Axis, Tensor, is_number_or_size
 from derive.reading.loops import is_place, taken_at
 from derive.reading.operations.entries import Extremes, integer
 from derive.reading.operations.picking import picked
 from derive.reading.operations.shaping import relaid
+from derive.reading.parts import Entry, Part, by_dimension, taken
 from derive.reading.refusals import Refusal
-from derive.reading.values import COUNT, INDEX, MASK, NUMBER, PLACE, Space, Value
+from derive.reading.values import COUNT, INDEX, INT, MASK, NUMBER, PLACE, Space, Value
 
-FIRST = "0"  # the only entry of a dimension of size 1
-REMEDY = "supported are x[:, None], x[range(n), labels], table[labels] and x.shape[0]"
+REMEDY = "supported are x[:, None], x[:, 1:], x[range(n), labels], table[labels] and x.shape[0]"
 
 
 def indexed(reader, node: ast.Subscript):
@@ -34,7 +36,9 @@ def indexed(reader, node: ast.Subscript):
         return taken_at(reader.space, x, items)
     if any(isinstance(item, Value) for item in items):
         return picked(reader.space, x, advanced(items, x))
-    return spread(reader.space, x, items)
+    if any(isinstance(item, (Part, Entry)) for item in items):
+        return taken(reader.space, x, items)
+    return relaid(x, spread(reader.space, x, items))
 
 
 def _of_tuple(reader, items: tuple, index: ast.AST):
@@ -73,23 +77,33 @@ def _axes(reader, x: Value, index: ast.AST) -> tuple[Axis, ...] | None:
 
 
 def items_of(reader, index: ast.AST) -> list:
-    """What stands in the brackets, by dimension: ':', None, ..., `FIRST` or an index."""
+    """What stands in the brackets, by dimension: ':', None, ..., a part, one entry or an index."""
     items: list = []
     for node in index.elts if isinstance(index, ast.Tuple) else [index]:
         if isinstance(node, ast.Slice):
-            if node.lower or node.upper or node.step:
-                raise Refusal("a part of a dimension is not supported", REMEDY, node)
-            items.append(":")
+            ends = [_end(reader, end) for end in (node.lower, node.upper, node.step)]
+            items.append(":" if ends == [None] * 3 else Part(*ends))
             continue
         item = reader.read(node)
         kind = item.kind if isinstance(item, Value) else None
         if item is None or item is Ellipsis or kind in (INDEX, COUNT, MASK, PLACE):
             items.append(item)
-        elif kind == NUMBER and item.expression in (0, -1):
-            items.append(FIRST)
+        elif kind == NUMBER and item.dtype == INT:
+            items.append(Entry(item.expression))
         else:
             raise Refusal("this is not a supported index", REMEDY, node)
     return items
+
+
+def _end(reader, node: ast.AST | None) -> Expr | None:
+    """An end or the step of a part: a whole number, which may be made of sizes."""
+    found = None if node is None else reader.read(node)
+    if found is None:
+        return None
+    is_number = isinstance(found, Value) and found.kind == NUMBER and found.dtype == INT
+    if is_number and is_number_or_size(found.expression):
+        return found.expression
+    raise Refusal("the end of a slice is a whole number or a size", REMEDY, node)
 
 
 def advanced(items: list, x: Value) -> list[Value]:
@@ -105,21 +119,8 @@ def advanced(items: list, x: Value) -> list[Value]:
     return items[:count]
 
 
-def spread(space: Space, x: Value, items: list) -> Value:
-    """``x[:, None]``: None is a new dimension of size 1, and 0 leaves one out."""
+def spread(space: Space, x: Value, items: list) -> list[Axis | None]:
+    """The dimensions of ``x[:, None]``: None is a new one, of size 1."""
     space.by_position = True
-    met = sum(item in (":", FIRST) for item in items)
-    if items.count(Ellipsis) > 1 or met > len(x.dims):
-        raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
-    if Ellipsis not in items:
-        items = [*items, Ellipsis]
-    place = items.index(Ellipsis)
-    items = [*items[:place], *[":"] * (len(x.dims) - met), *items[place + 1 :]]
-    left, dims = iter(x.dims), []
-    for item in items:
-        axis = None if item is None else next(left)
-        if item == FIRST and axis is not None:
-            raise Refusal(f"one entry along {axis} is not supported", REMEDY)
-        if item != FIRST:
-            dims.append(axis)
-    return relaid(x, dims)
+    dims = iter(x.dims)
+    return [None if item is None else next(dims) for item in by_dimension(x, items)]

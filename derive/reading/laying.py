@@ -6,6 +6,7 @@ from sympy import Expr
 
 from derive.language.symbols import Tensor, axes_of
 from derive.reading.broadcasting import placed
+from derive.reading.lengths import shown
 from derive.reading.refusals import Mismatch
 from derive.reading.values import Dims, Space, Value, shape_text
 
@@ -49,9 +50,11 @@ def _beside(space: Space, value: Value, dims: Dims, of: Tensor):
             raise Mismatch(problem, f"sum over {axis}: {name} was broadcast along it")
         if place is None:
             raise Mismatch(problem, "keep the dimension: keepdim=True where it was summed")
+        if not space.may_be(axis, place):
+            raise Mismatch(problem, "the lengths differ: is a slice or a padding off by one?")
         raise Mismatch(
-            f"{problem}. Where {axis} equals {place} torch raises nothing",
-            f"it varies along {axis} where {name} varies along {place}: "
+            f"{problem}. Where {shown(axis)} equals {place} torch raises nothing",
+            f"it varies along {shown(axis)} where {name} varies along {place}: "
             "was it summed over the wrong dimension, or must it be transposed?",
         )
     return list(zip(own, dims, strict=True))

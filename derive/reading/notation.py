@@ -19,12 +19,13 @@ from derive.language.nodes import (
     Position,
     Unflatten,
     renamed,
-    summed,
 )
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
+from derive.reading.composed import total
 from derive.reading.diagonals import diagonal, identity
+from derive.reading.entries_at import OPTIONS, READS, joined, new_axis, read_along
 from derive.reading.matrices import MATRICES, of_matrix
 from derive.reading.names import Names
 from derive.reading.operations.choosing import maximum, minimum, where
@@ -45,21 +46,9 @@ SCANS: dict[str, tuple[Callable, frozenset[str]]] = {
 }
 NODES = frozenset(
     {
-        "Sum",
-        "Max",
-        "OneHot",
-        "Kept",
-        "Position",
-        "Identity",
-        "Diagonal",
-        "ArgMax",
-        "Broadcast",
-        "Rename",
-        "Flatten",
-        "Unflatten",
-        *SEGMENTS,
-        *SCANS,
-        *MATRICES,
+        *("Sum", "Max", "OneHot", "Kept", "Position", "ArgMax", "Broadcast", "Rename"),
+        *("Diagonal", "Identity"),
+        *(*SEGMENTS, *SCANS, *OPTIONS, *MATRICES),
     }
 )
 
@@ -80,7 +69,7 @@ class Notation:
         name = node.func.id
         keywords = {k.arg: k.value for k in node.keywords}
         _, options = SCANS.get(name, (None, frozenset()))
-        allowed = options | ({"into"} if name in ("Flatten", "Unflatten") else set())
+        allowed = options | OPTIONS.get(name, set())
         if set(keywords) - allowed or any(isinstance(a, ast.Starred) for a in node.args):
             raise Refusal(f"{name} has no such argument", USAGE[name])
         try:
@@ -119,8 +108,10 @@ class Notation:
         if isinstance(local, Value):
             return local.expression if isinstance(local.expression, Axis) else None
         own = self.names.ours(node.id)
-        made = {axis.name: axis for axis in self.space.definition.axes}
-        return self.names.axis(own) or made.get(own)
+        return self.names.axis(own) or self.known_axis_named(own)
+
+    def known_axis_named(self, name: str) -> Axis | None:
+        return {axis.name: axis for axis in self.space.definition.axes}.get(name)
 
     def value(self, e, axes, of: Value, kind: str = "tensor") -> Value:
         dims = self.space.definition.in_order(set(axes))
@@ -132,7 +123,7 @@ class Notation:
         if not gone or len(set(gone)) != len(gone):
             raise Refusal("Sum names each axis once", USAGE["Sum"])
         left = set(x.axes) - set(gone)
-        return self.value(summed(x.expression, gone, self.space.size), left, x)
+        return self.value(total(x.expression, gone, self.space.size), left, x)
 
     def max(self, operand, *others) -> Value:
         if len(others) == 1 and self.known_axis(others[0]) and not self._is_value(others[0]):
@@ -293,6 +284,9 @@ CALLS: dict[str, Callable[..., Value]] = {
     "Unflatten": Notation.unflatten,
     "Rational": Notation.rational,
     "Piecewise": Notation.piecewise,
+    "Axis": new_axis,
+    "Concat": joined,
+    **{name: partial(read_along, name=name) for name in READS},
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
     **{name: partial(of_matrix, name=name) for name in MATRICES},
     **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},

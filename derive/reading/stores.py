@@ -18,8 +18,9 @@ from derive.reading.operations.dtypes import converted, in_place
 from derive.reading.operations.functions import plus, subtracted
 from derive.reading.operations.picking import picked, written
 from derive.reading.operations.shaping import expanded
+from derive.reading.parts import put, taken
 from derive.reading.refusals import Mismatch
-from derive.reading.values import MASK, PLACE, Value, entries
+from derive.reading.values import MASK, PLACE, Space, Value, entries
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,32 @@ def stored(
             )
         new = combined(x) if combined else converted(space, value(), x.dtype)
         return where(space, items[0], new, x)
+    if not any(isinstance(item, Value) for item in items):
+        return _in_part(space, items, x, value, write)
     place = advanced(items, x)
     if write.operate is None:
         return written(space, x, place, value(), False)
     if write.operate not in (plus, subtracted):
         return written(space, x, place, entries(combined(picked(space, x, place)), x.dtype), False)
-    more = value()
+    return written(space, x, place, _added(space, x, value(), write), True)
+
+
+def _in_part(
+    space: Space, items: list, x: Value, value: Callable[[], Value], write: Write
+) -> Value:
+    """``x[:, 1:] = value``, ``x[:, 1:] += value``"""
+    if write.combined is None:
+        return put(space, x, items, value(), False)
+    if write.operate in (plus, subtracted):
+        return put(space, x, items, _added(space, x, value(), write), True)
+    new = write.combined(taken(space, x, items))
+    return put(space, x, items, entries(new, x.dtype), False)
+
+
+def _added(space: Space, x: Value, more: Value, write: Write) -> Value:
+    """What is added to a part of ``x``."""
     in_place(x, write.operate(space, _entry(x), _entry(more)))
-    more = entries(more if write.operate is plus else negated(space, more), x.dtype)
-    return written(space, x, place, more, True)
+    return entries(more if write.operate is plus else negated(space, more), x.dtype)
 
 
 def _entry(x: Value) -> Value:

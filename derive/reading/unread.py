@@ -6,7 +6,6 @@ import ast
 
 NO_OPERATORS = {
     ast.BitXor: ("^ is not a power", "a power is written with **: x**2"),
-    ast.FloorDiv: ("// rounds", "write /"),
     ast.Mod: ("% is not supported", "write the formula without it"),
     ast.LShift: ("<< is not supported", "write the formula without it"),
     ast.RShift: (">> is not supported", "write the formula without it"),

@@ -10,10 +10,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Expr, Integer, nan, oo, zoo
+from sympy import Expr, Integer, S, nan, oo, zoo
 
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
+from derive.reading.composed import read_at
+from derive.reading.lengths import in_sizes, is_at_least, shown, sizes_of, with_axis
 from derive.reading.refusals import Refusal
 
 Dims = tuple[Axis | None, ...]
@@ -96,7 +98,7 @@ class Value:
 
 def shape_text(dims: Dims) -> str:
     """``(N, 1)``, as Python writes the shape."""
-    inside = ", ".join("1" if axis is None else axis.name for axis in dims)
+    inside = ", ".join("1" if axis is None else shown(axis) for axis in dims)
     return f"({inside},)" if len(dims) == 1 else f"({inside})"
 
 
@@ -144,7 +146,8 @@ class Space:
         self.remarks[f"line {self.line}: {what}"] = None
 
     def size(self, axis: Axis | None) -> Expr:
-        return Integer(1) if axis is None else self.definition.size(axis)
+        """The symbol of the size of an axis: of axes of one length, the first."""
+        return Integer(1) if axis is None else sizes_of(self.definition).get(axis, axis)
 
     def made(self, e: Expr, dims: Dims, extent: Extent, **other) -> Value:
         """The value, if it is one and can be held."""
@@ -158,6 +161,64 @@ class Space:
         if e.is_Rational and max(int(e.p).bit_length(), int(e.q).bit_length()) > LONGEST:
             raise Refusal("this number is too large", "check the exponents")
         return Value(e, dims, extent=extent, **other)
+
+    def fixed_size(self, axis: Axis | None) -> int | None:
+        """The number of entries along an axis that always has as many."""
+        return 1 if axis is None else self.definition.size(axis).length
+
+    def read_at(self, e: Expr, axis: Axis, index: Expr, fill: Expr = S.Zero) -> Expr:
+        """The entries of an expression along an axis at an index."""
+        return read_at(self.definition, e, axis, index, fill)
+
+    def whole(self, length: Expr) -> Expr | None:
+        """A length, if it is known to be a whole number."""
+        length = in_sizes(self.definition, length)
+        known = (in_sizes(self.definition, axis) for axis in self.definition.axes)
+        is_known = length.is_integer or any((length / n).is_Integer for n in known)
+        return self.rounded(length) if is_known else None
+
+    def rounded(self, length: Expr) -> Expr:
+        """A length, as the size of an axis where one has it."""
+        length = in_sizes(self.definition, length)
+        same = (a for a in self.definition.axes if in_sizes(self.definition, a) == length)
+        return next(same, length)
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        """Whether two lengths are one."""
+        return in_sizes(self.definition, a) == in_sizes(self.definition, b)
+
+    def axis_of(self, length: Expr, taken: Iterable[Axis] = (), known: bool = False) -> Axis | None:
+        """An axis of this length that is not ``taken``: one that there is, or a new one unless it
+        must be ``known``; None for 1.
+        """
+        length = in_sizes(self.definition, length)
+        if length == 1:
+            return None
+        axes = (a for a in self.definition.axes if in_sizes(self.definition, a) == length)
+        found = next(axes, None)
+        if found is None and (known or is_at_least(self.definition, -length, 0)):
+            raise Refusal(f"{length} is not the size of an axis", self.sizes_there_are)
+        if found is None:
+            self.definition, found = with_axis(self.definition, length)
+        return self.twin(found, taken)
+
+    @property
+    def sizes_there_are(self) -> str:
+        sizes = ", ".join(axis.name for axis in self.definition.independent_axes)
+        return f"sizes are {sizes}, x.shape[0] and 1"
+
+    def may_be(self, a: Axis, b: Axis) -> bool:
+        """Whether two different sizes can be equal."""
+        return not in_sizes(self.definition, a - b).is_number
+
+    def need(self, length: Expr, least: int) -> None:
+        """The text is read where a length is at least so large, and says so if it may be less."""
+        if is_at_least(self.definition, least - 1 - length, 0):
+            raise Refusal("this lies outside of the dimension", "count from 0, or from -1")
+        if not is_at_least(self.definition, length, least):
+            length = in_sizes(self.definition, length)
+            self.axis_of(length - least + 1)
+            self.remark(f"read where {length} is at least {least}")
 
     def twin(self, axis: Axis, taken: Iterable[Axis]) -> Axis:
         """An axis of the same size that is not ``taken``: ``axis`` itself, or a twin of it."""

@@ -57,10 +57,6 @@ def ordered(x):
     return x.topk(2, -1)[0].sum()
 
 
-def two(x):
-    return x, x * 2
-
-
 def number(x):
     return 3
 
@@ -124,10 +120,6 @@ def half(x):
     return x[: int(x.shape[0] * 0.5)].sum()
 
 
-def transposed(x):
-    return x.T * 2
-
-
 def rounded(x):
     return x + (x.round() - x).detach()
 
@@ -162,8 +154,7 @@ SAID = {
     "divided_size": ("read as a different function", "def divided_size(x):"),
     "added_size": ("its value at", "def added_size(x):"),
     "ordered": ("sorting or counting", "return x.topk(2, -1)[0].sum()"),
-    "two": ("returns 2 tensors", "def two(x):"),
-    "number": ("returns no tensor", "def number(x):"),
+    "number": ("returns something that is no tensor", "def number(x):"),
     "raises": ("ValueError: not today", 'raise ValueError("not today")'),
     "picked_by_mask": ("depends on its values", "return x[x > 0].sum()"),
     "loop_over_a_size": ("a size becomes a Python number", "for i in range(x.shape[0]):"),
@@ -175,7 +166,6 @@ SAID = {
     "branch_on_one_size": ("another branch at", "if x.shape[1] == 17:"),
     "rounded_size": ("a size becomes a Python number", "return x.sum() / math.log(x.shape[0] + 1)"),
     "half": ("a size becomes a Python number", "return x[: int(x.shape[0] * 0.5)].sum()"),
-    "transposed": ("lies along (N, C)", "def transposed(x):"),
     "rounded": ("the operation round is not supported", "return x + (x.round() - x).detach()"),
     "NeedsArguments": ("is a class, and needs k", ""),
     "Doubled": ("is an autograd Function", ""),

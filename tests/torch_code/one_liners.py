@@ -23,6 +23,8 @@ X, XY, ROWS, PAIRS = "x: N", "x: N, y: N", "x: N C", "x: N C, y: N C"
 TURNED = "y: C N, x: N C"
 MASKS = "x: N C, a: N C bool, b: N C bool"
 LABELS = "x: N C, y: N int"
+SEQUENCE, IMAGE = "x: N C T, w: C D 3", "x: N C H W, w: C D 3 3"
+VOLUME = "x: N C H W T, w: C D 2 2 2"
 CELL = "x: N K, h: N H, w: {} K, u: {} H, b: {}, c: {}"
 
 
@@ -175,6 +177,23 @@ READ = {
     "argmax": (ROWS, lambda x: x.exp().gather(1, x.argmax(1, keepdim=True))[:, 0]),
     "count_nonzero": (ROWS, lambda x: x / (1 + (x > 0).count_nonzero(1))[:, None]),
     "cumsum": (ROWS, lambda x: x.cumsum(1)),
+    "cumprod": (ROWS, lambda x: x.cumprod(0)),
+    "logcumsumexp": (ROWS, lambda x: x.logcumsumexp(1)),
+    # Entries in other places
+    "flip": (ROWS, lambda x: x * x.flip(1)),
+    "roll": (ROWS, lambda x: x * x.roll((1, -1), (0, 1))),
+    "pad": (ROWS, lambda x: F.pad(x, (2, 1), value=0.5) * F.pad(x, (0, 3))),
+    "constant_pad_nd": (ROWS, lambda x: torch.constant_pad_nd(x, [1, 1, 0, 2], 1.0)),
+    "unfold": (ROWS, lambda x: x.unfold(1, 2, 1).exp().sum(2)),
+    "avg_pool1d": ("x: N C T", lambda x: F.avg_pool1d(x, 3, 2, 1)),
+    "avg_pool2d": ("x: N C H W", lambda x: F.avg_pool2d(x, (2, 3))),
+    "avg_pool3d": ("x: N H W T", lambda x: F.avg_pool3d(x, 2)),
+    "max_pool1d": ("x: N C T", lambda x: F.max_pool1d(x, 2, 1, 1)),
+    "max_pool2d": ("x: N C H W", lambda x: F.max_pool2d(x, 2)),
+    "max_pool3d": ("x: N H W T", lambda x: F.max_pool3d(x, 2)),
+    "conv1d": ("x: N C T, w: D C K, b: D", lambda x, w, b: F.conv1d(x, w, b, 2, 1)),
+    "conv2d": ("x: N C H W, w: D C 3 3", lambda x, w: F.conv2d(x, w, None, 1, 1, (1, 2))),
+    "conv3d": ("x: N 2 4 3 5, w: 3 2 2 2 2", lambda x, w: F.conv3d(x, w)),
     "frobenius_norm": (ROWS, lambda x: aten.frobenius_norm(x, [0, 1])),
     "linalg_norm": (X, lambda x: torch.linalg.norm(x)),
     "linalg_vector_norm": (ROWS, lambda x: torch.linalg.vector_norm(x, 3, 1)),
@@ -260,7 +279,7 @@ READ = {
 }
 
 RANDOM, ORDERED = "random numbers", "sorting or counting"
-WRITTEN, MOVED = "writing at positions", "moving entries along an axis"
+WRITTEN, BACK = "writing at positions", "a transposed convolution"
 SAID = {
     "bernoulli": (RANDOM, ROWS, lambda x: x * torch.bernoulli(x.sigmoid())),
     "exponential": (RANDOM, ROWS, lambda x: x * aten.exponential(x)),
@@ -289,8 +308,8 @@ SAID = {
     "index_copy": (WRITTEN, "x: V C, y: N int, z: N C", lambda x, y, z: x.index_copy(0, y, z)),
     "masked_scatter": (WRITTEN, PAIRS, lambda x, y: x.masked_scatter(x > 0, y)),
     "put": (WRITTEN, "x: N C, y: M int, z: M", lambda x, y, z: x.put(y, z)),
-    "flip": (MOVED, ROWS, lambda x: x.flip(1)),
-    "roll": (MOVED, ROWS, lambda x: x.roll(1, 1)),
-    "rot90": (MOVED, ROWS, lambda x: torch.rot90(x)),
-    "unfold": (MOVED, ROWS, lambda x: x.unfold(1, 2, 1)),
+    "rot90": ("a rotation by 90 degrees", ROWS, lambda x: torch.rot90(x)),
+    "conv_transpose1d": (BACK, SEQUENCE, lambda x, w: F.conv_transpose1d(x, w)),
+    "conv_transpose2d": (BACK, IMAGE, lambda x, w: F.conv_transpose2d(x, w)),
+    "conv_transpose3d": (BACK, VOLUME, lambda x, w: F.conv_transpose3d(x, w)),
 }

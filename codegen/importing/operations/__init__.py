@@ -3,8 +3,11 @@
 In: a reader and the arguments of one operation. Out: its value over named axes.
 """
 
+from codegen.importing.operations import along as along
 from codegen.importing.operations import choosing as choosing
+from codegen.importing.operations import convolving as convolving
 from codegen.importing.operations import creating as creating
+from codegen.importing.operations import joining as joining
 from codegen.importing.operations import losses as losses
 from codegen.importing.operations import normalizing as normalizing
 from codegen.importing.operations import picking as picking

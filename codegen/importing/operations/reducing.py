@@ -180,24 +180,6 @@ def _logsumexp(r, x, dim, keepdim=False):
     return log_sum_exp(r, x, dim, keepdim)[1]
 
 
-@rule("cumsum", called="so_far")
-def _cumsum(r, x, dim):
-    """A sum along a second axis of what does not stand behind."""
-    i = dim % x.rank
-    x = r.single(r.as_number(x), i)
-    if x.dims[i] == ():
-        return x
-    (axis,) = x.dims[i]
-    if axis in r.windows:
-        raise Refused("a cumulative sum of a slice", "sum first, then slice")
-    before = r.sibling(axis, x.axes)
-    here = trees.compared("<=", trees.position(before), trees.position(axis))
-    entries = trees.renamed(x.tree, {axis: before})
-    if before not in entries.free:
-        entries = trees.broadcast(entries, [before])
-    return x.of(trees.total(trees.choice((entries, here), otherwise=ZERO), [before]))
-
-
 @rule("count_nonzero")
 def _count_nonzero(r, x, dim=None):
     if x.kind == LABEL:

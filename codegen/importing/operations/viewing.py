@@ -5,13 +5,13 @@ from __future__ import annotations
 import sympy
 
 from codegen.importing import trees
+from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
 
 DRAWN_OUTSIDE = (
     "draw it outside the function and pass it as an argument, or call .eval() on the module first"
 )
-PARTS_ALIKE = "split into equal parts"
 
 
 def shape_of(r, i: int | None = None):
@@ -172,7 +172,11 @@ def _broadcast_tensors(r, tensors):
 def _slice(r, x, dim=0, start=None, end=None, step=1):
     i = dim % x.rank
     size = r.sizes.of(x.dims[i])
-    return r.sliced(x, i, 0 if start is None else start, size if end is None else end, step)
+    ends = (0 if start is None else start, size if end is None else end)
+    if step == 1 or x.dims[i] == ():
+        return r.sliced(x, i, *ends)
+    low, high = (r._bound(end, size) for end in ends)
+    return strided(r, x, i, (low, high, step))
 
 
 @rule("split", "chunk", "split_with_sizes", "unsafe_split", "unsafe_chunk")
@@ -204,44 +208,3 @@ def _narrow(r, x, dim, start, length):
 def _unbind(r, x, dim=0):
     x = r.let(r.called(x), x)
     return [r.entry(x, dim % x.rank, k) for k in range(len(r.node.meta["val"]))]
-
-
-@rule("stack")
-def _stack(r, tensors, dim=0):
-    return laid_together(r, [unsqueezed(r.as_number(v), dim) for v in tensors], dim)
-
-
-def laid_together(r, values, dim) -> Value:
-    """Values side by side along a dimension of size 1, each picked by its one-hot."""
-    found, dims = r.aligned(*values)
-    i = dim % len(dims)
-    used = {axis for d in dims for axis in d}
-    count = r.sizes.axis_of(sympy.Integer(len(values)), used)
-    tree = trees.ZERO
-    for k, v in enumerate(found):
-        picked = trees.one_hot(trees.number(k), count)
-        tree = r.sum_like(trees.sum_of, Value(tree, dims), v.of(trees.product(picked, v.tree))).tree
-    return Value(tree, (*dims[:i], (count,), *dims[i + 1 :]))
-
-
-@rule("cat", "concatenate", "concat", called="joined")
-def _cat(r, tensors, dim=0):
-    values = [r.as_number(v) for v in tensors]
-    i = dim % values[0].rank
-    widths = [r.sizes.of(v.dims[i]) for v in values]
-    if not all(r.sizes.same(w, widths[0]) for w in widths):
-        raise Refused("concatenation of parts of different sizes", PARTS_ALIKE)
-    if all(v.dims[i] == () for v in values):
-        return laid_together(r, values, i)
-    values = [r.single(v, i) for v in values]
-    if any(axis in r.windows for v in values for axis in v.dims[i]):
-        raise Refused("concatenation of slices", PARTS_ALIKE)
-    whole = laid_together(r, [unsqueezed(v, i) for v in values], i)
-    count, rest = whole.dims[i][0], whole.dims[i + 1][0]
-    joined = whole.along((*whole.dims[:i], (count, rest), *whole.dims[i + 2 :]))
-    return r.single(joined, i)
-
-
-@rule("roll", "flip", "rot90", "unfold")
-def _moved_along(r, **given):
-    raise Refused("moving entries along an axis", "write it with products of one-hots")

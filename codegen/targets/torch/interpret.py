@@ -36,7 +36,7 @@ from derive.language.nodes import (
     Sum,
     Whole,
 )
-from derive.language.reading_at import At
+from derive.language.reading_at import At, affine
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
 from derive.notation.definition import Definition, Statement
@@ -169,11 +169,13 @@ class Interpreter:
     def read(self, e: At) -> Tensor:
         """Entry by entry, with the fill where the index is that of none."""
         whole, place = self.value(e.operand), self.place(e.axis)
-        index, length = self.value(e.index), self.size(e.axis)
+        divisor, length = affine(e.index).divisor, self.size(e.axis)
+        above, below = (self.value(n).round() for n in ((e.index * divisor).expand(), divisor))
+        index = (above / below).round()
         shape = list(whole.shape)
         shape[place] = length
         row = whole.broadcast_to(shape).movedim(place, -1).unsqueeze(place)
-        there = (index == index.round()) & (index >= 0) & (index < length)
+        there = (above == index * below) & (index >= 0) & (index < length)
         entries = torch.where(there, index, 0).long()
         both = torch.broadcast_shapes(row.shape[:-1], entries.shape)
         found = row.broadcast_to([*both, length]).gather(-1, entries.broadcast_to(both)[..., None])

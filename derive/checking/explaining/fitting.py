@@ -21,6 +21,7 @@ from derive.chain.chain import Chain
 from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
 from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.points import random_points
+from derive.checking.numbers.tables import BELOW
 from derive.language.nodes import ArrayNode, Sum
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition
@@ -116,7 +117,7 @@ class ValueNames:
             except (Undefined, Unevaluable):
                 return None
             scale = next((v for v in entries if v != 0), None)
-            if scale is None:
+            if scale is None or BELOW in entries:
                 return None
             scales.append(scale)
             pattern += [mpmath.nstr(v / scale, DIGITS) for v in entries]

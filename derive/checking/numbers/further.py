@@ -133,10 +133,13 @@ def _fitting(question: Question, sizes: Sizes, kept: Axis | None = None) -> Size
     enough; ``kept`` stays, and None says that it cannot.
     """
     definition = question.chain.definition
+    sizes = definition.fitting(sizes, kept={kept} - {None})
     for _ in range(LARGEST):
-        if allows(definition, sizes):
+        if allows(definition, sizes) or not definition.fit(sizes):
             break
         sizes = {axis: n + (axis != kept) for axis, n in sizes.items()}
+    if not allows(definition, sizes):
+        return None
     for _ in range(LARGEST):
         if _entries(question, sizes) <= MOST_ENTRIES:
             return sizes

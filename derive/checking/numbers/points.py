@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from math import prod
 
 from sympy import Expr, Integer, Rational, log
 
@@ -30,7 +31,7 @@ SEEDS_APART = 10  # of two lists of random points: each has fewer
 MOST_SINGLE = 4  # places at which a single upstream gradient is tried
 A_FRACTION, A_LOGARITHM, UNREADABLE = 5, 8, 200  # what `complexity` adds for each
 ROUNDED = (1, 2, 4, 10)  # denominators to which a number is rounded, to be shorter
-MOST_ENTRIES = 4000  # of all the data of a random point together
+MOST_ENTRIES = 4000  # of all the data of a random point together, and of a sum over all axes
 
 # The ranges from which random data are drawn, so that logarithms, roots and arcs get a domain too:
 # any sign, positive, and between 0 and 1.
@@ -62,7 +63,11 @@ def point_of(definition: Definition, sizes: Mapping[Axis, int], values: Values) 
 
 
 def allows(definition: Definition, sizes: Mapping[Axis, int]) -> bool:
-    """Whether the mathematics has a meaning: what it divides by is positive."""
+    """Whether the mathematics has a meaning: what it divides by is positive, and every size that
+    follows from these is one.
+    """
+    if not definition.fit(sizes):
+        return False
     whole = {a: Integer(n) for a, n in definition.sizes_from(sizes).items()}
     divisors = {d for s in definition.statements for d in size_divisors(s.expression)}
     return all(d.xreplace(whole) > 0 for d in divisors)
@@ -180,9 +185,11 @@ def random_points(
         sizes = {axis: pattern[i % len(pattern)] for i, axis in enumerate(axes)}
         data = data_of(definition)
         for _ in range(LARGEST):
+            sizes = definition.fitting(sizes)
+            entries = sum(len(indices(definition, sizes, t)) for t in data)
             if not allows(definition, sizes):
                 sizes = {axis: n + 1 for axis, n in sizes.items()}
-            elif sum(len(indices(definition, sizes, t)) for t in data) > MOST_ENTRIES:
+            elif max(entries, prod(sizes.values())) > MOST_ENTRIES:
                 sizes = {axis: max(2, n - 1) for axis, n in sizes.items()}
         drawing = Drawing(seed * SEEDS_APART + number, kind)
         found.append(generic_point(definition, sizes, settled, drawing))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer
 
+from derive.language.diagonals import Identity
 from derive.reading.operations.dtypes import Dtype, asked, converted, floats
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.operations.shaping import axis_of_size, dims_of_sizes, relaid
@@ -102,6 +103,11 @@ def _zeros_like(space: Space, input: Value, dtype=None, device=None):
     return _filled(space, input.dims, Integer(0), asked(dtype, input.dtype, device))
 
 
+@entry(making, "empty_like", "empty")
+def _empty(space: Space, *size, dtype=None, device=None):
+    raise Refusal("what is not written is undefined", "begin with torch.zeros_like(x)")
+
+
 @entry(making, "ones_like")
 def _ones_like(space: Space, input: Value, dtype=None, device=None):
     return _filled(space, input.dims, Integer(1), asked(dtype, input.dtype, device))
@@ -136,6 +142,15 @@ def _ones(space: Space, *size, dtype=None, device=None):
 def _full(space: Space, size, fill_value: Value, dtype=None, device=None):
     held = asked(dtype, fill_value.dtype, device)
     return _filled_with(space, dims_of_sizes(space, (size,)), fill_value, held)
+
+
+@entry(making, "eye", forms="torch")
+def _eye(space: Space, n: Value, dtype=None, device=None):
+    one = axis_of_size(space, n, ())
+    if one is None:
+        raise Refusal("eye of one row", "write torch.eye(n)")
+    other = space.twin(one, [one])
+    return _filled(space, (one, other), Identity.between(one, other), asked(dtype, FLOAT, device))
 
 
 @entry(making, "scalar_tensor", forms="torch")

@@ -14,6 +14,7 @@ from derive.language.nodes import ArgMax, Max, summed
 from derive.language.symbols import axes_of
 from derive.reading import literal
 from derive.reading.broadcasting import negated
+from derive.reading.composed import total
 from derive.reading.operations.choosing import maximum, minimum
 from derive.reading.operations.dtypes import asked, converted, floats, numbers
 from derive.reading.operations.entries import Extremes, Operation, entry, reduced, truth
@@ -28,7 +29,7 @@ reductions: dict[str, Operation] = {}
 def _sum(space: Space, input: Value, dim=None, keepdim=False, dtype=None):
     x = _as_asked(space, input, dtype)
     held = INT if x.dtype == BOOL else x.dtype
-    build = lambda e, axes: summed(e, axes, space.size)  # noqa: E731
+    build = lambda e, axes: total(e, axes, space.size)  # noqa: E731
     return reduced(space, x, dim, keepdim, build, dtype=held)
 
 

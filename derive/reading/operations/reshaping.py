@@ -141,3 +141,11 @@ def _flatten(space: Space, input: Value, start_dim=None, end_dim=None):
     last = len(input.dims) - 1 if end_dim is None else position(space, input, end_dim)
     shape = shape_of(space, input)
     return reshaped(space, input, [*shape[:first], number(REST), *shape[last + 1 :]], "flatten")
+
+
+@entry(reshaping, "unflatten")
+def _unflatten(space: Space, input: Value, dim: Value, sizes):
+    place, shape = position(space, input, dim), shape_of(space, input)
+    return reshaped(
+        space, input, [*shape[:place], *flat((sizes,)), *shape[place + 1 :]], "unflatten"
+    )

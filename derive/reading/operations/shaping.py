@@ -11,7 +11,7 @@ from derive.language.symbols import Axis
 from derive.reading.broadcasting import placed
 from derive.reading.operations.entries import Operation, entry, position
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import NUMBER, Dims, Space, Value, number, shape_text
+from derive.reading.values import INT, NUMBER, Dims, Space, Value, number, shape_text
 
 shaping: dict[str, Operation] = {}
 
@@ -98,12 +98,15 @@ def axis_of_size(space: Space, size: Value, taken: Iterable[Axis]) -> Axis | Non
         return None
     if isinstance(e, Axis):
         return space.twin(e, taken)
-    if isinstance(e, Mul) and all(isinstance(part, Axis) for part in e.args):
-        flat = space.flat_of(e.args)
-        if flat is not None:
-            return space.twin(flat, taken)
-    sizes = ", ".join(axis.name for axis in space.definition.independent_axes)
-    raise Refusal(f"{e} is not the size of an axis", f"sizes are {sizes}, x.shape[0] and 1")
+    return space.axis_of(e, taken, known=True)
+
+
+def floor_divided(space: Space, above: Value, below: Value) -> Value:
+    """``n // 2`` of sizes."""
+    pair = (above.expression, below.expression)
+    if not all(v.kind == NUMBER and v.dtype == INT for v in (above, below)) or 0 in pair[1:]:
+        raise Refusal("// is supported of sizes alone", "write /, which does not round")
+    return number(space.rounded(pair[0] // pair[1]), whole=True)
 
 
 def dims_of_sizes(space: Space, sizes: Sequence) -> Dims:

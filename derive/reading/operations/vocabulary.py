@@ -14,10 +14,13 @@ from typing import Any
 from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 
 from derive.reading.broadcasting import added
+from derive.reading.operations.along import along
 from derive.reading.operations.choosing import choosing
+from derive.reading.operations.convolutions import convolutions
 from derive.reading.operations.dtypes import Dtype, converted
 from derive.reading.operations.entries import Operation
 from derive.reading.operations.functions import functions
+from derive.reading.operations.joining import joining
 from derive.reading.operations.making import arange, making
 from derive.reading.operations.numpys import numpys
 from derive.reading.operations.picking import picking
@@ -38,6 +41,9 @@ OPERATIONS: dict[str, Operation] = {
     **making,
     **products,
     **picking,
+    **along,
+    **joining,
+    **convolutions,
 }
 MODULES = {
     "torch": "torch",

@@ -1,0 +1,254 @@
+"""What goes along an axis, and what reads its entries in other places: scans, flips, windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+from sympy import Expr, Integer, floor
+
+from codegen.importing import reads, trees
+from codegen.importing.operations.pointwise import exp, log
+from codegen.importing.operations.table import rule
+from codegen.importing.text import number_text
+from codegen.importing.trees import Tree
+from codegen.importing.values import Refused, Value
+
+
+def plain(r, x: Value, i: int) -> Value:
+    """x with one axis of its own in dimension i: of a slice one that has its entries alone."""
+    x = r.single(r.as_number(x), i)
+    if x.dims[i] == () or x.dims[i][0] not in r.windows:
+        return x
+    (key,) = x.dims[i]
+    axis, low, high = r.windows[key]
+    whole = trees.renamed(x.tree, {key: axis}) if axis not in x.tree.free else None
+    if whole is None:
+        raise Refused("a slice of an axis that is met twice", "slice once")
+    size = sympy.expand(high - low)
+    own = r.sizes.formed(size, number_text(size), x.axes)
+    tree = reads.at(whole, axis, ((own, 1),), low) if key in x.tree.free else x.tree
+    return x.with_dim(i, (own,)).of(tree)
+
+
+def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero) -> Value:
+    """x read along dimension i at (step, offset) of ``axis``."""
+    (old,) = x.dims[i]
+    step, offset = index
+    if old not in x.tree.free and fill == 0:
+        x = x.of(trees.broadcast(x.tree, [old]))
+    word = "" if step != 1 else "Pad"
+    return x.with_dim(i, (axis,)).of(reads.at(x.tree, old, ((axis, step),), offset, fill, word))
+
+
+def size_of(r, x: Value, i: int) -> Expr:
+    return r.sizes.of(x.dims[i])
+
+
+# Scans
+
+
+def scanned(r, x, dim: int, word: str) -> Value:
+    x = plain(r, x, dim % max(x.rank, 1)) if x.rank else x
+    if not x.rank or x.dims[dim % x.rank] == ():
+        return x
+    (axis,) = x.dims[dim % x.rank]
+    tree = x.tree if axis in x.tree.free else trees.broadcast(x.tree, [axis])
+    return x.of(reads.scan(word, tree, axis))
+
+
+@rule("cumsum", called="so_far")
+def _cumsum(r, x, dim):
+    return scanned(r, x, dim, "CumSum")
+
+
+@rule("cumprod", called="product_so_far")
+def _cumprod(r, x, dim):
+    return scanned(r, x, dim, "CumProd")
+
+
+@rule("logcumsumexp", called="log_so_far")
+def _logcumsumexp(r, x, dim):
+    exponentials = r.pointwise(exp, x)
+    return r.pointwise(log, scanned(r, exponentials, dim, "CumSum"))
+
+
+# Entries in other places
+
+
+@rule("flip", called="reversed")
+def _flip(r, x, dims):
+    for i in (d % x.rank for d in dims):
+        x = plain(r, x, i)
+        if x.dims[i] and x.dims[i][0] in x.tree.free:
+            x = x.of(_reversed(x.tree, x.dims[i][0], size_of(r, x, i)))
+    return x
+
+
+def _reversed(e: Tree, axis: str, size: Expr) -> Tree:
+    """In reverse; a sum so far of what is in reverse is the sum from the end."""
+    back = ((axis, Integer(-1)),)
+    if e.kind == "at" and e.args[1:4] == ((axis,), back, size - 1):
+        return e.args[0]
+    if e.kind == "scan" and e.args[0] == "CumSum" and e.args[2] == (axis,):
+        word, operand, _, options = e.args
+        other = "" if options else ", reverse=True"
+        return reads.scan(word, _reversed(operand, axis, size), axis, other)
+    return reads.at(e, axis, back, size - 1)
+
+
+@rule("roll", called="rolled")
+def _roll(r, x, shifts, dims=()):
+    dims = list(dims) or [0]
+    if len(dims) != len(shifts) or (x.rank != 1 and len(dims) == 1 and not list(dims)):
+        raise Refused("roll without dimensions", "name the dimension: x.roll(1, 0)")
+    for by, i in zip(map(r.sizes.plain, shifts), (d % x.rank for d in dims), strict=True):
+        x = plain(r, x, i)
+        if x.dims[i] == () or x.dims[i][0] not in x.tree.free:
+            continue
+        (axis,), size = x.dims[i], size_of(r, x, i)
+        x = r.let(r.called(x), x)
+        back = size if r.sizes.hint(by) > 0 else -size
+        one, other = (reads.at(x.tree, axis, ((axis, 1),), o) for o in (-by, back - by))
+        x = x.of(trees.sum_of(one, other))
+    return x
+
+
+@rule("rot90")
+def _rot90(r, x, k=1, dims=(0, 1)):
+    raise Refused("a rotation by 90 degrees", "write it with .flip and .transpose")
+
+
+@rule("pad", "constant_pad_nd", called="padded")
+def _pad(r, x, pad, mode="constant", value=None):
+    if mode != "constant":
+        raise Refused(f"padding by {mode}", "pad with constants")
+    fill = sympy.sympify(0 if value is None else value)
+    x = r.as_number(x)
+    for k in range(len(pad) // 2):
+        i = x.rank - 1 - k
+        before, behind = (r.sizes.plain(n) for n in pad[2 * k : 2 * k + 2])
+        if before == behind == 0:
+            continue
+        x = plain(r, x, i)
+        size = sympy.expand(size_of(r, x, i) + before + behind)
+        axis = r.sizes.formed(size, number_text(size), x.axes)
+        if x.dims[i] == ():
+            here = trees.compared("==", trees.position(axis), trees.number(before))
+            x = x.with_dim(i, (axis,)).of(
+                trees.choice((x.tree, here), otherwise=r.number(value or 0))
+            )
+        else:
+            x = reread(r, x, i, axis, (1, -before), fill)
+    return x
+
+
+def strided(r, x: Value, i: int, part: tuple) -> Value:
+    """Every ``step``-th entry between two."""
+    low, high, step = part
+    x = plain(r, x, i)
+    (old,) = x.dims[i]
+    span = sympy.expand(high - low + step - 1)
+    written = (
+        f"{number_text(span)} // {step}" if span.is_Symbol else f"({number_text(span)}) // {step}"
+    )
+    axis = r.sizes.formed(floor(span / step), written, x.axes)
+    if old not in x.tree.free:
+        return x.with_dim(i, (axis,))
+    return reread(r, x, i, axis, (step, low))
+
+
+# Windows
+
+
+def windows(r, x: Value, i: int, window: tuple, fill: Expr = sympy.S.Zero) -> Value:
+    """x with the place of a window in dimension i, and what is in it in a new one behind all.
+    ``window`` is (the axis inside, its size, stride, padding, dilation).
+    """
+    inner, wide, stride, padding, dilation = window
+    x = plain(r, x, i)
+    if x.dims[i] == ():
+        raise Refused("windows along a dimension of size 1", "write it as a product")
+    (old,) = x.dims[i]
+    span = sympy.expand(size_of(r, x, i) + 2 * padding - dilation * (wide - 1) - 1)
+    ahead = sympy.expand(span + 1)
+    text = number_text(ahead) if stride == 1 else f"({number_text(span)}) // {stride} + 1"
+    length = ahead if stride == 1 else floor(span / Integer(stride)) + 1
+    to = r.sizes.formed(length, text, ({*x.axes} - {old}) | {inner})
+    tree, old, offset = _unpadded(r, x.tree, old, -sympy.sympify(padding), fill)
+    tree = tree if old in tree.free else trees.broadcast(tree, [old])
+    parts = ((to, Integer(stride)), (inner, Integer(dilation)))
+    tree = reads.at(tree, old, parts, offset, fill)
+    dims = [(to,) if j == i else d for j, d in enumerate(x.dims)]
+    return Value(tree, (*dims, (inner,)))
+
+
+def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, str, Expr]:
+    """What was padded alike, its axis, and where a window of it begins; else ``e`` as it is."""
+    if e.kind != "at" or e.args[-2:] != (fill, "Pad") or e.args[2][0][0] != axis:
+        return e, axis, offset
+    operand, (inside,), _, before, *_ = e.args
+    behind = r.sizes.of_axis[axis] - r.sizes.of_axis[inside] + before
+    if min(map(r.sizes.hint, (-before, behind))) < 0:
+        return e, axis, offset
+    return operand, inside, sympy.expand(offset + before)
+
+
+@rule("unfold", called="windows")
+def _unfold(r, x, dimension, size, step):
+    x, wide = r.as_number(x), r.sizes.plain(size)
+    inner = r.sizes.axis_of(wide, {*x.axes, *r.windows})
+    return windows(r, x, dimension % x.rank, (inner, wide, step, 0, 1))
+
+
+def each(value, count: int, usual: int = 0) -> list[int]:
+    values = [usual] if value is None or value == [] else value
+    values = list(values) if isinstance(values, (list, tuple)) else [values]
+    return values * count if len(values) == 1 else values
+
+
+def _pooled(r, x, sizes: Sequence, fill: Expr) -> tuple[Value, list[int]]:
+    """The windows of a pooling, and the dimensions of what is in them."""
+    kernel, stride, padding, dilation = sizes
+    count, x = len(kernel), r.as_number(x)
+    rank = x.rank
+    for k, wide in enumerate(kernel):
+        inner = r.sizes.axis_of(Integer(wide), {*x.axes, *r.windows})
+        how = (inner, Integer(wide), stride[k], padding[k], dilation[k])
+        x = windows(r, x, rank - count + k, how, fill)
+    return x, list(range(rank, x.rank))
+
+
+def _average(count: int):
+    def of(r, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+           divisor_override=None):  # fmt: skip
+        """Long: torch's arguments."""
+        kernel, pads = each(kernel_size, count), each(padding, count)
+        if ceil_mode or (any(pads) and not count_include_pad):
+            raise Refused("windows that are cut off at the end", "pad first, with F.pad")
+        sizes = (kernel, each(stride or kernel, count), pads, [1] * count)
+        found, inside = _pooled(r, x, sizes, sympy.S.Zero)
+        total = r.sum(found, inside)
+        divisor = divisor_override or sympy.prod(kernel)
+        return total.of(trees.quotient(total.tree, trees.number(int(divisor))))
+
+    return of
+
+
+def _largest(count: int):
+    def of(r, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        """Long: torch's arguments."""
+        kernel, pads = each(kernel_size, count), each(padding, count)
+        if ceil_mode:
+            raise Refused("windows that are cut off at the end", "pad first, with F.pad")
+        sizes = (kernel, each(stride or kernel, count), pads, each(dilation, count, 1))
+        fill = -sympy.oo if any(pads) else sympy.S.Zero
+        found, inside = _pooled(r, x, sizes, fill)
+        return r.largest(found, inside)
+
+    return of
+
+
+for _count in (1, 2, 3):
+    rule(f"avg_pool{_count}d", called="pooled")(_average(_count))
+    rule(f"max_pool{_count}d", called="pooled")(_largest(_count))

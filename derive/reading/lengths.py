@@ -1,0 +1,117 @@
+"""Lengths of dimensions that a text makes: of a part of one, or of several one after the other.
+
+A length is written in the sizes that can be chosen, so that ``n // 2``, ``n - n // 2`` and an axis
+``D = Axis("D", E / 2)`` are one where E is even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from sympy import Dummy, Expr, Integer, Mul, Symbol, floor
+
+from derive.language.symbols import Axis
+from derive.notation.definition import Definition
+
+
+@lru_cache(maxsize=8192)
+def in_sizes(definition: Definition, e: Expr) -> Expr:
+    """``e`` in the sizes that can be chosen; what is rounded stands whole where it is known to be
+    whole.
+    """
+    e = _open(definition, e)
+    if not e.has(floor):
+        return e
+    numbers, back = _whole_numbers(definition)
+    return e.xreplace(numbers).expand().xreplace(back).expand()
+
+
+def _open(definition: Definition, e: Expr) -> Expr:
+    known: dict[Expr, Expr] = {axis: Integer(n) for axis, n in definition.fixed.items()}
+    known |= dict(definition.twins) | definition.derived
+    known |= {flat: Mul(*parts) for flat, parts in definition.flattened}
+    before = None
+    while before != e:
+        before, e = e, e.xreplace(known)
+    return e.expand()
+
+
+@lru_cache(maxsize=256)
+def _whole_numbers(definition: Definition) -> tuple[Mapping[Expr, Expr], Mapping[Expr, Expr]]:
+    """Sizes of which a fraction is the length of an axis, written as multiples of that length: E
+    as 2*d where E/2 is one; and each d in the sizes.
+    """
+    numbers: dict[Expr, Expr] = {}
+    back: dict[Expr, Expr] = {}
+    for axis in definition.derived:
+        length = _open(definition, axis)
+        sizes = [a for a in length.free_symbols if length.coeff(a).is_Rational]
+        parts = [a for a in sizes if length.coeff(a).q > 1 and a not in numbers]
+        if parts and not length.has(floor):
+            number, (of, *_) = Dummy(positive=True, integer=True), parts
+            rest = length - of * length.coeff(of)
+            numbers[of] = ((number - rest) / length.coeff(of)).expand()
+            back[number] = length
+    return numbers, back
+
+
+@lru_cache(maxsize=8192)
+def is_at_least(definition: Definition, e: Expr, least: int) -> bool:
+    """Whether a length is so large whatever the sizes are; those of all axes are at least 1. It is
+    not known of every one.
+    """
+    e = in_sizes(definition, e) - least
+    more = (e + 1 - in_sizes(definition, axis) for axis in definition.derived)
+    return any(_never_negative(definition, term) for term in (e, *more))
+
+
+def _never_negative(definition: Definition, e: Expr) -> bool:
+    numbers, _ = _whole_numbers(definition)
+    for node in e.atoms(floor):  # floor(f) is at most f, and more than f - 1
+        e = e.xreplace({node: node.args[0] - (1 if e.coeff(node).is_positive else 0)})
+    e = e.xreplace(numbers).expand()
+    above = {s: Dummy(nonnegative=True, integer=True) + 1 for s in e.free_symbols}
+    return e.xreplace(above).expand().is_nonnegative is True
+
+
+@lru_cache(maxsize=256)
+def sizes_of(definition: Definition) -> Mapping[Axis, Axis]:
+    """For every axis the symbol of its size: of several of one length that of the first."""
+    first: dict[Expr, Axis] = {}
+    twins = dict(definition.twins)
+    for axis in definition.axes:
+        if axis not in twins:
+            first.setdefault(in_sizes(definition, axis), axis)
+    return {axis: first[in_sizes(definition, axis)] for axis in definition.axes}
+
+
+def with_axis(definition: Definition, length: Expr, named: str = "") -> tuple[Definition, Axis]:
+    """The definition with a new axis of this length, and the axis."""
+    known = {axis.name for axis in definition.axes} | set(definition.position)
+    base = named or name_of(length)
+    name, k = base, 2
+    while name in known:
+        name, k = f"{base}_{k}", k + 1
+    axis = Axis(name, int(length) if length.is_Integer else length)
+    places = [definition.axes.index(a) for a in length.free_symbols if a in definition.axes]
+    place = max(places, default=len(definition.axes) - 1) + 1
+    axes = (*definition.axes[:place], axis, *definition.axes[place:])
+    return replace(definition, axes=axes), axis
+
+
+def shown(axis: Axis) -> str:
+    """The size of a dimension in a shape: an axis that a text made by its length."""
+    made = axis.formula is not None and axis.name.startswith(name_of(axis.formula))
+    return str(axis.formula) if made else axis.name
+
+
+def name_of(length: Expr) -> str:
+    """``T_minus_1``; of what cannot be said so, by what it is made of."""
+    if length.is_Integer:
+        return f"of_{length}"
+    rest, number = length.as_independent(Symbol, as_Add=True)[::-1]
+    if isinstance(rest, Axis) and number.is_Integer:
+        return f"{rest}_{'minus' if number < 0 else 'plus'}_{abs(number)}"
+    return "_".join(sorted(map(str, length.free_symbols))) + "_part"
