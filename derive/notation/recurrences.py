@@ -128,10 +128,8 @@ class Recurrences:
                     )
         return tensor
 
-    def completed(self) -> list[Statement]:
-        """The statements of the class body; `Previous` of one above is a state too where that
-        follows from this one.
-        """
+    def complete(self) -> None:
+        """`Previous` of a statement above is a state too where that follows from this one."""
         while (found := self._step_inside()) is not None:
             i, node = found
             statements, of = self.body.statements, node.operand
@@ -142,7 +140,6 @@ class Recurrences:
             replaced = reader.expression.xreplace({node: before.along(of.axes)})
             statements[i] = replace(reader, expression=replaced)
             statements[i:i] = [statements.pop() for _ in statements[count:]]  # the initial state
-        return self.body.statements
 
     def _step_inside(self) -> tuple[int, Expr] | None:
         """The first such `Previous`, and where it stands."""
