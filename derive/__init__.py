@@ -47,6 +47,7 @@ PUBLIC = {
     **dict.fromkeys(("Concat", "Flip", "Pad", "Shift", "Slice", "Window"), "language.windows"),
     **dict.fromkeys(("Cholesky", "Inverse", "LogDet", "Solve"), "language.matrices"),
     "Kept": "language.kept_labels",
+    "Gradient": "language.gradient",
     "Gather": "language.segments",
     "SegmentSum": "language.segments",
     "SegmentMean": "language.segments",

@@ -125,9 +125,9 @@ DECIDED = {
     "y = (x * w).subs(x, 0)": "leave it out",
     "y = (x / 3).evalf() * w": "leave it out",
     "y = simplify(x * w)": "leave it out",
-    "y = diff(x * w, x)": "a named statement is a symbol",
-    "y = (x * w).diff(x)": "a named statement is a symbol",
-    "y = Derivative(x, w)": "write 0, which is that derivative",
+    "y = diff(x * w, x)": "write Gradient(x * w, x)",
+    "y = (x * w).diff(x)": "write Gradient(x * w, x)",
+    "y = Derivative(x, w)": "write Gradient(x, w)",
     "y = integrate(x, x) + limit(x, x, 0)": "has to be written out",
     "y = solveset(x, w)": "has to be written out",
     "y = sympy.solve(x, w)": "the solution lies along K",
@@ -142,7 +142,7 @@ DECIDED = {
     "y = sympy.Max(x, w)": "import Max from gradform",
     "y = clipped(x, 1) * w": "write Eq(u, low)",
     "y = renamed(x) * w": "write Eq(u, low)",
-    "y = slope(x) * w": "a named statement is a symbol",
+    "y = slope(x) * w": "write Gradient(u ** 2, u)",
     "y = first_zero((x, w))": "write Eq(p, 0)",
     "y = cached(x)": "Python chooses once",
     "y = functools.reduce(lambda a, b: a if a == b else b, [x, w])": "write Eq(a, b)",
@@ -390,14 +390,13 @@ def test_the_gallery_is_free_of_warnings_and_a_command_says_each_once(
         assert "the statement unused has no influence on y" in lines[0]
 
 
-SLOPES = {  # of what goes entry by entry; elsewhere the page says that it cannot be written
-    "h = tanh(x); y = diff(h, x)": "write 1 - h**2, which is that derivative",
-    "h = tanh(x); u = exp(h) * w; y = u.diff(x)": "write u*(1 - h**2), which is that derivative",
-    "h = tanh(w); y = Derivative(h, x)": "write 0, which is that derivative",
-    "m = Sum(x, N); h = tanh(x - w) * m; y = diff(h, w)": "write -m*(1 - tanh(w - x)**2), which",
-    "m = Sum(x, N); h = tanh(x) * m; y = diff(h, x)": "inside of a forward cannot be written",
-    "h = x * Rename(x, N, M); y = diff(h, x)": "inside of a forward cannot be written",
-    "y = diff(tanh(x), x)": "inside of a forward cannot be written",
+SLOPES = {  # of SymPy's names, torch's and others
+    "h = tanh(x); y = diff(h, x)": "write Gradient(h, x)",
+    "h = tanh(x); u = exp(h) * w; y = u.diff(x)": "write Gradient(u, x)",
+    "y = Derivative(tanh(x), x)": "write Gradient(tanh(x), x)",
+    "h = tanh(x); y = torch.autograd.grad(h, x, create_graph=True)[0]": "write Gradient(h, x)",
+    "h = x * w; y = torch.autograd.grad(h, [x, w])": "write Gradient(h, x) and Gradient(h, w)",
+    "h = tanh(x); y = h.backward()": "write Gradient(tanh(x), x): of the sum of all entries",
 }
 
 

@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Each may import those before it: the mathematics, then what is shown and asked of it.
 ROOMS = (
-    *("version", "language", "running", "formulas", "zero", "range", "source", "notation"),
-    *("chain", "values", "closing", "proving", "found", "presentation", "reading"),
+    *("version", "language", "running", "formulas", "zero", "range", "source"),
+    *("notation.made_axes", "notation.slope", "notation.definition", "chain", "notation"),
+    *("values", "closing", "proving", "found", "presentation", "reading"),
     *("checking.numbers", "checking.explaining", "checking", "derivation", "orders", "commands"),
 )
 NAMED = re.compile(r"(derive|codegen)(\.\w+)+")  # a module of ours in a string

@@ -32,7 +32,7 @@ def overlapped(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Valu
         inside = [axis for axis in e.axes if axis in index.axes and axis in own]
         places = [axis for axis in index.axes if axis not in own or axis == read.axis]
         rest = [f for f in factors if f is not read]
-        if len(inside) != 1 or len(places) != 1 or len(index.axes) != 2:
+        if len(inside) != 1 or len(places) != 1 or len(index.axes) != 2 or read.axis not in own:
             continue
         moved = {*places, read.axis}
         if any(axes_of(f) & moved for f in rest) or moved & {*picked, *e.axes}:

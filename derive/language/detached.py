@@ -8,7 +8,8 @@ from derive.language.array_node import expression_of
 from derive.language.errors import NotationError
 from derive.language.symbols import tensors_in
 
-WITHOUT_GRADIENT = ("given", "kept", "label", "scalar")
+CONSTANT = ("kept", "label")
+WITHOUT_GRADIENT = ("given", "scalar", *CONSTANT)
 
 
 class Detach(Function):
@@ -32,7 +33,7 @@ class Detach(Function):
     @classmethod
     def eval(cls, operand: Expr) -> Expr | None:
         tensors = tensors_in(operand)
-        plain = bool(tensors) and all(t.role in WITHOUT_GRADIENT for t in tensors)
+        plain = bool(tensors) and all(t.role in CONSTANT for t in tensors)
         return operand if plain or operand.is_number or isinstance(operand, cls) else None
 
     def fdiff(self, argindex: int = 1) -> Expr:
@@ -59,3 +60,15 @@ def attached(e: Expr) -> Expr:
     if not e.has(Detach):
         return e
     return e.replace(lambda node: isinstance(node, Detach), lambda node: node.args[0])
+
+
+def only_where_needed(e: Expr) -> Expr:
+    """``e`` where nothing is detached that has no gradient anyway: within a class body it may have
+    one, as an inner one by a `Given`.
+    """
+
+    def is_idle(node: Expr) -> bool:
+        is_detached = isinstance(node, Detach)
+        return is_detached and all(t.role in WITHOUT_GRADIENT for t in tensors_in(node))
+
+    return e.replace(is_idle, lambda node: node.args[0]) if e.has(Detach) else e

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from derive.language.detached import only_where_needed
 from derive.language.names import unused
 from derive.language.symbols import Axis, Tensor
 from derive.notation.composition import translated
@@ -36,7 +37,7 @@ def without_prefixes(
     for s in statements:
         home = orders.get(s.name) or sorted(s.tensor.axes, key=axes.index)
         named = Tensor(names[s.name], home, role="statement", **s.tensor._assumptions_orig)
-        value = translated(s.expression, tensors, bound)
+        value = only_where_needed(translated(s.expression, tensors, bound))
         tensors[s.name] = named
         found.append(Statement(named, value, s.place, s.block))
     return tuple(found)

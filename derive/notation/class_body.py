@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
 from itertools import count
 from types import FunctionType, ModuleType
 
@@ -22,6 +21,7 @@ from derive.language.float_range import check_numbers
 from derive.language.kept_labels import with_ignored
 from derive.language.names import checked_name
 from derive.language.nodes import Broadcast
+from derive.language.pending import Pending
 from derive.language.symbols import (
     Axis,
     Tensor,
@@ -29,18 +29,21 @@ from derive.language.symbols import (
     ordered,
     with_sizes,
 )
-from derive.notation.composition import PendingBlock, names_in, no_expression, placed_block
+from derive.notation.composition import PendingBlock, no_expression, placed_block
 from derive.notation.definition import Ignoring, Statement
+from derive.notation.gradient import Differentiated, placed_gradient
 from derive.notation.ignored_labels import ignore
 from derive.notation.lost import Vanished, Widened
 from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
 from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs, state_outputs
+from derive.notation.placing import names_in, placed_in
 from derive.notation.recurrences import Recurrences
 from derive.notation.reduced import Reduced
 from derive.notation.reduced_output import check_not_ended, state_reduced
 from derive.notation.scope import check_along, check_own
 from derive.notation.statements import (
+    check_axes_meant,
     check_statement,
     in_notation,
     is_stated,
@@ -81,6 +84,7 @@ class ClassBody(dict):
         self.reductions: dict[str, Statement] = {}  # the last statement, for each of the words
         self.returned: list[str] = []  # the outputs, where there are several
         self.renamed: dict[str, str] = {}  # statements that are outputs of calls
+        self.differentiated = Differentiated()
         self.recurrences = Recurrences(self)
 
     def __getitem__(self, name):
@@ -174,8 +178,8 @@ class ClassBody(dict):
             raise no_expression(name, value)
         if not is_stated(value):
             return value
-        placed = placed_block(self, name, value, place)
-        return placed if isinstance(value, PendingBlock) else self.state(name, placed, place)
+        placed = placed_in(self, name, value, place)
+        return placed if isinstance(value, Pending) else self.state(name, placed, place)
 
     def _numbered(self, name: str, place: Place) -> str:
         """``u_1``, ``u_2`` and so on, for the statements that a loop binds to ``u``: the next that
@@ -238,16 +242,30 @@ class ClassBody(dict):
                 ignore(self, tensor, declaration.ignored, place)
         return tensor
 
-    def state(self, name: str, value: Expr, place: Place, block: str = "") -> Tensor:
-        """Append the statement ``name = value``; what later lines see is its tensor."""
-        tensor, expression = self.stated(name, value)
-        self.claim(name, place)
-        self.statements.append(Statement(tensor, expression, place, block))
-        self.nested[name] = nesting(expression, self.nested)
-        self.tensors[name] = tensor
-        return self.recurrences.met(tensor)
+    def has(self, name: str) -> bool:
+        """Whether a name is given to something, here or on a line below."""
+        return name in self.places or (self.reading is not None and name in self.reading.assigned)
 
-    def stated(self, name: str, value: Expr) -> tuple[Tensor, Expr]:
+    def state(
+        self, name: str, value: Expr, place: Place, block: str = "", known: bool = False
+    ) -> Tensor:
+        """Append ``name = value``. What is ``known`` has the axes that it means."""
+        tensor, expression = self.stated(name, value, known)
+        return self.append(Statement(tensor, expression, place, block))
+
+    def placed(self, pending: Pending, name: str, place: Place) -> Expr:
+        """The result of a call, under that ``name``; the statements that it takes join these."""
+        place_it = placed_block if isinstance(pending, PendingBlock) else placed_gradient
+        return place_it(self, pending, name, place)
+
+    def append(self, statement: Statement, at: int | None = None) -> Tensor:
+        self.claim(statement.name, statement.place)
+        self.statements.insert(len(self.statements) if at is None else at, statement)
+        self.nested[statement.name] = nesting(statement.expression, self.nested)
+        self.tensors[statement.name] = statement.tensor
+        return self.recurrences.met(statement.tensor)
+
+    def stated(self, name: str, value: Expr, known: bool = False) -> tuple[Tensor, Expr]:
         """What the line ``name = value`` states."""
         checked_name(name, "a tensor")
         value = in_notation(value)
@@ -258,22 +276,12 @@ class ClassBody(dict):
         expressions = [*(s.expression for s in self.statements), value]
         twins = twins_in(expressions)
         value = with_identities(value, twins)
-        check_statement(value, twins)
+        check_statement(value)
+        if not known:
+            check_axes_meant(value, twins)
         axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
         return Tensor(name, axes, role="statement", **known_signs(expression)), expression
-
-    def axis_for(self, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
-        """The name here of an axis that a callee made for itself: its own, unless something else
-        has it, such as an axis that is ``bound`` to one of the callee's.
-        """
-        expressions = [s.expression for s in self.statements]
-        twins = twins_in(expressions)
-        made = twins | flattened_in(expressions, twins)
-        taken = {a for t in self.tensors.values() for a in t.axes} | set(bound)
-        if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
-            return axis
-        return Axis(f"{axis.name}_{block}")
 
     def _axis_order(self, expressions, twins):
         order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))

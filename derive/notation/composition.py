@@ -15,7 +15,7 @@ statements that it needs, where others have not brought them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from sympy import Expr, Integer, Mul
@@ -24,13 +24,15 @@ from derive.language.declarations import is_array
 from derive.language.domain import Demand
 from derive.language.errors import NotationError, Place
 from derive.language.kept_labels import kept_tensor
-from derive.language.names import unused
 from derive.language.nodes import ArrayNode
+from derive.language.pending import Pending
 from derive.language.reading_at import At
-from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
+from derive.language.symbols import Axis, Tensor, is_constant
 from derive.notation.call_arguments import bound, bound_axes
 from derive.notation.definition import REDUCTION
+from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.outputs import as_one_block
+from derive.notation.placing import placed_in
 from derive.notation.reduced import as_block
 from derive.notation.splicing import derived_along, read_along, spliced, taken_along, the_one
 from derive.notation.statements import tensors_outside_conditions
@@ -56,7 +58,7 @@ class Block:
     tensors: dict[str, Expr] = field(default_factory=dict)
 
 
-class PendingBlock(Tensor):
+class PendingBlock(Pending):
     """One output of a call whose block has no name yet."""
 
     __slots__ = ("block", "call", "output")
@@ -66,11 +68,17 @@ class PendingBlock(Tensor):
         self.call, self.block, self.output = call, block, output
         return self
 
-    def along(self, axes):
-        raise NotationError(
-            f"{self.call.definition.name}(...) is renamed before it has a name",
-            "assign it to a name first, and rename that",
-        )
+    @property
+    def written(self) -> str:
+        return f"{self.call.definition.name}(...)"
+
+    @property
+    def own_name(self) -> str:
+        return self.call.definition.snake
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        return tuple(self.call.arguments.values())
 
 
 _calls = 0
@@ -116,35 +124,7 @@ def no_expression(name: str, value: object) -> NotationError:
     )
 
 
-def names_in(value: Expr) -> set[str]:
-    """The names of the tensors in ``value``, and in the calls in it that have no name yet."""
-    arguments = [a for call in value.atoms(PendingBlock) for a in call.call.arguments.values()]
-    return {t.name for t in tensors_in(value)}.union(*map(names_in, arguments))
-
-
-def placed_block(body, name: str, value: Expr, place: Place) -> Expr:
-    """``value`` with every call in it replaced by the output of its block, whose statements join
-    ``body``.
-    """
-    if isinstance(value, PendingBlock):
-        return _instantiated(body, name, value, place)
-    for pending in value.atoms(PendingBlock):
-        snake = pending.call.definition.snake
-        block = unused(snake, lambda block: block in body.places or block == name)
-        placed = _instantiated(body, block, pending, place)
-        here = axes_of(placed)
-        if here != set(pending.axes):
-            raise NotationError(
-                f"{pending.call.definition.name}(...) has its result along "
-                f"{', '.join(sorted(map(str, here)))} here, because the names of its own axes are "
-                "taken",
-                "give the call a line and a name of its own",
-            )
-        value = value.xreplace({pending: placed})
-    return value
-
-
-def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
+def placed_block(body, pending: PendingBlock, name: str, place: Place) -> Expr:
     """Append to ``body`` the statements of the callee that the output needs and that are not there
     yet; the output has the ``name`` itself, and the first one gives it to the block.
     """
@@ -152,6 +132,7 @@ def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
     if not block.name:
         block.name, block.axes = name, _axes_here(body, name, call)
         block.tensors = _arguments(body, name, call, block.axes, place)
+        body.differentiated.called += call.definition.inner
     elif output in block.tensors:  # which another one needs
         found = block.tensors[output]
         if isinstance(found, Tensor) and found.role == "statement":
@@ -173,7 +154,7 @@ def _instantiated(body, name: str, pending: PendingBlock, place: Place) -> Expr:
         own = name if statement.name == output else f"{block.name}_{statement.name}"
         if statement.name in call.definition.ordered:
             body.orders[own] = spliced(statement.tensor.home, block.axes)
-        tensors[statement.name] = body.state(own, value, place, block.name)
+        tensors[statement.name] = body.state(own, value, place, block.name, known=True)
     for state in states:
         axis = the_one(state.axis, block.axes, "a recurrence goes along it")
         initial = translated(state.initial, tensors, block.axes)
@@ -209,15 +190,28 @@ def _axes_here(body, block: str, call: Call) -> dict[Axis, tuple[Axis, ...]]:
     for twin, original in definition.twins:
         if twin not in axes:
             one = the_one(original, axes, f"{definition.name} renames it to {twin}")
-            axes[twin] = (body.axis_for(twin, one, spliced(axes, axes), block),)
+            axes[twin] = (_axis_for(body, twin, one, spliced(axes, axes), block),)
     for flat, parts in definition.flattened:
         for part in parts if flat in axes else ():
             if part not in axes:
-                axes[part] = (body.axis_for(part, (), spliced(axes, axes), block),)
+                axes[part] = (_axis_for(body, part, (), spliced(axes, axes), block),)
         if flat not in axes:
             made_of = spliced(parts, axes)
-            axes[flat] = (body.axis_for(flat, made_of, spliced(axes, axes), block),)
+            axes[flat] = (_axis_for(body, flat, made_of, spliced(axes, axes), block),)
     return axes
+
+
+def _axis_for(body, axis: Axis, made_of, bound: Collection[Axis], block: str) -> Axis:
+    """The name here of an axis that a callee made for itself: its own, unless something else
+    has it, such as an axis that is ``bound`` to one of the callee's.
+    """
+    expressions = [s.expression for s in body.statements]
+    twins = twins_in(expressions)
+    made = twins | flattened_in(expressions, twins)
+    taken = {a for t in body.tensors.values() for a in t.axes} | set(bound)
+    if made.get(axis, made_of) == made_of and (axis in made or axis not in taken):
+        return axis
+    return Axis(f"{axis.name}_{block}")
 
 
 def _passed(body, block: str, call: Call, name: str, axes, place: Place) -> tuple[Expr, Expr]:
@@ -226,7 +220,7 @@ def _passed(body, block: str, call: Call, name: str, axes, place: Place) -> tupl
     defaults = {t.name: default for t, default in definition.scalars}
     if value.atoms(Axis) and name in defaults and value == defaults[name]:
         value = translated(value, {}, axes)  # its sizes are those of the callee
-    passed = value = placed_block(body, f"{block}_{name}", value, place)
+    passed = value = placed_in(body, f"{block}_{name}", value, place)
     if not isinstance(value, Tensor) and not is_constant(value):
         value = body.state(f"{block}_{name}", value, place, block)
     if name in {t.name for t in definition.inputs if t.role == "given"}:

@@ -19,6 +19,7 @@ from derive.language.float_range import exact_number
 from derive.language.names import snake_case
 from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.made_axes import derived_in, known_sizes
+from derive.notation.slope import Slope
 
 IGNORE_INDEX = "ignore_index"  # as torch calls the argument
 MOST_ADDED = 16  # to sizes at which one that follows from them would be none
@@ -90,7 +91,7 @@ class Definition:
     the words, the default first, and ``reduction`` is the word that this is the mathematics of.
     ``returned`` are the names of the outputs where there are several; no statement reads one of
     them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
-    ``ordered`` say the order of their dimensions. ``carried`` are the states of its recurrences, at
+    ``ordered`` say the order of their dimensions; ``inner`` are gradients, ``carried`` states at
     which it is cut open (``recurrences.py``): inputs that nobody passes, outputs that nobody sees.
     """
 
@@ -113,6 +114,7 @@ class Definition:
     reduction: str = ""
     returned: tuple[str, ...] = ()
     ordered: frozenset[str] = frozenset()
+    inner: tuple[InnerGradient, ...] = ()
     carried: tuple[Carried, ...] = ()
 
     @property
@@ -288,3 +290,11 @@ class Definition:
     def in_order(self, axes) -> tuple[Axis, ...]:
         """``axes`` in the order in which they become dimensions."""
         return tuple(sorted(axes, key=self.axes.index))
+
+
+@dataclass(frozen=True)
+class InnerGradient:
+    """The lines that are differentiated, up to their total, with a slope for each from the last."""
+
+    definition: Definition
+    slopes: tuple[Slope, ...]

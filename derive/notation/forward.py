@@ -31,11 +31,8 @@ from derive.notation.class_body import ClassBody
 from derive.notation.completeness import check_complete, generated_names
 from derive.notation.composition import block_call
 from derive.notation.definition import Carried, Definition, Statement
-from derive.notation.influence import (
-    warn_of_missing_total,
-    warn_of_no_influence,
-    warn_of_wider_domains,
-)
+from derive.notation.gradient import what_is_said, without_idle
+from derive.notation.influence import warn_of
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.outputs import split
 from derive.notation.reduced import reduced
@@ -99,25 +96,20 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
     """The frozen record; raises `NotationError` where something is missing as a whole."""
     _check_stated(body, name, place)
     body.recurrences.complete()
+    body.statements = without_idle(body)
     expressions = [s.expression for s in body.statements]
     twins = twins_in(expressions)
     flattened = flattened_in(expressions, twins)
     order = body.ordered_axes(expressions, twins, flattened)
     check_complete(body, name, order, twins, flattened)
-    warn_of_no_influence(body)
-    warn_of_wider_domains(body)
-    warn_of_missing_total(body)
+    warn_of(body)
     taken = {*body.places, *generated_names(name), *(axis.name for axis in order)}
-    *before, last = body.statements
-    outputs = {
-        word: without_prefixes([*before, s], taken, order, body.renamed, body.orders)
-        for word, s in (body.reductions or {"": last}).items()
-    }
+    outputs = _by_word(body, taken, order)
     default = next(iter(outputs))
     statements, returned, carried = _returning(body, outputs[default], taken)
     return Definition(
         name,
-        "\n\n".join([doc, *_put_aside(body.statements, outputs[default])]).strip(),
+        "\n\n".join([doc, *_remarks(body, outputs[default])]).strip(),
         place,
         (*body.inputs, *(state.before for state in carried)),
         tuple(body.scalars),
@@ -135,7 +127,17 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         reduction=default,
         returned=returned,
         carried=carried,
+        inner=(*body.differentiated.inner, *body.differentiated.called),
     )
+
+
+def _by_word(body: ClassBody, taken: set[str], order: Sequence[Axis]):
+    """The statements with the output as each word reduces it, under the names that they have."""
+    *before, last = body.statements
+    return {
+        word: without_prefixes([*before, s], taken, order, body.renamed, body.orders)
+        for word, s in (body.reductions or {"": last}).items()
+    }
 
 
 def _returning(
@@ -161,9 +163,10 @@ def _ordered(body: ClassBody, statements: Sequence[Statement]) -> frozenset[str]
     return frozenset(new.name for old, new in pairs if old.name in body.orders)
 
 
-def _put_aside(before: Sequence[Statement], after: Sequence[Statement]) -> list[str]:
-    """What is said of the statements that are called as the gradient of another tensor."""
-    return [
+def _remarks(body: ClassBody, after: Sequence[Statement]) -> list[str]:
+    """What is said of the statements that are a gradient, or called as that of another tensor."""
+    before = body.statements
+    return what_is_said(body, before, after) + [
         f"{s.name} of the source is called {other.name} here: {s.name} is the gradient of "
         f"{s.name[1:]}."
         for s, other in zip(before, after, strict=True)

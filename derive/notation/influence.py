@@ -20,7 +20,14 @@ from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement
 
 
-def warn_of_no_influence(body: ClassBody) -> None:
+def warn_of(body: ClassBody) -> None:
+    """A `NotationWarning` for everything in a complete class body that is hardly meant."""
+    _warn_of_no_influence(body)
+    _warn_of_wider_domains(body)
+    _warn_of_missing_totals(body)
+
+
+def _warn_of_no_influence(body: ClassBody) -> None:
     """A `NotationWarning` for everything in a complete class body that has no influence."""
     told = set()
     for vanished in body.vanished:
@@ -47,7 +54,7 @@ def warn_of_no_influence(body: ClassBody) -> None:
             _warn(problem, "leave it out", body.places[name])
 
 
-def warn_of_missing_total(body: ClassBody) -> None:
+def _warn_of_missing_totals(body: ClassBody) -> None:
     """A `NotationWarning` for an output that is divided by the size of an axis along which it still
     lies, as is a mean of which the sum was left out.
     """
@@ -71,7 +78,7 @@ def _warn_of_missing_total(statement: Statement) -> None:
             )
 
 
-def warn_of_wider_domains(body: ClassBody) -> None:
+def _warn_of_wider_domains(body: ClassBody) -> None:
     """A `NotationWarning` for every statement that has numbers where its line, in torch, has
     none.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from derive.language.errors import NotationError, Place
 from derive.language.symbols import Tensor
-from derive.notation.composition import differentiable_in, placed_block
+from derive.notation.composition import differentiable_in
 from derive.notation.definition import REDUCTION, Statement
+from derive.notation.placing import placed_in
 from derive.notation.reduced import Reduced
 
 
@@ -32,7 +33,7 @@ def state_reduced(body, name: str, reduced: Reduced, place: Place) -> Tensor:
     """
     body.claim(REDUCTION, place)
     for word, divisor in reduced.divisors.items():
-        reduced.divisors[word] = placed_block(body, name, divisor, place)
+        reduced.divisors[word] = placed_in(body, name, divisor, place)
         source = differentiable_in(body, divisor)
         if source is not None:
             raise NotationError(

@@ -61,8 +61,8 @@ def is_stated(value: object) -> bool:
     return isinstance(value, Expr) and not isinstance(value, Axis) and not known
 
 
-def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
-    """Refuse what has no value, and the ways in which a label or an axis gets lost unnoticed."""
+def check_statement(e: Expr) -> None:
+    """Refuse what has no value, and the ways in which a label gets lost unnoticed."""
     if e.has(*UNDEFINED) or _misplaced_infinity(e) or _imaginary(e):
         place = caller_place()
         written = shortened_text(place.formula) if place else ""
@@ -86,6 +86,10 @@ def check_statement(e: Expr, twins: Mapping[Axis, Axis]) -> None:
                 "end it with (..., True)",
             )
     _check_labels(e)
+
+
+def check_axes_meant(e: Expr, twins: Mapping[Axis, Axis]) -> None:
+    """Refuse the ways in which an axis gets lost unnoticed."""
     in_indices = {s for node in e.atoms(At) for s in node.index.atoms(Add)}
     for sum_of in e.atoms(Add) - in_indices:
         _check_sides(sum_of, twins)

@@ -38,6 +38,7 @@ from derive.proving.batch_sizes import batches_of
 from derive.proving.chain_proof import shown_adjoint
 from derive.proving.claim import Batch, Equality, ProvedGradient, Shown, may_hold, needed_on
 from derive.proving.forward_in_parts import ForwardInParts
+from derive.proving.inner_gradients import shown_gradients
 from derive.proving.proved import Proved, cut_short, failure, out_of_time
 from derive.proving.written_out import (
     adjoints_in,
@@ -57,16 +58,16 @@ def prove(form: ClosedForm, progress: Callable[[str], None] = lambda what: None)
     time is out before all are proved for small batches.
     """
     proofs, doing = Proofs(form), Doing(progress)
-    stated = [s for s in form.statements if s.of is not None]
     with Stage() as required:
+        inner = shown_gradients(form.definition)
         for adjoint in form.chain.adjoints:
             doing(f"proving {adjoint.tensor}")
             proofs.step(adjoint)
             proofs.closed(adjoint.name)
-        gradients = [proofs.closed(statement.tensor.name) for statement in stated]
+        gradients = [proofs.closed(s.tensor.name) for s in form.statements if s.of is not None]
     if required.is_over:
         raise UndecidedError(out_of_time(form, proofs.proved, doing))
-    adjoints = [proofs.step(adjoint) for adjoint in form.chain.adjoints]
+    adjoints = [*inner, *(proofs.step(adjoint) for adjoint in form.chain.adjoints)]
     with Stage() as further:
         for shown in [*adjoints, *gradients]:
             doing(f"proving {shown.tensor} for every size")

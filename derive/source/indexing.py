@@ -11,6 +11,7 @@ from derive.source.class_source import MISSING
 from derive.source.dimensions import dimensions_named, views_of
 from derive.source.line_reader import Reader
 from derive.source.python_operators import written
+from derive.source.spellings import spellings
 
 PICK = (
     "pick with Sum(OneHot(labels, C) * x, C), or Sum(OneHot(0, G) * x, G) where "
@@ -19,12 +20,14 @@ PICK = (
 
 
 def indexed(node: ast.Subscript, reader: Reader) -> None:
-    """Refuse an index of a tensor, and a size by its number."""
+    """Refuse an index of a tensor, and a size by its number. Of torch's tuple of gradients it is
+    said what to write for the call.
+    """
     of = node.value
     if isinstance(of, ast.Attribute) and of.attr == "shape" and reader.is_tensor(of.value):
         remedy = size_named(of.value, node.slice, reader)
         raise NotationError(f"{written(node)}: tensors have no methods here", remedy)
-    if reader.is_tensor(of):
+    if reader.is_tensor(of) and not _are_gradients(of):
         try:
             remedy = _picked(of, getattr(node.slice, "elts", [node.slice]), reader)
         except Unclear:
@@ -75,3 +78,9 @@ def _is_whole(part: ast.AST) -> bool:
 def _label(part: ast.AST, reader: Reader) -> Tensor | None:
     value = reader.value(part)
     return value if isinstance(value, Tensor) and value.role == "label" else None
+
+
+def _are_gradients(node: ast.AST) -> bool:
+    """Whether it is a call such as ``torch.autograd.grad(u, x)``."""
+    name = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+    return spellings.get(name) == spellings["grad"]

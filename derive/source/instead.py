@@ -10,7 +10,6 @@ import sys
 
 from derive.source.along_axes import operations as dimensional
 from derive.source.class_source import MISSING
-from derive.source.derivatives import derivative_written
 from derive.source.dimensions import dimensions_named, unmoved
 from derive.source.entrywise import beside, entrywise
 from derive.source.line_reader import (
@@ -34,6 +33,7 @@ from derive.source.spellings import (
 
 RANDOM, CREATES, SIDE_BY_SIDE = (spellings[name] for name in ("rand", "tensor", "stack"))
 DERIVATIVE = spellings["diff"]
+OPERANDS = 2  # of a derivative: of what, and by what
 ARRAYS = (CREATES, spellings["arange"], spellings["eye"])
 ALIKE = ("inplace", "training")  # arguments that change no value
 DRAWS = ("random", "numpy.random")
@@ -55,8 +55,8 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
         return found
     if code := entrywise(name, x, call, reader):
         return f"write {code}"
-    if spellings.get(name) == DERIVATIVE and (code := derivative_written([*x, *call.args], reader)):
-        return f"write {code}, which is that derivative"
+    if spellings.get(name) == DERIVATIVE and len(of := [*x, *call.args]) == OPERANDS:
+        return _gradient(*of)
     operands = [ast.unparse(unmoved(each)) for each in [*x, *call.args]]
     if is_pointwise(name) and name not in spellings:
         return in_sympy(name, ", ".join(operands), reader)
@@ -68,6 +68,13 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
         return f"{beside(parts)}: side by side along a new axis"
     found = found or in_the_notation(name)
     return "" if found == HAS else found
+
+
+def _gradient(of: ast.AST, by: ast.AST) -> str:
+    """How the gradient is written that torch takes of a sum, and SymPy of each entry."""
+    each = by.elts if isinstance(by, (ast.List, ast.Tuple)) else [by]
+    written = (f"Gradient({ast.unparse(of)}, {ast.unparse(x)})" for x in each)
+    return f"write {' and '.join(written)}"
 
 
 def in_sympy(name: str, operands: str, reader: Reader) -> str:

@@ -21,9 +21,9 @@ SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 
 NODES = (
     *("At", "Broadcast", "Cholesky", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal"),
-    *("Flatten", "Flip", "Gather", "Identity", "Inverse", "Kept", "LogDet", "Max", "Min", "Next"),
-    *("OneHot", "Pad", "Position", "Previous", "Rename", "Scan", "SegmentMax", "SegmentMean"),
-    *("SegmentSum", "Shift", "Slice", "Solve", "Sum", "Unflatten", "Window"),
+    *("Flatten", "Flip", "Gather", "Gradient", "Identity", "Inverse", "Kept", "LogDet", "Max"),
+    *("Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename", "Scan", "SegmentMax"),
+    *("SegmentMean", "SegmentSum", "Shift", "Slice", "Solve", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Ordered", "Outputs", "Reduced"),
@@ -68,11 +68,6 @@ SIZE = "an axis stands for its own size: write its name where the size is meant"
 REWRITES = (
     "leave it out: how a formula is written changes nothing, and gradform simplifies by itself"
 )
-DERIVATIVE = (
-    "a named statement is a symbol to SymPy, so that its derivative would be 0: write it out, as "
-    f"1 - h**2 for h = tanh(x); a derivative inside of a forward {IMPOSSIBLE}"
-)
-
 _SPELLINGS: dict[Spelling, str] = {
     Spelling("Sum(x, N)"): "sum nansum reduce_sum add_reduce fsum total",
     Spelling("Sum(x, N) / N"): "mean nanmean average avg reduce_mean fmean",
@@ -209,7 +204,9 @@ _SPELLINGS: dict[Spelling, str] = {
         "ratsimp powsimp trigsimp logcombine doit rewrite subs xreplace replace refine "
         "expand_mul factor_terms separatevars combsimp powdenest signsimp piecewise_fold"
     ),
-    Spelling(why=DERIVATIVE): "diff grad Derivative gradient derivative backward autograd jacobian",
+    Spelling("Gradient(tanh(x), x)", why="of the sum of all entries, along the axes of x"): (
+        "diff grad Derivative gradient derivative backward autograd jacobian"
+    ),
     Spelling(
         why="what is integrated, summed up as a series or solved for has to be written out: itself "
         "it cannot be written in the notation"

@@ -14,6 +14,7 @@ from types import FunctionType
 from sympy import Basic
 
 from derive.language.diagonals import Diagonal, Identity
+from derive.language.gradient import Gradient
 from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
 from derive.language.maxima_so_far import CumMax
@@ -103,7 +104,7 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
         return _by_label(call, reader)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
-        axes = [_axis(a, reader) for a in call.args[2 if rule in (_scanned, _solved) else 1 :]]
+        axes = [_axis(a, reader) for a in call.args[2 if rule in OF_TWO else 1 :]]
         if function in SEVERAL and not any(axes):
             return _all(call.args, reader)
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
@@ -186,6 +187,11 @@ def _joined(call, reader, axes, new) -> Written:
     return Written(_all(call.args, reader).names)
 
 
+def _gradient(call, reader, axes, new) -> Written:
+    of, by = (_all([arg], reader) for arg in call.args[:2])
+    return Written(of.names | by.names, by.axes)
+
+
 def _kept(call, reader, axes, new) -> Written:
     label = reader.value(call.args[0]) if call.args else None
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
@@ -217,6 +223,8 @@ rules: dict[Callable, Callable[..., Written]] = {
     LogDet: _reduced,
     Solve: _solved,
     Concat: _joined,
+    Gradient: _gradient,
     **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }
 SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis
+OF_TWO = (_scanned, _solved, _gradient)  # operands, the others of one
