@@ -78,7 +78,7 @@ def generate(
 
     ``limit`` is in wall-clock seconds, for derivation and proof. ``order`` is the highest order
     with a closed form; with order 1 the generated function has no double backward. ``kernels`` adds
-    C++ kernels.
+    those of a language.
 
     Raises `QuestionError` for mathematics that is not supported, and `UnprovedError` if a proof
     fails or the generated code does not agree with autograd.

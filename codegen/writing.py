@@ -9,30 +9,15 @@ from pathlib import Path
 
 from codegen.quality import Emitted
 from codegen.targets import Kernels
+from codegen.targets.tables.kernel import TEMPLATES
 from codegen.targets.torch.standalone import standalone
 from codegen.targets.torch.target import beside, runtime
 from derive.language.errors import QuestionError
 from derive.running import writing
 from derive.running.folders import is_empty
 
-MARKER = '"""Generated modules. Not edited by hand."""\n'
-KERNELS = "kernels"  # the folder of those, in that of the modules
-ENDS = (".cpp", ".py", "_step.cpp")  # of their files; only networks have the last one
-PACKAGE = '''"""Generated modules, and kernels for them. Not edited by hand.
-
-``use("cpp")`` runs them on kernels, ``use("torch")`` on torch again; so does the variable
-GRADFORM_TARGET from the first import on.
-"""
-
-import os
-
-from .kernels import use
-
-__all__ = ["use"]
-
-if os.environ.get("GRADFORM_TARGET"):
-    use(os.environ["GRADFORM_TARGET"])
-'''
+OURS = '"""Generated modules'
+MARKER = f'{OURS}. Not edited by hand."""\n'
 REMEDY = "choose another folder with --out"
 
 
@@ -41,12 +26,13 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
 
     Raises `QuestionError` where two forwards would have the same file.
     """
-    folder = out / KERNELS
+    folder = out / kernels.folder
     texts = {folder / name: text for name, text in kernels.shared().items()}
     for result in results:
         if result.kernels:
             name = Path(result.file).stem
-            pairs = zip((folder / f"{name}{end}" for end in ENDS), result.kernels, strict=False)
+            paths = (folder / f"{name}{end}" for end in kernels.ends)
+            pairs = zip(paths, result.kernels, strict=False)
             for path, text in pairs:
                 if path in texts:
                     raise QuestionError(
@@ -55,8 +41,8 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
                     )
                 texts[path] = text
     package = out / "__init__.py"
-    if writing.current(package) in (None, MARKER, PACKAGE):
-        texts[package] = PACKAGE
+    if (writing.current(package) or OURS).startswith(OURS):
+        texts[package] = (TEMPLATES / "package.py").read_text()
     return texts
 
 

@@ -4,7 +4,7 @@ they are rational.
 
 import pytest
 from evaluate import Numbers, close
-from sympy import Integer, Ne, Piecewise, cosh, exp, log, sinh, tanh
+from sympy import Eq, Integer, Ne, Piecewise, cosh, exp, log, sinh, tanh
 
 from derive.closing.facts import Facts
 from derive.closing.identities import elimination, identities, inversion
@@ -37,6 +37,7 @@ class Example(Forward):
     k = Input(K)
     i = Label(N)
     f = Input(F)
+    q = Input(N)
     s = Scalar(2.0)
 
     total = Sum(a, N) / (N - 1)
@@ -50,6 +51,9 @@ class Example(Forward):
     columns = Sum(OneHot(i, C) * a, N)
     read = Sum(OneHot(i, C) * c, C)
     spread = Sum(centred**2, N)
+    weight = q**2 + 1
+    weights = Sum(OneHot(i, C) * weight, N)
+    share = weight / Sum(OneHot(i, C) * weights, C)
     pairs = Sum(b * Rename(b, N, M), C)
     out = (
         Sum(scaled * total + squashed * gate, C, N)
@@ -57,18 +61,24 @@ class Example(Forward):
         + Sum(columns + spread, C)
         + s * Sum(k, K)
         + Sum(f, F)
+        + Sum(share, N)
         + Sum(pairs, N, M)
     )
 
 
 D = Example.definition
-a, b, c, k, i, f = D.inputs
+a, b, c, k, i, f, q = D.inputs
 s = D.scalars[0][0]
-centred, scaled, total, positive, picked, columns, spread, read = (
+centred, scaled, total, positive, picked, columns, spread, read, share = (
     D.by_name[name].tensor
-    for name in ("centred", "scaled", "total", "positive", "picked", "columns", "spread", "read")
+    for name in (
+        *("centred", "scaled", "total", "positive", "picked", "columns", "spread", "read"),
+        "share",
+    )
 )
 hot = OneHot(i, C)
+n = Sum.over(hot, [N])
+COUNTED = Piecewise((s, Eq(n, 0)), (k / n, True))
 same, at_m = Identity(N, M), Rename(b, N, M)
 TAKEN = Piecewise((a, a > 0), (0, True))
 facts = Facts(relations_of(D))
@@ -117,6 +127,11 @@ EXAMPLES = {
         Sum.over(hot * a / Sum.over(hot * positive, [C]), [N]),
     ],
     "read back": [Sum.over(hot * Sum.over(hot * b / read**2, [N]), [C])],
+    "filled segments": [
+        Sum.over(hot * q, [N]) * Sum.over(hot * share, [N]),
+        k * columns * Sum.over(hot * share, [N]),
+    ],
+    "counted segments": [c * n * Sum.over(hot * q, [N]) * COUNTED, n * columns / COUNTED**-1],
     "picked factor": [Sum.over(hot * b * c, [C]), Sum.over(hot * a**2, [C])],
     "product with an identity": [
         Sum.over(same * a * at_m, [M]),
@@ -214,6 +229,16 @@ OTHERS = {
     ],
     "picked by segment": [Sum.over(hot * a / read, [N]), Sum.over(hot * a * picked, [N])],
     "read back": [Sum.over(hot * Sum.over(hot * b * picked, [N]), [C])],
+    "filled segments": [
+        Sum.over(a, [N]) * Sum.over(hot * share, [N]),
+        Sum.over(hot * q, [N]) * Sum.over(hot * a, [N]),
+        c * Sum.over(hot * share, [N]),
+    ],
+    "counted segments": [
+        Sum.over(hot * q, [N]) * COUNTED,  # 0/0 where a segment is empty
+        n * Sum.over(a, [N]) * COUNTED,
+        n * Sum.over(hot * q, [N]) * Piecewise((s, Eq(n, 1)), (k / n, True)),
+    ],
     "picked factor": [Sum.over(hot * a, [C]), Sum.over(hot * b, [C])],
     "one-hot picks": [hot * Sum.over(hot * a, [N]), hot * Sum.over(a, [C])],
     "picked over itself": [hot * b / picked, a / picked, hot * a / columns, hot * a * picked],

@@ -12,7 +12,7 @@ from forwards import HEAD
 from codegen.driver import generate
 from codegen.targets import kernels
 from codegen.targets.cpp.expressions import named
-from codegen.targets.cpp.sizes import Sizes
+from codegen.targets.tables.sizes import Sizes
 from derive import forward_from
 
 COMPILED = bool(os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++"))

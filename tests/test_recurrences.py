@@ -338,6 +338,7 @@ def test_ctc_by_its_recurrence_is_torchs(tmp_path):
 
     assert_as_typed(own, torchs, [draw(9, 3, 4)])
     assert result.proved.every_size
+    assert "one_hot" not in result.text
 
 
 STEPPED = """
@@ -353,7 +354,9 @@ class Layers(Forward):
 CORE = """    x = Input(N, T, H)
     w = Input(H, J)
     h0 = Input(N, H, default=0)
-    h = tanh(x + Sum(Rename(Previous(h, T, initial=h0), H, J) * w, J))
+    before = Previous(h, T, initial=h0)
+    h = tanh(x + Sum(Rename(before, H, J) * w, J))
+    y = before + x
 """
 
 
@@ -365,11 +368,13 @@ def test_a_recurrence_is_called_twice_in_another_forward(tmp_path):
         zero = torch.zeros_like(x[:, 0])
 
         def step(t, h1, h2):
-            h1 = torch.tanh(x[:, t] + h1 @ w1.T)
-            return h1, torch.tanh(h1 + h2 @ w2.T)
+            y1 = h1 + x[:, t]
+            found.append(y1 * (h2 + y1))
+            return torch.tanh(x[:, t] + h1 @ w1.T), torch.tanh(y1 + h2 @ w2.T)
 
-        first, second = over(step, x.shape[1], zero, zero)
-        return (first * second).sum(1)
+        found = []
+        over(step, x.shape[1], zero, zero)
+        return sum(found)
 
     assert_as_typed(ours, layers, [X, draw(2, 2), draw(2, 2, seed=1)])
 
@@ -393,6 +398,38 @@ class Both(Forward):
         return (h * c).sum(1)
 
     assert_as_typed(ours, both, CASES["lstm"][2:])
+
+
+OVER_TIME = """from derive import Axis, Forward, Input, Previous
+from derive.math.gru_cell import GRUCell
+
+N, T, K, H, P = (Axis(name) for name in "NTKHP")
+
+
+class Recurrent(Forward):
+    x = Input(N, T, K)
+    h0 = Input(N, H)
+    weight_ih = Input(P, K)
+    weight_hh = Input(P, H)
+    bias_ih = Input(P)
+    bias_hh = Input(P)
+    h = GRUCell(x, Previous(h, T, initial=h0), weight_ih, weight_hh, bias_ih, bias_hh)
+"""
+
+
+def test_a_cell_of_the_gallery_over_time_is_torchs_layer(tmp_path):
+    file = tmp_path / "over_time.py"
+    file.write_text(OVER_TIME, encoding="utf-8")
+    ours, _, _ = generated(file, tmp_path)
+    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+
+    def torchs(x, h0, *weights):
+        layer = torch.nn.GRU(4, 2, batch_first=True, dtype=x.dtype)
+        given = dict(zip(names, weights, strict=True))
+        return torch.func.functional_call(layer, given, (x, h0[None]))[0]
+
+    weights = [draw(6, 4), draw(6, 2), draw(6), draw(6, seed=1)]
+    assert_as_typed(ours, torchs, [draw(3, 5, 4), draw(3, 2), *weights])
 
 
 def test_its_second_derivatives_are_autograds(tmp_path):
@@ -428,13 +465,14 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
     assert not check(file, "dbias = Sum((1 - h**2)*dh, N, T)").right
     found = pages(derive(file))
     assert "dh_after = next[T](dh_before)" in " ".join(found["text"].split())
+    assert "dh_initial = dh_before[T = 0]" in " ".join(found["text"].split())
     assert "h_before = previous[T](h_after, h_initial)" in " ".join(found["text"].split())
     assert all("before" in page for page in found.values())
 
 
 def test_torch_runs_where_there_is_no_kernel_and_no_axis_is_split(tmp_path):
     forward = forward_from(file_of(tmp_path, ELMAN))
-    assert "kernels do not support" in generate(forward, order=1, kernels=kernels["cpp"]).slow
+    assert "goes from place to place" in generate(forward, order=1, kernels=kernels["cpp"]).slow
     with pytest.raises(QuestionError, match="has a recurrence: its axes are not split"):
         generate_of_ranks(forward, ["N"])
 

@@ -14,15 +14,16 @@ from derive import (
     SegmentMean,
     SegmentSum,
     check,
+    derive,
     forward_from,
 )
 from derive.language.symbols import Tensor
 
-HEAD = """from sympy import Piecewise, exp, log
+HEAD = """from sympy import Piecewise, exp, log, oo, sqrt
 from derive import Axis, Forward, Gather, Given, Input, Label, Max, OneHot, SegmentMax, SegmentMean
-from derive import SegmentSum, Sum
+from derive import SegmentSum, Size, Sum
 
-V, E, D = Axis("V"), Axis("E"), Axis("D")
+V, E, D, F, H = Axis("V"), Axis("E"), Axis("D"), Axis("F"), Axis("H")
 
 
 class Own(Forward):
@@ -55,11 +56,70 @@ def attention(h, left, right, src, dst):
     return by_label(softmax(score)[:, None] * h[src], "sum")
 
 
+def heads(x, weight, left, right, src, dst):
+    h = torch.einsum("vd,dhf->vhf", x, weight)
+    score = torch.nn.functional.leaky_relu((h * left).sum(2)[src] + (h * right).sum(2)[dst], 0.2)
+    return by_label(softmax(score)[:, :, None] * h[src], "sum")
+
+
+def mean(x):
+    return by_label(x, "sum") / COUNT[:, None]
+
+
+def logsumexp(x):
+    """Of segments of one entry each."""
+    return x[torch.tensor([1, 4, 3, 0, 2])]
+
+
+COUNT = torch.tensor([2, 1, 3, 1, 1])  # of each segment, at least 1
+SPELLED = "    x = Input(E)\n    dst = Label(E)\n    size = Size(V)\n"
+SHIFTED = SPELLED + "    z = x - Gather(SegmentMax(x, dst, V), dst, V)\n    e = exp(z)\n"
+SHARE = (
+    SPELLED + "    y = exp(x)/Gather(SegmentSum(exp(x), dst, V), dst, V)\n",
+    SPELLED + "    r = 1/SegmentSum(exp(x), dst, V)\n    y = exp(x)*Gather(r, dst, V)\n",
+    SPELLED + "    h = OneHot(dst, V)\n    e = exp(x)\n    y = e*Sum(h/Sum(h*e, E), V)\n",
+    SPELLED + "    e = exp(x)\n    y = Sum(OneHot(dst, V)*e/SegmentSum(e, dst, V), V)\n",
+    SHIFTED + "    y = e/Gather(SegmentSum(e, dst, V), dst, V)\n",
+    SPELLED + "    h = OneHot(dst, V)\n    m = Max(Piecewise((x, h > 0), (-oo, True)), E)\n"
+    "    e = exp(x - Sum(h*m, V))\n    y = e*Sum(h/Sum(h*e, E), V)\n",
+)
+LOGARITHM = (
+    SPELLED + "    y = x - Gather(log(SegmentSum(exp(x), dst, V)), dst, V)\n",
+    SPELLED + "    y = x - log(Gather(SegmentSum(exp(x), dst, V), dst, V))\n",
+    SPELLED + "    s = log(Sum(OneHot(dst, V)*exp(x), E))\n    y = x - Sum(OneHot(dst, V)*s, V)\n",
+    SHIFTED + "    y = z - log(Gather(SegmentSum(e, dst, V), dst, V))\n",
+    SPELLED
+    + "    m = SegmentMax(x, dst, V)\n    s = m + log(SegmentSum(exp(x - Gather(m, dst, V)),"
+    " dst, V))\n    y = x - Gather(s, dst, V)\n",
+)
+TIMES = (
+    SPELLED + "    e = exp(x)\n    y = SegmentSum(x*e/Gather(SegmentSum(e, dst, V), dst, V), dst,"
+    " V)\n",
+    SHIFTED + "    y = SegmentSum(x*e/Gather(SegmentSum(e, dst, V), dst, V), dst, V)\n",
+)
+SHARES = "Sum(OneHot(dst, V)*Sum(dy*y*OneHot(dst, V), E), V)"
+ALL = "Sum(OneHot(dst, V)*Sum(dy*OneHot(dst, V), E), V)"
+GATHERED = "Sum(dy*OneHot(dst, V), V)"
+SPELLINGS = {
+    **dict.fromkeys(SHARE, f"dx = y*(dy - {SHARES})"),
+    **dict.fromkeys(LOGARITHM, f"dx = dy - exp(y)*{ALL}"),
+    **dict.fromkeys(TIMES, f"dx = y_term*((x + 1)*{GATHERED} - Sum(dy*y*OneHot(dst, V), V))"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_has_the_same_short_closed_form(spelling, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(HEAD + spelling, encoding="utf-8")
+    proved = derive(forward_from(file))
+    assert proved.every_size
+    assert str(proved.closed_form) == SPELLINGS[spelling]
+
+
 def draw(*shape):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
-COUNT = torch.tensor([2, 1, 3, 1, 1])  # of each segment, at least 1
 CASES = {
     "graph attention": (
         ATTENTION + "    e = exp(score)\n    alpha = e/Gather(SegmentSum(e, dst, V), dst, V)\n"
@@ -96,6 +156,27 @@ CASES = {
         ROWS + "    m = SegmentMax(x, dst, V)\n"
         "    y = w*Piecewise((m, SegmentSum(1 + 0*x, dst, V) > 0), (0, True))\n",
         lambda w, x, dst: w * torch.nan_to_num(by_label(x, "amax"), neginf=0.0),
+        (draw(SIZE, 3), draw(6, 3), DST),
+    ),
+    "logarithm of the exponentials of a segment": (
+        SCORES + "    y = w*log(SegmentSum(exp(x), dst, V))\n",
+        lambda w, x, dst: w * logsumexp(x),
+        (draw(SIZE).abs(), draw(SIZE), torch.tensor([3, 0, 4, 2, 1])),
+    ),
+    "graph attention with several heads": (
+        "    x = Input(V, D)\n    weight = Input(D, H, F)\n    left = Input(H, F)\n"
+        "    right = Input(H, F)\n" + EDGES + "    h = Sum(x*weight, D)\n"
+        "    s = Gather(Sum(h*left, F), src, V) + Gather(Sum(h*right, F), dst, V)\n"
+        "    e = exp(Piecewise((s, s > 0), (s/5, True)))\n"
+        "    alpha = e/Gather(SegmentSum(e, dst, V), dst, V)\n"
+        "    y = SegmentSum(alpha*Gather(h, src, V), dst, V)\n",
+        heads,
+        (draw(SIZE, 3), draw(3, 2, 4), draw(2, 4), draw(2, 4), SRC, DST),
+    ),
+    "spread of a segment": (
+        ROWS + "    d = x - Gather(SegmentMean(x, dst, V), dst, V)\n"
+        "    y = w*sqrt(SegmentMean(d**2, dst, V) + 1)\n",
+        lambda w, x, dst: w * torch.sqrt(mean((x - mean(x)[DST]) ** 2) + 1),
         (draw(SIZE, 3), draw(6, 3), DST),
     ),
     "read twice": (

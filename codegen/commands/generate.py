@@ -13,7 +13,7 @@ from derive.running.command import add_force, add_limit, add_names, guarded
 from derive.running.parser import OneOf, Parser
 
 TORCH = "torch"
-TARGETS = (TORCH, "cpp")
+TARGETS = (TORCH, "cpp", "triton")
 OUT = "generated"
 EXAMPLES = """\
   gradform my_norm.py
@@ -83,7 +83,7 @@ def add_generating(parser: Parser) -> None:
         type=OneOf(TARGETS),
         default=TORCH,
         metavar="LANGUAGE",
-        help=f"{TORCH}: torch code alone; cpp: C++ kernels beside it as well ({TORCH})",
+        help=f"{TORCH}: torch code alone; cpp, triton: kernels for CPUs or GPUs as well ({TORCH})",
     )
 
 

@@ -20,6 +20,7 @@ from codegen.program.arrays import (
     Pick,
     Positions,
     Scanned,
+    Scattered,
     SegmentArgMax,
     SegmentMax,
     Solved,
@@ -172,6 +173,6 @@ def _sizes_of(value: Value) -> set[str]:
         return {value.length}
     if isinstance(value, Placed):
         return {name for line in value.lines for name in (line.entries, line.length)}
-    if isinstance(value, (Expand, Zeros, Gathered)):
+    if isinstance(value, (Expand, Zeros, Gathered, Scattered)):
         return {dim.axis.name for dim in value.dims if not dim.one}
     return set()

@@ -14,7 +14,7 @@ from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, w
 from codegen.lowering.indices import index_of
 from codegen.lowering.overlaps import overlapped, placed
 from codegen.lowering.picks import Picked, axes_at, met
-from codegen.program.arrays import Contract, Gathered, Reduce, Split
+from codegen.program.arrays import Contract, Gathered, Reduce, Scattered, Split
 from codegen.program.values import Number, SizeOf, Times, Value
 from derive.language.nodes import OneHot, Sum
 from derive.language.operations import is_contraction
@@ -46,6 +46,9 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
         if index.axes and index.axes <= set(e.axes):
             extra = [axis for axis in others if axis not in index.axes]
             return _gathered(lowering, hot.axis, rest, extra, frame, {**picked, hot.axis: index})
+        ends = [axis for axis in others if axis in index.axes]
+        if len(ends) == 1 and hot.axis not in axes_at(rest, picked):
+            return _scattered(lowering, hot.axis, rest, (ends[0], e.axes), frame, (index, picked))
     if is_contraction(e) and not hots:
         return _contraction(lowering, e, frame, picked)
     return reduced(lowering, "sum", e.operand, e.axes, frame, picked)
@@ -100,6 +103,23 @@ def _gathered(
         source = source.operand
     at = index_of(lowering, index, label_axes)
     return arranged(Gathered(at, source, dims=(Dim(axis), *plain(others))), frame)
+
+
+def _scattered(lowering: Lowering, axis: Axis, rest: Expr, ends, frame: Frame, at) -> Value:
+    """Sum over one of the axes of a label that has more: each entry is added where the label says,
+    along ``axis``, in the row that it stands in.
+    """
+    (end, summed), (index, picked) = ends, at
+    rows = (axes_at(rest, picked) | index.axes) - {*summed}
+    whole = tuple(a for a in lowering.order if a in rows | {axis})
+    source_frame = tuple(end if a == axis else a for a in whole)
+    extra = [a for a in summed if a != end]
+    source = fitted(
+        reduced(lowering, "sum", rest, extra, source_frame, picked), plain(source_frame)
+    )
+    place = fitted(index_of(lowering, index, source_frame), plain(source_frame))
+    found = Scattered(place, source, whole.index(axis), dims=plain(whole))
+    return arranged(found, frame)
 
 
 def _contraction(lowering: Lowering, e: Sum, frame, picked) -> Value:

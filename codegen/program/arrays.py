@@ -212,6 +212,17 @@ class Gathered(Value):
 
 
 @dataclass(frozen=True)
+class Scattered(Value):
+    """Zeros, to which each entry of ``source`` is added where ``index``, of the same dimensions,
+    says along the dimension ``along``; along the others it stays where it is.
+    """
+
+    index: Value
+    source: Value
+    along: int
+
+
+@dataclass(frozen=True)
 class SegmentMax(Value):
     """The largest of the rows of ``source`` that ``index`` gives each place along the first
     dimension, minus infinity where it gives none; ``kind`` is that of a `Reduce`,

@@ -16,6 +16,7 @@ from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import arrays as array_values
 from codegen.program import steps as step_kinds
 from codegen.program import values as entry_values
+from codegen.program.loops import Looped
 from codegen.program.parts import is_number, values_in
 from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Value
@@ -152,6 +153,11 @@ class _Flattening(Entries):
 
     def _Assign(self, step: step_kinds.Assign):
         value = step.value
+        if isinstance(value, Looped):
+            raise QuestionError(
+                f"{self.function.name}: a recurrence goes from place to place, and kernels do not",
+                "torch runs it as it is",
+            )
         if isinstance(value, entry_values.Load) and value.name in self.made | self.arrays:
             self.made[step.name] = self.made.get(value.name, value.name)
             self.layouts.setdefault(step.name, value.dims)

@@ -17,6 +17,7 @@ from codegen.program import Program
 from codegen.quality import Counts, Rounding
 from codegen.targets.cpp.target import CppTarget
 from codegen.targets.torch.target import TorchTarget
+from codegen.targets.triton.target import TritonTarget
 from derive.language.errors import UnprovedError
 from derive.notation.definition import Definition
 
@@ -31,7 +32,12 @@ class Compares(Protocol):
 
 
 class Kernels(Protocol):
-    """A language for loops, which run instead of lines of a module in torch."""
+    """A language for loops, which run instead of lines of a module in torch. Their files lie in a
+    ``folder`` beside that; the names of those of a module have these ``ends``.
+    """
+
+    folder: str
+    ends: tuple[str, ...]
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels, and the module of Python that calls them; nothing where there is no loop.
@@ -92,4 +98,5 @@ targets: dict[str, Target] = {
 }
 kernels: dict[str, Kernels] = {
     "cpp": CppTarget(),
+    "triton": TritonTarget(),
 }

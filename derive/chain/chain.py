@@ -19,7 +19,7 @@ from derive.chain.rules import rules
 from derive.formulas.latex import latex_statements
 from derive.language.choices import almost_everywhere, without_gap
 from derive.language.errors import NotationError
-from derive.language.nodes import ArrayNode, OfMatrix, renamed, summed
+from derive.language.nodes import ArrayNode, OfMatrix, OneHot, renamed, summed
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.language.traversal import everywhere, read_otherwise
 from derive.notation.definition import Definition, Statement
@@ -104,9 +104,9 @@ def at_outer(tensor: Tensor) -> Tensor:
 
 
 def derive_chain(definition: Definition) -> Chain:
-    """Differentiate every statement once. Raises `NotationError` for a node that has no rule, and
-    `AssertionError` where a statement reads an output: what comes back from there is not what
-    arrives.
+    """Differentiate every statement once, but for one-hots, which are indices. Raises
+    `NotationError` for a node that has no rule, and `AssertionError` where a statement reads an
+    output: what comes back from there is not what arrives.
     """
     read = {t.name for s in definition.statements for t in tensors_in(s.expression)}
     if any(output.name in read for output in definition.outputs):
@@ -124,7 +124,8 @@ def derive_chain(definition: Definition) -> Chain:
                     Contribution(statement.name, gradient, reason, through_outer)
                 )
     outputs = definition.outputs
-    targets = [s.tensor for s in reversed(definition.statements) if s.tensor not in outputs]
+    stated = [s for s in reversed(definition.statements) if not isinstance(s.expression, OneHot)]
+    targets = [s.tensor for s in stated if s.tensor not in outputs]
     targets += definition.differentiable
     return Chain(
         definition,

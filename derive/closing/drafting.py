@@ -14,7 +14,7 @@ from derive.chain.chain import Adjoint, Chain
 from derive.closing.simplifying import Simplifier
 from derive.closing.steps import Record
 from derive.language.choices import written_in
-from derive.language.nodes import Reindexing, Sum, along, sums_in
+from derive.language.nodes import OneHot, Reindexing, Sum, along, sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, is_constant, is_number_or_size, tensors_in
 
@@ -122,7 +122,7 @@ def in_contractions(chain: Chain) -> set[str]:
         t.name
         for adjoint in chain.adjoints
         for node in sums_in(adjoint.expression)
-        if is_contraction(node)
+        if is_matrix_product(node)
         for t in tensors_in(node)
         if t.role == "adjoint"
     }
@@ -151,7 +151,14 @@ def _only_multiplied(chain: Chain) -> dict[str, set[str]]:
 
 
 def _has_contraction(e: Expr) -> bool:
-    return any(map(is_contraction, sums_in(e)))
+    return any(map(is_matrix_product, sums_in(e)))
+
+
+def is_matrix_product(e: Expr) -> bool:
+    """Whether ``e`` is a matrix product, which wants its factors as a whole: what a label picks, or
+    is added up by, is not.
+    """
+    return is_contraction(e) and not any(isinstance(f, OneHot) for f in e.operand.args)
 
 
 def is_computed(e: Expr, reads: int = 1) -> bool:

@@ -30,6 +30,8 @@ from derive.closing.diagonal_rules import (
     two_values,
 )
 from derive.closing.label_rules import (
+    counted_segments,
+    filled_segments,
     one_hot_chosen,
     one_hot_picks,
     one_hot_power,
@@ -258,6 +260,20 @@ identities: tuple[Identity, ...] = (
         read_back,
         name="read back",
         why="the entry that a segment reads is the one that its sum is read back at",
+    ),
+    Identity(
+        "Sum(OneHot(i, C)*a, N)*Sum(b, N) = k*Sum(OneHot(i, C)*a, N)",
+        "i lies along N, and it is found that Sum(OneHot(i, C)*Sum(b, N), C) = k, a number",
+        filled_segments,
+        name="filled segments",
+        why="it is that number wherever the segment has entries; where it has none, the sum is 0",
+    ),
+    Identity(
+        "n*Sum(OneHot(i, C)*a, N)*Piecewise((k, Eq(n, 0)), (b/n, True)) = b*Sum(OneHot(i, C)*a, N)",
+        "n = Sum(OneHot(i, C), N), by definition too",
+        counted_segments,
+        name="counted segments",
+        why="where the segment has no entries, the sum is 0 all the same",
     ),
     Identity(
         "Sum(OneHot(i, C)*a*r**k, C) = p**k*Sum(OneHot(i, C)*a, C)",

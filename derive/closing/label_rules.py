@@ -6,11 +6,13 @@ The identities that these are, with the conditions under which they hold, stand 
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Mul, Piecewise, Pow
+from itertools import permutations
+
+from sympy import Eq, Expr, Integer, Mul, Piecewise, Pow
 
 from derive.language.nodes import OneHot, Sum, summed
 from derive.language.segments import picked_of
-from derive.language.symbols import Tensor, axes_of
+from derive.language.symbols import Tensor, axes_of, is_number_or_size
 
 
 def one_hot_total(node, knowledge):
@@ -95,6 +97,46 @@ def read_back(node, knowledge):
     return None
 
 
+def filled_segments(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    sums = [f for f in node.args if isinstance(_in_definition(f, knowledge), Sum)]
+    for total, other in permutations(sums, 2):
+        total = _in_definition(total, knowledge)
+        for hot in (f for f in Mul.make_args(total.operand) if isinstance(f, OneHot)):
+            if hot.axis in total.axes or axes_of(hot.operand) != {*total.axes}:
+                continue
+            value = knowledge.fact(Sum.over(hot * other, [hot.axis]))
+            if value is not None and is_number_or_size(value):
+                return node / other * value
+    return None
+
+
+def counted_segments(node, knowledge):
+    if not isinstance(node, Mul):
+        return None
+    for factor in node.args:
+        choice, power = factor.as_base_exp()
+        if not isinstance(choice, Piecewise) or len(choice.args) != 2:
+            continue
+        (_, condition), (other, _) = choice.args
+        n = condition.args[0] if isinstance(condition, Eq) and condition.rhs == 0 else None
+        count = _in_definition(n, knowledge) if n in node.args else None
+        if not isinstance(count, Sum) or not isinstance(count.operand, OneHot):
+            continue
+        rest = node / factor / n
+        totals = (_in_definition(f, knowledge) for f in Mul.make_args(rest))
+        adds_up = (count.operand in Mul.make_args(t.operand) for t in totals if _alike(t, count))
+        value = n * other**power
+        if not value.has(n) and any(adds_up):
+            return rest * value
+    return None
+
+
+def _alike(e: Expr, total: Sum) -> bool:
+    return isinstance(e, Sum) and {*e.axes} == {*total.axes}
+
+
 def picked_factor(node, knowledge):
     if not isinstance(node, Sum):
         return None
@@ -111,7 +153,11 @@ def picked_factor(node, knowledge):
 
 def _picked(e: Expr, knowledge) -> tuple[OneHot, Expr] | None:
     """The one-hot and the row of which ``e``, or the value of that name, is the entry."""
+    return picked_of(_in_definition(e, knowledge))
+
+
+def _in_definition(e: Expr, knowledge) -> Expr:
+    """``e``, or what it is if that is a value of the forward."""
     relations = knowledge.relations
-    if isinstance(e, Tensor) and e.name in relations.by_name:
-        e = relations.unfolded(e)
-    return picked_of(e)
+    known = isinstance(e, Tensor) and e.name in relations.by_name
+    return relations.unfolded(e) if known else e

@@ -11,14 +11,20 @@ from collections import Counter, deque
 
 from sympy import Expr
 
-from derive.closing.drafting import LONGEST, in_contractions, inserted, is_computed
+from derive.closing.drafting import (
+    LONGEST,
+    in_contractions,
+    inserted,
+    is_computed,
+    is_matrix_product,
+)
 from derive.closing.forms import with_other_shares
 from derive.closing.risks import Preference, preference
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import safe
 from derive.closing.steps import Pairs, Record
 from derive.language.nodes import sums_in
-from derive.language.operations import is_contraction, operations_in
+from derive.language.operations import operations_in
 from derive.language.symbols import tensors_in
 from derive.running.limits import look
 
@@ -50,7 +56,8 @@ class Search:
         self.fixed = self.wanted | {
             name
             for name, e in self.named.items()
-            if any(map(is_contraction, sums_in(e))) or (name in met and is_computed(e, reads[name]))
+            if any(map(is_matrix_product, sums_in(e)))
+            or (name in met and is_computed(e, reads[name]))
         }
 
     def names(self) -> frozenset[str]:

@@ -15,6 +15,8 @@ from derive.language.errors import NotationError
 from derive.language.nodes import Max, OneHot, Sum
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, ordered
 
+Segment = tuple[OneHot, Expr]  # the one-hot of a label, and entries that have it
+
 
 def Gather(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     """``Gather(x, labels, V)``: the entry of ``x`` along ``V`` at each label, as
@@ -62,6 +64,21 @@ def picked_of(e: Expr) -> tuple[OneHot, Expr] | None:
     factors = Mul.make_args(e.operand) if isinstance(e, Sum) else ()
     hots = [f for f in factors if isinstance(f, OneHot) and (f.axis,) == e.axes]
     return (hots[0], Mul(*(f for f in factors if f not in hots))) if len(hots) == 1 else None
+
+
+def own_segment_of(e: Expr, defined: Callable[[Expr], Expr] = lambda e: e) -> Segment | None:
+    """If ``e`` is the sum of a segment, read back at the label of its entries: the one-hot and what
+    is added up, of which each entry is one. ``defined`` gives what a value is.
+    """
+    picked = picked_of(e)
+    if picked is None:
+        return None
+    hot, row = picked
+    total = defined(row)
+    factors = Mul.make_args(total.operand) if isinstance(total, Sum) else ()
+    if hot not in factors or {*total.axes} != axes_of(hot.operand):
+        return None
+    return hot, Mul(*(f for f in factors if f != hot))
 
 
 def _read(name: str, e, labels, axis, segments: bool = False) -> tuple[Expr, Expr]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from itertools import count
 from types import FunctionType, ModuleType
 
@@ -279,13 +280,16 @@ class ClassBody(dict):
         check_statement(value)
         if not known:
             check_axes_meant(value, twins)
-        axes = sorted(axes_of(value), key=self._axis_order(expressions, twins))
+        axes = self.in_order(axes_of(value), value)
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
         return Tensor(name, axes, role="statement", **known_signs(expression)), expression
 
-    def _axis_order(self, expressions, twins):
+    def in_order(self, axes: Iterable[Axis], *more: Expr) -> list[Axis]:
+        """``axes`` in the order of dimensions, as far as it is known by now, and with ``more``."""
+        expressions = [*(s.expression for s in self.statements), *more]
+        twins = twins_in(expressions)
         order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))
-        return lambda axis: (order.index(axis) if axis in order else len(order), axis.name)
+        return sorted(axes, key=lambda a: (order.index(a) if a in order else len(order), a.name))
 
     def ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
         given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])

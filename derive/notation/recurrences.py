@@ -23,7 +23,7 @@ from sympy import Expr, S
 from derive.language.errors import NotationError, Place, caller_place
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode, RecurrenceBefore
-from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Carried, Statement
 from derive.notation.statements import may_be_infinite
 
@@ -71,7 +71,9 @@ class Recurrences:
             )
         initial = self._stated(name, initial, "", place)
         along = {axis} | axes_of(initial) | body.reading.axes_below(name)
-        return State(name, axis, initial, self.opened(f"{name}_before", ordered(along)), place)
+        return State(
+            name, axis, initial, self.opened(f"{name}_before", body.in_order(along)), place
+        )
 
     def opened(self, name: str, along: Sequence[Axis]) -> Tensor:
         """A state before each place, called ``name`` if nothing else is."""

@@ -47,6 +47,7 @@ LARGEST = 12000  # nodes of an expression
 def vanishes(e: Expr) -> bool:
     """Whether ``e`` is zero for every size; False also where that could not be shown."""
     e = normal_form(e).replace(lambda node: isinstance(node, Mul), _without_own_indicators)
+    e = e.replace(lambda node: isinstance(node, Mul), _without_empty_segments)
     return _is_zero(e) or _vanishes_under_sums(e)
 
 
@@ -77,6 +78,22 @@ def _without_own_indicators(whole: Mul) -> Expr:
         for condition in (Ne(base, 0), Ne(0, base))
     }
     return Mul(*(f for f in whole.args if f not in known))
+
+
+def _without_empty_segments(whole: Mul) -> Mul:
+    """sum(delta*a)*n*Piecewise((k, Eq(n, 0)), (b/n, True)) = sum(delta*a)*b for n = sum(delta):
+    where n is 0, so is each delta.
+    """
+    for choice in (f for f in whole.args if isinstance(f, Piecewise) and len(f.args) == 2):
+        (_, condition), (other, _) = choice.args
+        n = condition.args[0] if isinstance(condition, Eq) and condition.rhs == 0 else None
+        if not isinstance(n, sympy.Sum) or not isinstance(n.function, KroneckerDelta):
+            continue
+        rest, value = whole / choice / n, n * other
+        sums = (f for f in Mul.make_args(rest) if isinstance(f, sympy.Sum) and f.limits == n.limits)
+        if any(n.function in Mul.make_args(f.function) for f in sums) and not value.has(n):
+            return rest * value
+    return whole
 
 
 def _vanishes_under_sums(e: Expr) -> bool:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf, isfinite, log, pi
 from math import exp as exponential
 
-from sympy import Add, Expr, Mul, Piecewise, Pow, exp
+from sympy import Add, Expr, Mul, Piecewise, Pow, S, exp
 
 from derive.language.detached import Detach
 from derive.language.nodes import LargestSoFar, Max, NewMax, OneHot, Reshaping, Sum
 from derive.language.reading_at import At
-from derive.language.symbols import Tensor
+from derive.language.segments import own_segment_of, picked_of
+from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of
 
 HELD = 1e300  # larger numbers are taken for anything
 MODERATE = 40.0  # exp(2*40) fits into float32
@@ -147,9 +148,7 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
     if isinstance(e, At):
         return bounds(e.operand, ranges).union(bounds(e.fill, ranges))
     if isinstance(e, Sum):
-        if _has_a_one(e, ranges):
-            return Bounds(1.0)
-        return found.intersection(_summed(bounds(e.operand, ranges)))
+        return found.intersection(_of_sum(e, ranges))
     if isinstance(e, Pow) and e.exp.is_number:
         return found.intersection(bounds(e.base, ranges).power(e.exp))
     if isinstance(e, Mul) and _is_share(e, ranges):
@@ -180,25 +179,48 @@ def _largest_below_exponential(e: Add) -> float | None:
     return None
 
 
+def _of_sum(e: Sum, ranges: Ranges) -> Bounds:
+    if _has_a_one(e, ranges):
+        return Bounds(1.0)
+    picked = picked_of(e)
+    return _summed(bounds(e.operand, ranges)) if picked is None else bounds(picked[1], ranges)
+
+
 def _has_a_one(total: Sum, ranges: Ranges) -> bool:
-    """Whether ``total`` is of exponentials of entries minus the largest of them: one of those is 1,
-    and none negative.
+    """Whether ``total`` is of exponentials of entries minus the largest of them, in all or in their
+    segment, which is read back: one of those is 1, and none negative.
     """
 
     def defined(e: Expr) -> Expr:
         definition = ranges.definition_of(e) if isinstance(e, Tensor) else None
         return e if definition is None else defined(definition)
 
-    term = defined(total.operand)
+    hot, operand = own_segment_of(total, defined) or (None, total.operand)
+    axes = {*total.axes} if hot is None else axes_of(hot.operand)
+    term = defined(operand)
     terms = Add.make_args(defined(term.exp)) if isinstance(term, exp) else ()
     for subtracted in terms:
-        largest, entry = defined(-subtracted), Add(*(t for t in terms if t != subtracted))
-        axes: set = set()
-        while isinstance(largest, Max):
-            axes, largest = axes | set(largest.axes), defined(largest.operand)
-        if axes == set(total.axes) and defined(entry) == largest:
+        entry = Add(*(t for t in terms if t != subtracted))
+        if _compared(-subtracted, hot, defined) == (axes, defined(entry)):
             return True
     return False
+
+
+def _compared(largest: Expr, hot: OneHot | None, defined: Callable[[Expr], Expr]):
+    """The axes along which ``largest`` is that, in the segment that ``hot`` picks if there is one,
+    and of what.
+    """
+    largest, along = defined(largest), set()
+    if hot is not None:
+        picked, row = picked_of(largest) or (None, largest)
+        largest = defined(row) if picked == hot else largest
+    while isinstance(largest, Max):
+        along, largest = along | {*largest.axes}, defined(largest.operand)
+    if hot is None:
+        return along, largest
+    first, other = largest.args if isinstance(largest, Piecewise) else ((S.Zero, S.true),) * 2
+    of_segment = first[1] == (hot > 0) and other == (MINUS_INFINITY, True)
+    return along if of_segment else set(), defined(first[0])
 
 
 def _is_share(e: Mul, ranges: Ranges) -> bool:

@@ -41,7 +41,7 @@ from derive.language.nodes import (
     renamed,
 )
 from derive.language.operations import operations_in
-from derive.language.segments import picked_of
+from derive.language.segments import own_segment_of, picked_of
 from derive.language.symbols import (
     MINUS_INFINITY,
     Axis,
@@ -103,9 +103,12 @@ class Definitions:
 
     def _bounds_at_label(self, node: Sum) -> list[Expr]:
         """What the entry that a label picks is at least as large as: in a row of the largest of
-        each segment, the entries of its own.
+        each segment, or of logarithms of their sums, the entries of its own.
         """
         hot, row = picked_of(node) or (None, None)
+        known = self.in_definitions(row) if hot is not None else None
+        if isinstance(known, log):
+            return self._exponents_in(node.on(hot * known.args[0]))
         found = self._bounds(row, below=True) if hot is not None else []
         segments = [e.args[0] for e in found if isinstance(e, Piecewise)]
         return [value for value, condition in segments if condition == (hot > 0)]
@@ -136,6 +139,8 @@ class Definitions:
         """Exponents of the exponentials that a positive sum has as whole terms."""
         if (definition := self.definition_of(e)) is not None:
             return self._exponents_in(definition)
+        if (own := own_segment_of(e, self.in_definitions)) is not None:
+            return self._exponents_in(own[1])
         if isinstance(e, Sum) or (isinstance(e, Recurrence) and e.is_sum and not e.exclusive):
             return self._exponents_in(e.operand)
         if isinstance(e, Add) and all(map(is_positive, e.args)):
@@ -158,6 +163,11 @@ class Definitions:
         if definition is None or definition.has(Reduction, Reindexing, Whole, Piecewise):
             return e
         return self._pointwise(definition)
+
+    def in_definitions(self, e: Expr) -> Expr:
+        """``e``, or the node by which it is defined if it is a value."""
+        definition = self.definition_of(e)
+        return e if definition is None else self.in_definitions(definition)
 
     def definition_of(self, node: Expr) -> Expr | None:
         """The definition of a value, along the axes along which it is met; None for all else."""

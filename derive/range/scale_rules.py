@@ -133,8 +133,9 @@ def _is_by_segment(hot: OneHot, e: Expr, axes: list[Axis]) -> bool:
 def _at_label(scales: Following, e: Expr, hot: OneHot) -> Expr:
     """``e`` with what varies along the axis of ``hot`` read at its label, under a name."""
     row = Add(*(term for term in Add.make_args(e) if hot.axis in axes_of(term)))
-    words = f"{getattr(row, 'name', 'exponent')}_picked"
-    return scales.name(Sum.over(hot * row, [hot.axis]), words) + e - row
+    number, read = row.as_coeff_Mul()
+    words = f"{getattr(read, 'name', 'exponent')}_picked"
+    return number * scales.name(Sum.over(hot * read, [hot.axis]), words) + e - row
 
 
 def _cumulated(scales: Following, e: Recurrence) -> Scaled:

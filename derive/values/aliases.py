@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from sympy import Add, Expr, Mul, Piecewise, Pow, S
 
 from derive.language.choices import written_in
-from derive.language.nodes import Reduction, along
+from derive.language.nodes import OneHot, Reduction, along
 from derive.language.reading_at import At
 from derive.language.symbols import Tensor, is_constant, tensors_in
 from derive.notation.definition import Statement
@@ -35,15 +35,15 @@ def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
 
 def is_other_name(statement: Statement, e: Expr, spelled: Mapping[str, Expr]) -> bool:
     """Whether ``statement``, which is ``e``, is a multiple of a value as a whole, one over such a
-    root or reduction, read of one, or chosen by what is given; ``spelled`` has the statements
-    before.
+    root or reduction, read of one, a one-hot, or chosen by what is given; ``spelled`` has the
+    statements before.
     """
     factor, rest = e.as_independent(Tensor, as_Add=False)
     rest = rest.base if _is_reciprocal_of_a_whole(rest, spelled) else rest
     value = isinstance(rest, Tensor) and rest.role in ("input", "statement")
     whole = value and set(rest.axes) == set(statement.tensor.home)
     multiple = whole and factor.is_nonzero and factor != -1
-    return multiple or _is_indicator(e) or _is_read(e)
+    return multiple or isinstance(e, OneHot) or _is_indicator(e) or _is_read(e)
 
 
 def _is_read(e: Expr) -> bool:

@@ -22,6 +22,7 @@ from derive.notation.statements import known_signs
 from derive.values.aliases import is_other_name, number_apart, resolved
 from derive.values.canonical import canonical
 from derive.values.moments import Moments, about_means
+from derive.values.read_back import read_at_entries
 
 
 class Names:
@@ -63,11 +64,13 @@ class Graph:
         self.statement = ""
         for statement in definition.statements:
             self.statement = statement.name
-            e = canonical(resolved(statement.expression, self.aliases))
+            e = read_at_entries(resolved(statement.expression, self.aliases), known)
+            e = canonical(e)
             e = known[statement.tensor] = about_means(e, self.moments)
             self._note(statement, e)
         about = (t for e in self.moments.made.values() for t in tensors_in(e))
         self.stay = {t.name for t in (*definition.outputs, *about)} | definition.at_hand
+        self._remove(self._read_no_more())
         for name in [*self.spelled]:
             self._see_through(name)
 
@@ -96,6 +99,14 @@ class Graph:
             e = self.spelled[statement.name] = number * self._made(rest, "whole")
         if is_other_name(statement, e, self.spelled):
             self.aliases[statement.name] = self.spelled.pop(statement.name)
+
+    def _read_no_more(self) -> list[str]:
+        """The statements that others read as they are written, and none in its one spelling."""
+        written = (s.expression for s in self.definition.statements)
+        before = {t.name for e in written for t in tensors_in(e)}
+        spelled = (e for values in (self.spelled, self.aliases) for e in values.values())
+        after = {t.name for e in spelled for t in tensors_in(e)}
+        return [n for n in self.spelled if n in before - after - self.stay]
 
     # -- names behind which something cancels -----------------------------------------
 

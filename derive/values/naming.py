@@ -50,7 +50,7 @@ def with_names(e: Expr, parts: Iterable[Value], among_others: bool = False) -> E
             if centred != node:
                 return named(centred) or centred
         if among_others and isinstance(node, (Add, Mul)):
-            shorter = next(filter(None, (_shortened(node, p, t) for p, t in exact.items())), None)
+            shorter = next(filter(None, (shortened(node, p, t) for p, t in exact.items())), None)
             return shorter and (named(shorter) or shorter)
         if (
             isinstance(node, Pow)
@@ -90,7 +90,7 @@ def _by_form(parts: tuple[Value, ...]):
     return exact, sums, roots, {t: e for e, t in exact.items() if isinstance(e, Add)}
 
 
-def _shortened(e: Expr, part: Expr, tensor: Tensor) -> Expr | None:
+def shortened(e: Expr, part: Expr, tensor: Tensor) -> Expr | None:
     """``e`` with the terms or factors of ``part``, if they are among its own, under their name."""
     if isinstance(e, Add) and isinstance(part, Add):
         for sign in (1, -1):

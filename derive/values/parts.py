@@ -14,12 +14,12 @@ from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, exp
 from sympy.core.relational import Relational
 
 from derive.language.choices import Branches, Compared, as_choices
-from derive.language.nodes import Max, Reduction, Reindexing, Sum, Whole
+from derive.language.nodes import Max, OneHot, Reduction, Reindexing, Sum, Whole
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.values.graph import Graph, Names
-from derive.values.naming import Value, name_of_two, reductions_in, with_names
+from derive.values.naming import Value, name_of_two, reductions_in, shortened, with_names
 
 
 class Parts:
@@ -70,17 +70,7 @@ class Parts:
         if isinstance(e, (Reindexing, Whole)):
             return e.through(self.inside)
         if isinstance(e, Add):
-            e = self.with_own_sums(e)
-            return e.func(
-                *(
-                    self.product(a)
-                    if isinstance(a, Mul)
-                    else self.inside(a)
-                    if isinstance(a, Max)
-                    else self.rebuilt(a)
-                    for a in e.args
-                )
-            )
+            return self.sum_of_terms(self.with_own_sums(e))
         if isinstance(e, Mul):
             return self.product(e)
         if _is_reciprocal(e):
@@ -96,6 +86,22 @@ class Parts:
             rebuilt = with_names(self.chosen(e), self.found_values())
             return self.part(rebuilt) if e in self.repeated else rebuilt
         return e
+
+    def sum_of_terms(self, e: Add) -> Expr:
+        """Each term with its parts; and terms that are together a part inside of another one, as
+        in ``x - m - log(Sum(exp(x - m), N))``, by its name.
+        """
+        known, terms = {*self.found}, []
+        for term in e.args:
+            if isinstance(term, Mul):
+                terms.append(self.product(term))
+            else:
+                terms.append(self.inside(term) if isinstance(term, Max) else self.rebuilt(term))
+        whole = e.func(*terms)
+        for part, tensor in self.found.items():
+            if part not in known and isinstance(part, Add):
+                whole = shortened(whole, part, tensor) or whole
+        return whole
 
     def _is_of_a_reduction(self, e: Expr) -> bool:
         """Whether ``e`` is a function of a reduction: smaller than what it is read in."""
@@ -141,7 +147,10 @@ class Parts:
         lone = [f for f in e.args if not is_number_or_size(f)]
         if len(lone) == 1 and isinstance(lone[0], (Sum, Whole)):
             return e.func(*(self.rebuilt(f) for f in e.args))
-        return e.func(*(self.inside(f) for f in e.args))
+        factors = map(self.inside, e.args)
+        if len(lone) == 1:
+            return e.func(*factors)
+        return e.func(*(self.part(f) if self._is_of_a_reduction(f) else f for f in factors))
 
     def argument(self, e: Expr) -> Expr:
         """What a function is taken of; there a reduction is a part also as one of the factors, and
@@ -217,11 +226,12 @@ def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
     """What is divided in a product, by all that divides it, and the other factors, numbers
     included: none where that is everything.
 
-    What is divided is as large as the divisor, and no argument where anything else is.
+    What is divided is as large as the divisor, no index, and no argument where anything else is.
     """
     below = [f for f in e.args if isinstance(f, Pow) and _is_quotient(f)]
     axes = axes_of(Mul(*below))
-    above = [f for f in e.args if f not in below and axes <= axes_of(f) and not is_constant(f)]
+    rows = [f for f in e.args if f not in below and not isinstance(f, OneHot)]
+    above = [f for f in rows if axes <= axes_of(f) and not is_constant(f)]
     above = [f for f in above if not _is_argument(f)] or above
     rest = [f for f in e.args if f not in (*below, *above)]
     apart = below and above and not all(map(is_number_or_size, rest))

@@ -17,6 +17,7 @@ from sympy import (
     Abs,
     Add,
     Expr,
+    Integer,
     Mul,
     Piecewise,
     Symbol,
@@ -38,7 +39,7 @@ from derive.language.traversal import parts_of
 from derive.zero.cases import SignTest, vanishes_by_cases
 from derive.zero.fractions import Budget, Fractions, TooLarge
 from derive.zero.independent_parts import count_of_terms, independent
-from derive.zero.indeterminates import Indeterminates
+from derive.zero.indeterminates import INFINITE, Indeterminates
 from derive.zero.indicator import Indicator
 from derive.zero.positive import is_positive
 
@@ -92,14 +93,15 @@ class ZeroTest(Indeterminates):
         return in_others != e and is_zero(in_others)  # with other shares: a new test
 
     def _vanishes_in_one_way(self, e: Expr, rational: Expr) -> bool:
-        """Whether ``e`` vanishes with its values as they are, solved for others, apart or written
-        out: the way in which that takes little may be any of them.
+        """Whether ``e`` vanishes with its values as they are, solved for others, apart, written out
+        or index by index: the way in which that takes little may be any of them.
         """
         ways = [
             lambda: self._vanishes_as_it_stands(rational),
             lambda: self._vanishes_by_solutions(rational),
             lambda: self._vanishes_apart(e),
             lambda: self._vanishes_in_full(rational),
+            lambda: self._vanishes_by_index(e if e.has(Piecewise) else self._in_full(rational)),
         ]
         for most in WITHIN if self.most is None else (self.most,):
             left = []
@@ -138,6 +140,24 @@ class ZeroTest(Indeterminates):
         return parts not in ([], [e]) and all(
             self._vanishes_in_full(self.rational(part)) for part in parts
         )
+
+    def _vanishes_by_index(self, e: Expr) -> bool:
+        """Whether it does whatever the indices are of which there are indicators, case by case: a
+        choice by how many entries have an index is decided there.
+        """
+        return any(isinstance(s, Indicator) for s in symbols_of(e)) and self._vanishes_in_cases(e)
+
+    def _vanishes_in_cases(self, e: Expr) -> bool:
+        groups = {s.group for s in symbols_of(e) if isinstance(s, Indicator)}
+        if e in INFINITE or e.has(*INFINITE):
+            return False
+        if not groups:
+            return self._vanishes_as_it_stands(self._in_full(self.rational(e)))
+        group = min(groups)
+        alike = [s for s in symbols_of(e) if isinstance(s, Indicator) and s.group == group]
+        self.budget.spend(TERMS_OF_SYMPY * (1 + len(alike)))
+        cases = ({s: Integer(s == one) for s in alike} for one in (None, *alike))
+        return all(self._vanishes_in_cases(e.xreplace(case)) for case in cases)
 
     def _solved(self, e: Expr) -> Expr:
         """``e`` with the definitions of values solved for something in them, rather than written

@@ -122,6 +122,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.values.aliases": ("test_risks.py", *REST),
     "derive.values.naming": ("test_risks.py", *REST),
     "derive.values.equations": ("test_equations.py", "test_identities.py", *REST),
+    "derive.values.read_back": ("test_segments.py", *REST),
     "derive.values.moments": ("test_moments.py", *REST),
     "derive.values.relations": ("test_risks.py", *REST),
     "derive.closing.factoring": (*REST, "test_check.py"),

@@ -1,15 +1,9 @@
-"""Runs the kernels of a module beside autograd, and beside the lines that they stand for."""
+"""Runs the kernels of a module in C++ beside autograd, and beside the lines that they stand for."""
 
 from __future__ import annotations
 
 import importlib
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import count, product
-from pathlib import Path
+from collections.abc import Mapping
 from types import ModuleType
 
 import torch
@@ -17,130 +11,30 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets.cpp.training import batch_axis
-from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_difference_of
-from codegen.targets.torch.loading import every_reduction, of_program
-from codegen.targets.torch.target import RUNTIME, runtime
-from codegen.writing import ENDS
-from derive.language.errors import QuestionError, UnprovedError
+from codegen.targets.tables import check
+from codegen.targets.tables.check import FORMATS, beyond, leaves_of
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
+from derive.language.errors import QuestionError
 from derive.notation.definition import Definition
 
-# Of the largest entry: rounding is far below it, what is wrong far above.
-FORMATS = {torch.float64: 1e-9, torch.float32: 1e-3}
-SMALLEST = 1e-6  # what is smaller throughout is compared with this
 LONG = 2.0**20  # the rate of a step: beside it a parameter is no more than rounding
-ROUNDED = 8  # times
-DRAWN = 8  # times at most, until every kernel was reached: whether a single label counts is drawn
-PACKAGES = count(1)
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A module of the torch target in which kernels have the places of lines."""
-
-    texts: tuple[str, ...]
-    shared: Mapping[str, str]
-
-    def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        """That to autograd in float64. Raises `QuestionError` where no compiler is, and
-        `UnprovedError` where nothing was run by a kernel, or one in float32 is far from
-        the lines that it stands for.
-        """
-        with _imported(text, self.texts, self.shared, program.name) as (module, kernels):
-            _build(kernels, program.name)
-            wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")
-            loops = wrapper.table.kernels
-            apart = dict.fromkeys(FORMATS, 0.0)
-            difference = 0.0
-            every = every_reduction(definition, program)
-            ways = [(of_program(module, each), own, each) for own, each in every]
-            with kernels.use("cpp"), loops.watched() as called:
-                for way in ways:
-                    difference = max(difference, largest_difference_of(*way))
-                if not difference <= FORMATS[torch.float32]:
-                    return difference
-                for seed, way in product(range(DRAWN), ways):
-                    found = _from_lines(kernels, *way, seed)
-                    apart = {dtype: max(apart[dtype], found[dtype]) for dtype in FORMATS}
-                    if loops.every.keys() <= {*called}:
-                        break
-            if hasattr(wrapper, "training_step"):
-                stepped = _step_apart(module, wrapper.training_step, definition, program)
-                apart = {dtype: max(apart[dtype], stepped[dtype]) for dtype in FORMATS}
-            silent = sorted(loops.every.keys() - called)
-            if silent:
-                raise UnprovedError(f"{definition.name}: no test call reached {', '.join(silent)}")
-            for dtype, allowed in FORMATS.items():
-                if not apart[dtype] <= allowed:
-                    raise UnprovedError(
-                        f"{definition.name}: the kernels differ from the torch code by "
-                        f"{apart[dtype]:.1e} in {dtype} (tolerance {allowed:.0e}); nothing was "
-                        "emitted"
-                    )
-        return difference
-
-
-@contextmanager
-def _imported(
-    text: str, texts: tuple[str, ...], shared: Mapping[str, str], name: str
-) -> Iterator[tuple[ModuleType, ModuleType]]:
-    """The module and the package of its kernels, from files that are gone afterwards."""
-    package = f"gradform_kernels_{next(PACKAGES)}"
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / package / "kernels"
-        folder.mkdir(parents=True)
-        files = {**shared} | {f"{name}{end}": text for end, text in zip(ENDS, texts, strict=False)}
-        for file, content in files.items():
-            (folder / file).write_text(content)
-        (folder.parent / "__init__.py").write_text("")
-        (folder.parent / f"{name}.py").write_text(text)
-        (folder.parent / RUNTIME).write_text(runtime())
-        sys.path.insert(0, place)
+class Beside(check.Beside):
+    def prepare(self, kernels: ModuleType, name: str) -> None:
+        building = importlib.import_module(f"{kernels.__name__}._building")
         try:
-            importlib.invalidate_caches()
-            module = importlib.import_module(f"{package}.{name}")
-            yield module, importlib.import_module(f"{package}.kernels")
-        finally:
-            sys.path.remove(place)
-            for known in [known for known in sys.modules if known.split(".")[0] == package]:
-                del sys.modules[known]
+            building.built(building.FOLDER / f"{name}.cpp")
+        except building.NoCompiler as error:
+            remedy = "leave --target cpp out: kernels are compared before they are written"
+            raise QuestionError(str(error), remedy) from None
 
-
-def _build(kernels: ModuleType, name: str) -> None:
-    building = importlib.import_module(f"{kernels.__name__}._building")
-    try:
-        building.built(building.FOLDER / f"{name}.cpp")
-    except building.NoCompiler as error:
-        remedy = "leave --target cpp out: kernels are compared before they are written"
-        raise QuestionError(str(error), remedy) from None
-
-
-def _from_lines(
-    kernels, module, definition: Definition, program: Program, seed: int
-) -> dict[torch.dtype, float]:
-    """How far kernels are from the lines that they stand for (`_beyond`), by the format: the output
-    and every choice of gradients, with and without options.
-    """
-    worst = dict.fromkeys(FORMATS, 0.0)
-    inputs = [p.name for p in program.forward.parameters if p.role == "input"]
-    optional = {p.name for p in program.forward.parameters if p.default is not None}
-    every = replace(definition, ignoring=())  # labels that all count, for what is shorter then
-    for dims, (left_out, drawn) in product(
-        dims_tried(definition), ((set(), definition), (optional, every))
-    ):
-        generator = torch.Generator().manual_seed(seed)
-        arguments = arguments_of(drawn, program, DRAWS[1], generator, dims)
-        passed = {name: value for name, value in arguments.items() if name not in left_out}
-        there = [name for name in inputs if name in passed]
-        for wanted in _choices(there):
-            exact = None
-            for dtype in FORMATS:  # float64 first
-                with kernels.use("cpp"):
-                    ours = _outcome(module, program, passed, wanted, dtype)
-                with kernels.use("torch"):
-                    lines = _outcome(module, program, passed, wanted, dtype)
-                exact = exact or lines
-                worst[dtype] = max(worst[dtype], *map(_beyond, ours, lines, exact))
-    return worst
+    def others(
+        self, module, wrapper: ModuleType, definition: Definition, program: Program
+    ) -> Mapping[torch.dtype, float]:
+        if not hasattr(wrapper, "training_step"):
+            return super().others(module, wrapper, definition, program)
+        return _step_apart(module, wrapper.training_step, definition, program)
 
 
 def _step_apart(module, training_step, definition: Definition, program: Program) -> dict:
@@ -159,14 +53,14 @@ def _step_apart(module, training_step, definition: Definition, program: Program)
         picks = torch.randint(batch, (batch,), generator=generator)
         exact = None
         for dtype in FORMATS:  # float64 first
-            leaves = _leaves(arguments, dtype)
+            leaves = leaves_of(arguments, dtype)
             ours, step = _stepped(training_step, leaves, picks)
             picked = {name: leaves[name][picks] for name in step.data}
             inputs = {name: leaves[name].requires_grad_() for name in step.parameters}
             loss = function(**{**leaves, **picked, **inputs})
             lines = [loss.detach(), *torch.autograd.grad(loss, [*inputs.values()])]
             exact = exact or lines
-            worst[dtype] = max(worst[dtype], *map(_beyond, ours, lines, exact))
+            worst[dtype] = max(worst[dtype], *map(beyond, ours, lines, exact))
     return worst
 
 
@@ -180,51 +74,3 @@ def _stepped(training_step, leaves: Mapping[str, object], picks: Tensor):
     step = training_step(**{**leaves, **own}, batch=len(picks))
     loss = torch.tensor(step(picks, LONG), dtype=torch.float64)
     return [loss, *((leaves[name] - own[name]) / LONG for name in step.parameters)], step
-
-
-def _choices(names: list[str]) -> list[tuple[str, ...]]:
-    """All of them, each alone, and all but the first."""
-    found = [tuple(names), *((name,) for name in names), tuple(names[1:])]
-    return [choice for choice in dict.fromkeys(found) if choice]
-
-
-def _beyond(own: Tensor, line: Tensor, exact: Tensor) -> float:
-    """How far a result is from what the lines give in float64, beyond `ROUNDED` times as
-    far as they are in its format: what cancels is as far in any order of sums.
-    """
-    if not line.numel() or not bool(line.isfinite().all() and exact.isfinite().all()):
-        return 0.0
-    return max(0.0, _gap(own, exact) - ROUNDED * _gap(line, exact))
-
-
-def _gap(own: Tensor, other: Tensor) -> float:
-    """The largest difference, relative to the largest entry."""
-    gap = ((own - other).abs().max() / other.abs().max().clamp(min=SMALLEST)).item()
-    return gap if gap == gap else float("inf")
-
-
-def _leaves(arguments: Mapping[str, object], dtype: torch.dtype) -> dict[str, object]:
-    return {
-        name: value.detach().to(dtype)
-        if isinstance(value, Tensor) and value.is_floating_point()
-        else value
-        for name, value in arguments.items()
-    }
-
-
-def _outcome(module, program: Program, arguments: Mapping[str, object], wanted, dtype):
-    """The output and the gradients, these twice: a loss hands them out once."""
-    leaves = _leaves(arguments, dtype)
-    for name in wanted:
-        leaves[name] = leaves[name].requires_grad_()
-    output = getattr(module, program.name)(**leaves)
-    inputs = [leaves[name] for name in wanted]
-    generator = torch.Generator().manual_seed(1)
-    upstream = torch.randn(output.shape, generator=generator).to(dtype)
-    found = [output.detach()]
-    for _ in range(2):
-        gradients = torch.autograd.grad(
-            output, inputs, upstream, retain_graph=True, allow_unused=True
-        )
-        found += [g for g in gradients if g is not None]
-    return found

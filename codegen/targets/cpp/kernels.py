@@ -13,31 +13,24 @@ from codegen.schedule.planning import planned
 from codegen.targets.cpp.choices import WANT, choices_of, flag_of
 from codegen.targets.cpp.loops import I64, Loops
 from codegen.targets.cpp.names import Names, named
+from codegen.targets.tables import kernel as tables
 
 
-@dataclass(frozen=True)
-class Kernel:
+@dataclass(frozen=True, kw_only=True)
+class Kernel(tables.Kernel):
     """A function in C++: ``arguments`` are (type, name) with Real where that is a template's.
 
-    ``special`` are, by the name of a size, those that do the same where that is 1; ``flags`` are
+    ``special`` are, by the name of a size, those that do the same where that is 1; its flags are
     conditions of its template: which gradients are wanted. ``parts`` are (name, values of these)
-    for some gradients, where what is left out is null. It is called with the arrays ``reads`` and
-    ``writes``, the ``sizes`` of axes, and the numbers ``scalars``.
+    for some gradients, where what is left out is null.
     """
 
-    name: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    sizes: tuple[str, ...]
-    scalars: tuple[str, ...]
     arguments: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
     special: tuple[tuple[str, Kernel], ...] = ()
-    flags: tuple[str, ...] = ()
     parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def does_the_same_as(self, other: Kernel) -> bool:
-        """Whether it is the same but for its name."""
         short, other_short = (
             tuple((size, replace(kernel, name="")) for size, kernel in k.special)
             for k in (self, other)
@@ -45,7 +38,6 @@ class Kernel:
         return replace(self, name="", special=short) == replace(other, name="", special=other_short)
 
     def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Kernel:
-        """With the part for ``gradients``, which are ``made`` among what it writes."""
         others = {named(write) for write in self.writes if write not in {*made}}
         wanted = tuple(str(flag.removeprefix(WANT) not in others).lower() for flag in self.flags)
         part = f"{self.name}_of_{'_'.join(gradients)}", wanted
@@ -155,13 +147,13 @@ class Kernels:
             "    return DONE;",
         ]
         return Kernel(
-            name,
-            tuple(reads),
-            tuple(writes),
-            sizes,
-            tuple(scalars),
-            tuple(arguments),
-            tuple(lines),
+            name=name,
+            reads=tuple(reads),
+            writes=tuple(writes),
+            sizes=sizes,
+            scalars=tuple(scalars),
+            arguments=tuple(arguments),
+            lines=tuple(lines),
             flags=tuple(self.choices.flags),
         )
 

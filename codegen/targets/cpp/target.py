@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jinja2
-
 from codegen.header import header
 from codegen.program import Program
 from codegen.targets.cpp.folding import called, folded
-from codegen.targets.cpp.functions import functions_of
-from codegen.targets.cpp.kernels import Kernel
-from codegen.targets.cpp.tables import table_of
+from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.training import Training, call_of, training_of
+from codegen.targets.tables.functions import functions_of
+from codegen.targets.tables.kernel import environment, shared
+from codegen.targets.tables.text import imports_of, table_of
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
-NAMED = re.compile(r"(?<![\w.\"])(math|torch|_pair|_runtime)\.")  # in lines of torch
-# What all kernels share, by the names of the files beside them.
+# What is imported without and with a step: from libraries, and from the folder.
+STEP = (
+    ((), ("from ._table import Table",)),
+    (
+        ("from pathlib import Path as _Path",),
+        (
+            "from ._building import NoCompiler as NoCompiler  # which a step raises",
+            "from ._table import Table",
+            "from ._training import TrainingStep",
+        ),
+    ),
+)
+# What kernels in C++ share, by the names of the files beside them.
 RUNTIME = {
-    "__init__.py": "choosing.py",
-    "_table.py": "table.py",
-    "_reading.py": "reading.py",
-    "_calls.py": "calls.py",
-    "_applied.py": "applied.py",
     "_running.py": "running.py",
     "_building.py": "building.py",
     "_training.py": "training.py",
@@ -54,15 +58,7 @@ class Printed:
 class CppTarget:
     """Writes the kernels of a forward, and a module of Python that calls them."""
 
-    def __init__(self):
-        self.environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-            autoescape=False,
-        )
+    folder, ends = "kernels", (".cpp", ".py", "_step.cpp")  # only networks have the last one
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what calls them instead of lines of ``module``, which
@@ -73,7 +69,7 @@ class CppTarget:
         """
         if len(program.outputs) > 1:
             return ()
-        written, step = functions_of(program), training_of(program)
+        written, step = functions_of(program, kernels_of), training_of(program)
         if not written.kernels:
             return ()
         lines = header(program.source, program.source_hash)
@@ -82,13 +78,12 @@ class CppTarget:
             "kernels.cpp.jinja", header=lines, kernels=[each for one in kernels for each in one]
         )
         table = table_of(written.rows, dict(program.fixed))
-        named = {*NAMED.findall("\n".join((*table.functions, *table.rows)))}
         text = self._printed(
-            "table.py.jinja",
+            "calls.py.jinja",
             header=lines,
             name=program.name,
             title=program.title,
-            imports=_imports(program.name, named, bool(step)),
+            imports=imports_of(program.name, table, *STEP[bool(step)]),
             digest=hashlib.sha256(module.encode()).hexdigest(),
             table=table,
             steps=[call_of(program, step)] if step else [],
@@ -100,28 +95,15 @@ class CppTarget:
 
     def shared(self) -> dict[str, str]:
         """The texts of the files that all kernels of a folder share."""
-        return {name: (TEMPLATES / file).read_text() for name, file in RUNTIME.items()}
+        return shared(TEMPLATES, RUNTIME)
 
     def beside(self, texts: tuple[str, ...]) -> Beside:
         from codegen.targets.cpp.check import Beside  # torch takes a second
 
-        return Beside(texts, self.shared())
+        return Beside(texts, self.shared(), "cpp", self.folder, self.ends)
 
     def _printed(self, template: str, **values: object) -> str:
-        return self.environment.get_template(template).render(**values)
-
-
-def _imports(name: str, named: set[str], step: bool) -> list[str]:
-    """The lines of a table that import what it has ``named``."""
-    found = ["from pathlib import Path as _Path"] * step
-    found += [f"import {module}" for module in ("math", "torch") if module in named]
-    found += [""] * bool(found) + [f"from .. import {name} as _module"]
-    if step:
-        found += ["from ._building import NoCompiler as NoCompiler  # which a step raises"]
-    found += ["from ._table import Table"]
-    found += ["from ._training import TrainingStep"] * step
-    own = sorted(named & {"_pair", "_runtime"})
-    return found + [""] * bool(own) + [f"{each} = _module.{each}" for each in own]
+        return environment(TEMPLATES).get_template(template).render(**values)
 
 
 def _as_printed(kernel: Kernel) -> list[Printed]:

@@ -56,6 +56,7 @@ FUNCTIONS = {
     "ceiling": "ceil",
     "larger": "larger",
     "smaller": "smaller",
+    "power": "pow",
 }
 # Powers that are no call of a library's, by their exponents: functions of the base, or itself; one
 # that is negative is 1 over that.

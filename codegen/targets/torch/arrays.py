@@ -232,6 +232,11 @@ class Arrays(Reads, Convolutions, Diagonals):
         shape = self.shape(value.dims)
         return f"_runtime.index_added({self.like}.new_zeros({shape}), {index}, {source})", ATOM
 
+    def _Scattered(self, value: arrays.Scattered):
+        zeros = f"{self.like}.new_zeros({self.shape(value.dims)})"
+        arguments = f"{value.along}, {self.text(value.index)}, {self.text(value.source)}"
+        return f"_runtime.scatter_added({zeros}, {arguments})", ATOM
+
     def _SegmentMax(self, value: arrays.SegmentMax):
         return f"{self._segments('max', value)}{UNSHIFTED.get(value.kind, '')}", ATOM
 

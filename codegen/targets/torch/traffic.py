@@ -28,6 +28,7 @@ from codegen.program.arrays import (
     Pick,
     Reduce,
     Scanned,
+    Scattered,
     Solved,
     Split,
 )
@@ -201,8 +202,8 @@ def _reduction(value: Value) -> str:
         return f"{kind}[{axes}]"
     if isinstance(value, Contract):
         return f"product[{', '.join(value.summed)}]"
-    if isinstance(value, Gathered):
-        return "index_add"
+    if isinstance(value, (Gathered, Scattered)):
+        return "index_add" if isinstance(value, Gathered) else "scatter_add"
     if isinstance(value, (Cumulate, Scanned)):
         kind = f"cumulated {value.kind}" if isinstance(value, Cumulate) else "scan"
         return f"{kind}[{value.dims[value.along].axis.name}]"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.targets.cpp.row import Axes, Called, Line, Row, Same
+from codegen.targets.tables.row import Axes, Called, Line, Row, Same
 from codegen.targets.torch.lines import LONGEST
 from codegen.targets.torch.wrapping import wrapped
 
+NAMED = re.compile(r"(?<![\w.\"])(math|torch|_pair|_runtime)\.")  # in lines of torch
 INSIDE = " " * 4  # before what is given to a call, and before the lines of a function
 
 
@@ -34,6 +36,20 @@ def table_of(rows: Sequence[Row], fixed: Mapping[str, int]) -> Table:
     lines = [*_declared(shapes, filled, whole), *(f"{n} = {size}" for n, size in fixed.items())]
     printed = [line for text in functions.texts for line in ("", "", text)]
     return Table(tuple(lines), (*printed, *[""] * bool(printed)), texts)
+
+
+def imports_of(
+    name: str, table: Table, libraries: Sequence[str], folder: Sequence[str]
+) -> list[str]:
+    """The lines that import what a table has named; with lines for ``libraries``, and for what
+    stands in its ``folder``.
+    """
+    named = {*NAMED.findall("\n".join((*table.functions, *table.rows)))}
+    found = [*libraries, *(f"import {module}" for module in ("math", "torch") if module in named)]
+    found.sort(key=lambda line: line.split()[1] == "torch")
+    found += [""] * bool(found) + [f"from .. import {name} as _module", *folder]
+    own = sorted(named & {"_pair", "_runtime"})
+    return found + [""] * bool(own) + [f"{each} = _module.{each}" for each in own]
 
 
 def _most_common(rows: Sequence[Row]) -> dict[str, Axes]:

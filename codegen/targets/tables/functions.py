@@ -14,10 +14,10 @@ from codegen.schedule.at_once import at_once
 from codegen.schedule.divided import divided
 from codegen.schedule.flattening import flat
 from codegen.schedule.lean import Lean, lean
-from codegen.schedule.nodes import Flat
-from codegen.targets.cpp.kernels import Kernel, kernels_of
-from codegen.targets.cpp.row import Row, Same, with_names
-from codegen.targets.cpp.rows import Loops, Rows
+from codegen.schedule.nodes import Flat, Whole
+from codegen.targets.tables.kernel import Kernel
+from codegen.targets.tables.row import Row, Same, with_names
+from codegen.targets.tables.rows import Loops, Rows
 from codegen.targets.torch.page import Page
 from derive.language.errors import QuestionError
 
@@ -45,7 +45,14 @@ class Written:
             self.rows.append(row)
 
 
-def functions_of(program: Program) -> Written:
+# Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, those
+# of axes that stand for any number of dimensions, and results that a part of it may lack.
+Prints = Callable[
+    [str, Flat, Mapping[str, str], Sequence[str], Sequence[str]], Sequence[Kernel | Whole]
+]
+
+
+def functions_of(program: Program, prints: Prints) -> Written:
     """The functions of a module, those of each reduction where there is a choice. Raises
     `QuestionError` for what no loop computes.
     """
@@ -56,7 +63,7 @@ def functions_of(program: Program) -> Written:
     for word in in_order(whole) or ("",):
         for plain, own in (("", pages), ("plain", shorter)):
             if word in own:
-                _PairWritten(written, own, word, plain).write()
+                _PairWritten(written, prints, own, word, plain).write()
     return written
 
 
@@ -69,8 +76,10 @@ class _PairWritten:
     ``plain``, if it is, for calls that pass nothing optional.
     """
 
-    def __init__(self, written: Written, pages: Mapping[str, Page], word: str, plain: str):
-        self.written, self.rows = written, Rows(pages[word])
+    def __init__(
+        self, written: Written, prints: Prints, pages: Mapping[str, Page], word: str, plain: str
+    ):
+        self.written, self.prints, self.rows = written, prints, Rows(pages[word])
         self.pairs = {word: page.program for word, page in pages.items()}
         self.pair, self.word, self.plain = self.pairs[word], word, plain
         self.gradients = self.pair.backward.results
@@ -113,19 +122,18 @@ class _PairWritten:
         """What computes all gradients, and ``parts`` of them: by the kernel of the whole if that
         can leave something out.
         """
-        kernel, of, others = whole.pieces[0], [], []
+        of, others = [], []
+        kernels = [piece for piece in whole.pieces if isinstance(piece, Kernel)]
         for part, make in parts.items():
-            if isinstance(kernel, Kernel) and kernel.flags:
+            if all(kernel.flags for kernel in kernels):
                 made = {node for _, node in make(self.pair)[1].results}
-                if made.intersection(kernel.writes):
+                if any(made.intersection(kernel.writes) for kernel in kernels):
                     of.append(part)
-                    kernel = kernel.with_part(part, made)
+                    whole = replace(whole, pieces=_with_part(whole.pieces, part, made))
                 continue
             loops = self.loops(f"{function} of {' '.join(part)}", make)
             if loops is not None:
                 others.append((loops, self.row(loops, f"{function} of {' '.join(part)}")))
-        if of:
-            whole = replace(whole, pieces=[kernel])
         return [(whole, self.row(whole, function, of, saved)), *others]
 
     def losses(self) -> list[tuple[Loops, Row]]:
@@ -185,7 +193,7 @@ class _PairWritten:
             found, divisor, words[0] = *alike, ""
         name = "_".join(word for word in words if word)
         pair, open = self.pair, [node for result, node in found.results if result in left_out]
-        pieces = kernels_of(name, found, dict(pair.sizes), pair.several, open)
+        pieces = self.prints(name, found, dict(pair.sizes), pair.several, open)
         if not any(isinstance(piece, Kernel) for piece in pieces):
             return None
         return Loops(own, found, pieces, divisor)
@@ -223,6 +231,12 @@ def _backward(part: tuple[str, ...] = ()) -> Make:
 
 def _at_once(gradients: tuple[str, ...]) -> Make:
     return lambda pair: at_once(pair, gradients)
+
+
+def _with_part(
+    pieces: Sequence[Kernel | Whole], part: Sequence[str], made: set[str]
+) -> list[Kernel | Whole]:
+    return [p.with_part(part, made) if isinstance(p, Kernel) else p for p in pieces]
 
 
 def subsets(results: Sequence[str]) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from codegen.program import NUMBERS, Function
@@ -14,9 +14,9 @@ from codegen.program.parts import is_wide, values_in
 from codegen.program.steps import AddAt, Assign, Fill, Step
 from codegen.program.values import Load, Number
 from codegen.schedule.nodes import Flat, Whole
-from codegen.targets.cpp.kernels import Kernel
-from codegen.targets.cpp.row import Axes, Called, Line, Row, Same, names_of, renamed, takes
-from codegen.targets.cpp.sizes import Sizes
+from codegen.targets.tables.kernel import Kernel
+from codegen.targets.tables.row import Axes, Called, Line, Row, Same, names_of, renamed, takes
+from codegen.targets.tables.sizes import Sizes
 from codegen.targets.torch.page import Page
 from derive.language.errors import QuestionError
 from derive.notation.layout import Dim, Layout
@@ -69,7 +69,7 @@ class _Writing:
 
     def row(self, word: str, function: str, saved: Sequence[str]) -> Row:
         before = [s for s in map(self.before, self.function.steps) if s is not None]
-        steps = [*before, *(self.piece(piece) for piece in self.pieces)]
+        steps = [*before, *(step for piece in self.pieces for step in self.piece(piece))]
         steps = self.renamed(steps)
         whole = {p.name for p in self.function.tensors if p.role == "label"}
         whole |= {a.name for a in self.flat.arrays if a.entries == "whole"} & {*self.tensors}
@@ -92,11 +92,13 @@ class _Writing:
             return None
         return self.line(self.printer.step(step))
 
-    def piece(self, piece: Kernel | Whole) -> Line | Called:
+    def piece(self, piece: Kernel | Whole) -> Iterator[Line | Called]:
         if isinstance(piece, Whole):
-            return self.line(self.printer.step(Assign(piece.name, piece.value)))
+            yield self.line(self.printer.step(Assign(piece.name, piece.value)))
+            return
+        yield from piece.before
         self.shapes |= {name: self.axes(self.layout(name)) for name in piece.writes}
-        return Called(piece.name, piece.reads, piece.sizes, piece.scalars, piece.writes)
+        yield Called(piece.name, piece.reads, piece.sizes, piece.scalars, piece.writes)
 
     def line(self, text: str) -> Line:
         """Every name in it that is not made by itself is taken, if it is one of the function's."""
@@ -191,7 +193,7 @@ class _Writing:
         except KeyError as error:
             raise QuestionError(
                 f"{self.function.name}: kernels need the size {error.args[0]} of an argument",
-                "leave --target cpp out",
+                "leave --target out",
             ) from None
 
     def _optional(self, name: str) -> bool:

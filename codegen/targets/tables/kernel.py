@@ -1,0 +1,67 @@
+"""What a table knows of a kernel, in whatever language that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import jinja2
+
+from codegen.targets.tables.row import Line
+
+TEMPLATES = Path(__file__).parent / "templates"
+# What reads a table, by the names of the files beside it; a language has ``_running.py`` too.
+RUNTIME = {
+    "__init__.py": "choosing.py",
+    "_table.py": "table.py",
+    "_reading.py": "reading.py",
+    "_calls.py": "calls.py",
+    "_applied.py": "applied.py",
+    "_asking.py": "asking.py",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes
+    and the numbers ``scalars``, some of which lines compute ``before``; ``flags`` are what it has
+    for results that it can leave out.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    scalars: tuple[str, ...]
+    before: tuple[Line, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def does_the_same_as(self, other: Self) -> bool:
+        """Whether it is the same but for its name."""
+        return replace(self, name="") == replace(other, name="")
+
+    def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Self:
+        """With what computes the ``gradients`` alone, which are ``made`` among what it writes."""
+        raise NotImplementedError
+
+
+def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
+    """The texts of the files that stand beside kernels: those of all, and ``files`` of one
+    ``folder`` by their names.
+    """
+    found = {name: (TEMPLATES / file).read_text() for name, file in RUNTIME.items()}
+    return found | {name: (folder / file).read_text() for name, file in files.items()}
+
+
+def environment(folder: Path) -> jinja2.Environment:
+    """The templates of a language, and that of a table."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, TEMPLATES]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

@@ -1,0 +1,74 @@
+"""What the variables of a kernel are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The ``words`` that a language and its writer have; and how names begin and end that are made
+    of others.
+    """
+
+    words: frozenset[str]
+    prefixes: tuple[str, ...]
+    suffixes: tuple[str, ...]
+
+    def named(self, name: str) -> str:
+        """A name of a forward as one that is free; others stay others."""
+        plain = name.rstrip("_")
+        taken = plain in self.words or plain.startswith(self.prefixes)
+        return f"{name}_" if taken or plain.endswith(self.suffixes) else name
+
+
+def short(axis: str) -> str:
+    """An axis that others were merged into, N*C, as one word."""
+    return axis.replace("*", "")
+
+
+class Names:
+    """Arrays and numbers keep theirs; the lengths of axes and the places along them have short
+    ones, unless these are among them: N and n. ``codes`` are the lengths by the axes.
+    """
+
+    language: Taken
+
+    def __init__(self, arrays: Iterable[str], numbers: Iterable[str], codes: Mapping[str, str]):
+        self.codes, named = codes, self.language.named
+        others = {*numbers} - {*codes.values()}  # a number may be a length
+        self.taken = {*self.language.words, *map(named, {*arrays} | others)}
+        self.of_codes = {
+            code: self._short(code, f"size_{code}") for code in sorted({*codes.values()})
+        }
+        self.indices = {
+            axis: self._short(short(axis).lower(), f"i_{short(axis)}") for axis in codes
+        }
+
+    def _short(self, name: str, other: str) -> str:
+        found = other if name in self.taken else name
+        self.taken.add(found)
+        return found
+
+    def size(self, axis: str) -> str:
+        return self.of_codes[self.codes[axis]]
+
+    def index(self, axis: str) -> str:
+        return self.indices[axis]
+
+    def free(self, name: str) -> str:
+        """``name``, or that with a number behind it: what is called so nowhere else."""
+        numbered = (f"{name}_{i}" for i in count(2))
+        found = name if name not in self.taken else next(n for n in numbered if n not in self.taken)
+        self.taken.add(found)
+        return found
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """What is named inside of it is free again behind it."""
+        taken = {*self.taken}
+        yield
+        self.taken = taken

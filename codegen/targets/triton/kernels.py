@@ -1,0 +1,221 @@
+"""A function of a Program as Triton kernels: one for each sweep, and others for rows that are too
+long for registers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from codegen.schedule.costs import GPU
+from codegen.schedule.elements import Axes, Element
+from codegen.schedule.inlining import needed
+from codegen.schedule.merging import merged
+from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.plan import Sweep
+from codegen.schedule.planning import planned
+from codegen.targets.tables import kernel as tables
+from codegen.targets.tables.names import short
+from codegen.targets.tables.row import Line
+from codegen.targets.torch.lines import broken
+from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.triton.expressions import Expressions, named
+from codegen.targets.triton.names import Names
+from codegen.targets.triton.scopes import INDENT
+from codegen.targets.triton.shape import Shape, parts_of, shape_of
+from codegen.targets.triton.sweeps import Sweeps
+from codegen.targets.triton.values import Values, inlined_in
+
+CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function in Triton: its name is that of its kernel, with ``suffix`` behind it; ``said`` is
+    what its record says of it, ``arguments`` and ``lines`` are its own.
+    """
+
+    suffix: str
+    said: tuple[str, ...]
+    arguments: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    def text(self, name: str) -> str:
+        record = f"@{name}.long" if self.suffix else "@kernel"
+        head = wrapped(record, self.said)
+        signature = wrapped(f"def {name}{self.suffix}", self.arguments, ":")
+        return "\n".join([head, "@triton.jit", signature, *self.lines])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel(tables.Kernel):
+    """The ``functions`` of a sweep: that for rows in registers first."""
+
+    functions: tuple[Function, ...]
+
+    def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Kernel:
+        """It leaves out what it is given no place for."""
+        return self
+
+
+def kernels_of(
+    name: str,
+    flat: Flat,
+    codes: Mapping[str, str],
+    several: Sequence[str],
+    left_out: Sequence[str] = (),
+) -> list[Kernel | Whole]:
+    """The kernels of a function, and what libraries do between them. ``codes`` are the names of
+    sizes by their axes; ``left_out`` are results that a part may lack.
+    """
+    writer = _Kernels(name, flat, codes, left_out)
+    found: list[Kernel | Whole] = []
+    for stage in writer.plan.stages:
+        if isinstance(stage, Whole):
+            found.append(stage)
+        else:
+            number = sum(isinstance(piece, Kernel) for piece in found)
+            found.append(writer.kernel(f"{name}_{number + 1}" if number else name, stage))
+    return found
+
+
+class _Kernels:
+    def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
+        self.name, self.flat, self.left_out = name, merged(flat), left_out
+        self.codes = {**codes, **{axis: short(axis) for axis in self.flat.joined}}
+        self.plan = planned(self.flat, GPU)
+        self.inlined = inlined_in(self.flat, self.plan)
+        made = {made for _, made in flat.results} - {*left_out}
+        self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
+        self.entries = self.plan.entries(self.flat)
+        self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
+        self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
+
+    def kernel(self, name: str, sweep: Sweep) -> Kernel:
+        shape = shape_of(sweep)
+        numbers: dict[Element, str] = {}
+        functions = [self.function("", sweep, shape, numbers)]
+        if shape.may_be_chunked:
+            for part in parts_of(sweep, shape):
+                own = shape_of(part)
+                if own.tile:
+                    functions.append(self.function("_columns", part, own, numbers, sweep))
+                else:
+                    own = replace(own, chunked=True)
+                    functions.append(self.function("_in_chunks", part, own, numbers, sweep))
+        scalars = {e.name for node in sweep.nodes for e in node.value.parts() if e.kind == "scalar"}
+        used = {word for function in functions for word in _words(function.arguments)}
+        arrays = {*_words(functions[0].arguments)}
+        return Kernel(
+            name=name,
+            reads=tuple(n for n in sorted(sweep.reads) if f"{named(n)}_ptr" in arrays),
+            writes=sweep.stored,
+            sizes=tuple(sorted(self.sizes(sweep, used))),
+            scalars=(*(s for s in sorted(scalars) if named(s) in used), *numbers.values()),
+            before=tuple(self.before(number, e) for e, number in numbers.items()),
+            flags=tuple(self.left_out),
+            functions=tuple(functions),
+        )
+
+    def before(self, number: str, e: Element) -> Line:
+        parts = [part for part in e.parts() if part.kind in ("size", "scalar")]
+        takes = [self.codes[p.name] if p.kind == "size" else p.name for p in parts]
+        text = Expressions(self.names()).in_python(e)
+        return Line((number,), tuple(dict.fromkeys(takes)), f"{number} = {text}")
+
+    def names(self) -> Names:
+        return Names([*self.memory], self.flat.scalars, self.codes)
+
+    def sizes(self, sweep: Sweep, used: Collection[str]) -> set[str]:
+        """Those that its functions take, or that say how many programs there are."""
+        axes, names = {axis for node in sweep.nodes for axis in node.space}, self.names()
+        axes |= {axis for axis in self.codes if names.size(axis) in used}
+        return {self.codes[a] for axis in axes for a in self.flat.joined.get(axis, (axis,))}
+
+    def function(
+        self,
+        suffix: str,
+        sweep: Sweep,
+        shape: Shape,
+        numbers: dict[Element, str],
+        of: Sweep | None = None,
+    ) -> Function:
+        """``of`` is the sweep of which this is a part, ``numbers`` are those of all functions."""
+        names = self.names()
+        several = self.left_out and len(sweep.stored) > 1
+        open = {*sweep.stored} - self.needed if several else ()
+        values = Values(sweep, self.inlined)
+        writer = Sweeps(sweep, shape, names, self.memory, values, numbers, open=open)
+        lines = writer.lines()
+        aligned = self.aligned(lines, shape, writer)
+        lines = [INDENT + line for line in aligned] + lines
+        arguments = self.arguments(lines, sweep, shape, writer)
+        said = tuple(self.said(sweep, shape, of))
+        return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
+
+    def aligned(self, lines: Sequence[str], shape: Shape, writer: Sweeps) -> list[str]:
+        """What says to the compiler by what the distance of two rows can be divided."""
+        if not shape.inner:
+            return []
+        size = writer.size(shape.inner[-1])
+        steps = any(re.search(rf"\* {size} \+", line) for line in lines)
+        return [f"{size} = aligned({size}, ALIGN)"] if steps else []
+
+    def arguments(
+        self, lines: Sequence[str], sweep: Sweep, shape: Shape, writer: Sweeps
+    ) -> list[str]:
+        """Those that are used."""
+        names = writer.names
+        used = {word for line in lines for word in _words([line])}
+        arrays = [f"{named(name)}_ptr" for name in (*sorted(sweep.reads), *sweep.stored)]
+        sizes = ["rows"] if "rows" in used and len(shape.rows) > 1 else []
+        sizes += [names.of_codes[code] for code in sorted({*self.codes.values()})]
+        scalars = [named(name) for name in sorted(self.flat.scalars)]
+        numbers = [*scalars, *(n for n in writer.numbers.values() if n not in scalars)]
+        given = [a for a in dict.fromkeys((*arrays, *sizes, *numbers)) if a in used]
+        blocks = [c for c in CONSTANTS if c in used]
+        blocks += [
+            block for block in map(shape.block, shape.inner) if block in used and block != "BLOCK"
+        ]
+        return [*given, *(f"{block}: tl.constexpr" for block in blocks)]
+
+    def said(self, sweep: Sweep, shape: Shape, of: Sweep | None) -> Iterator[str]:
+        """What the record of a kernel says."""
+        rows = " ".join(self.axis(a) for a in shape.rows)
+        inner = " ".join(self.axis(a) for a in shape.inner)
+        how = " in tiles" if shape.tile else " in chunks" if shape.chunked else ""
+        yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows}"'
+        if shape.inner and not shape.tile and not shape.chunked:
+            yield f"alive={max(1, sweep.alive(shape.rows))}"
+        nodes = {node.name: node for node in sweep.nodes}
+        for word, kind in (("sums", "sum"), ("largest", "max")):
+            found = [nodes[name] for name in sweep.partial if nodes[name].kind == kind]
+            if found:
+                told = ", ".join(f"{named(n.name)}: {' '.join(n.axes)}".strip() for n in found)
+                yield f'{word}="{told}"'
+        kept = [name for name in sweep.stored if of is not None and name not in of.stored]
+        if kept:
+            told = ", ".join(f"{named(n)}: {' '.join(nodes[n].axes)}".strip() for n in kept)
+            yield f'keeps="{told}"'
+        exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
+        exact = [name for name in exact if name not in kept]
+        if exact and of is None:
+            yield f'exact="{" ".join(map(named, exact))}"'
+
+    def axis(self, axis: str) -> str:
+        joined = self.flat.joined.get(axis, (axis,))
+        size = "*".join(self.codes[a] for a in joined)
+        return axis if axis == size == short(axis) else f"{short(axis)}={size}"
+
+
+def _words(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield from WORD.findall(line)
+
+
+def _folded(line: str) -> str:
+    own = line.lstrip()
+    margin = line[: len(line) - len(own)]
+    return margin + broken(own, margin) if not own.startswith(("for ", "if ")) else line

@@ -1,0 +1,207 @@
+"""Where things lie in a kernel, and what is computed of them: indices, masks, loads and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from codegen.schedule.elements import Axes, Element, index
+from codegen.schedule.nodes import Node
+from codegen.schedule.plan import Sweep
+from codegen.targets.triton.expressions import Expressions, is_known_before, named
+from codegen.targets.triton.names import Names
+from codegen.targets.triton.scopes import Scopes
+from codegen.targets.triton.shape import Shape
+from codegen.targets.triton.values import Values, own
+
+
+class Places(Expressions):
+    """Writes values of a sweep. ``memory`` are the axes of every array; ``numbers`` are those that
+    are known before the kernel is called, by their names.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        shape: Shape,
+        names: Names,
+        memory: Mapping[str, Axes],
+        values: Values,
+        numbers: dict[Element, str],
+    ):
+        super().__init__(names)
+        self.sweep, self.shape, self.memory = sweep, shape, memory
+        self.values, self.scopes = values, Scopes(names)
+        self.numbers = numbers
+        names.taken |= {*numbers.values()}
+        self.moving: set[str] = set()  # maxima that are not known yet
+        self.alone = 0  # how much of what is read once has a line of its own
+
+    # -- indices and masks ----------------------------------------------------------
+
+    def count(self) -> str:
+        """How many rows there are."""
+        return self.size(self.shape.rows[0]) if len(self.shape.rows) == 1 else "rows"
+
+    def spread(self, text: str, dim: int) -> str:
+        if self.shape.rank == 1:
+            return text
+        places = [":" if d == dim else "None" for d in range(self.shape.rank)]
+        return f"{text}[{', '.join(places)}]"
+
+    def row(self) -> str:
+        """The variable of the rows that are computed at once."""
+        shape = self.shape
+        name = self.names.index(shape.rows[0]) if len(shape.rows) == 1 else "row"
+        first = "first" if shape.looped else "tl.program_id(0).to(tl.int64) * ROWS"
+        at = f"{first} + {self.spread('tl.arange(0, ROWS)', 0)}"
+        return self.scopes.variable(name, name, shape.rows, lambda: at)
+
+    def _index(self, e: Element) -> str:
+        axis, shape = e.name, self.shape
+        if shape.rows == (axis,):
+            return self.row()
+        name = self.names.index(axis)
+        if axis in shape.rows:
+            return self.scopes.variable(name, name, shape.rows, lambda: self.part_of_row(axis))
+        block, first = shape.block(axis), ""
+        if axis == shape.tile:
+            walked = shape.looped and not shape.rows
+            program = f"tl.program_id({int(bool(shape.rows))}).to(tl.int64)"
+            first = "first + " if walked else f"{program} * {block} + "
+        elif shape.chunked:
+            first = "start + "
+        at = first + self.spread(f"tl.arange(0, {block})", shape.dim(axis))
+        return self.scopes.variable(name, name, [axis], lambda: at)
+
+    def part_of_row(self, axis: str) -> str:
+        rows = self.shape.rows
+        place, sizes = rows.index(axis), [self.size(a) for a in rows[rows.index(axis) + 1 :]]
+        text = self.row()
+        if sizes:
+            text = f"{text} // {sizes[0] if len(sizes) == 1 else '(' + ' * '.join(sizes) + ')'}"
+        return f"{text} % {self.size(axis)}" if place else text
+
+    def mask(self, axes: Iterable[str]) -> str:
+        """Whether the entries lie inside of these axes."""
+        shape, tests = self.shape, []
+        if {*axes} & {*shape.rows}:
+            tests.append(f"{self.row()} < {self.count()}")
+        for axis in (a for a in shape.inner if a in axes):
+            tests.append(f"{self.text(index(axis))} < {self.size(axis)}")
+        if len(tests) < 2:
+            return "".join(tests)
+        text = " & ".join(f"({test})" for test in tests)
+        if len(tests) < shape.rank:
+            return text
+        return self.scopes.variable("inside", "inside", [*shape.rows, *shape.inner], lambda: text)
+
+    def place(self, name: str, args: Sequence[Element]) -> str:
+        """How far an entry is from the first one of its array."""
+        axes, rows = self.memory[name], self.shape.rows
+        found, args = "", [*args]
+        if len(rows) > 1 and axes[: len(rows)] == rows and args[: len(rows)] == [*map(index, rows)]:
+            found, axes, args = self.row(), axes[len(rows) :], args[len(rows) :]
+        for axis, arg in zip(axes, args, strict=True):
+            sizes = f"{factor(found)} * {self.size(axis)} + " if found else ""
+            found = f"{sizes}{self.text(arg, self.LEVELS['add'])}"
+        return found
+
+    # -- values -------------------------------------------------------------------
+
+    def name(self, node: Node) -> str:
+        return self.scopes.named(own(node), named(node.name))
+
+    def text(self, e: Element, level: int = 0) -> str:
+        return self.known(e, level) or super().text(e, level)
+
+    def known(self, e: Element, level: int = 0) -> str:
+        """The variable that a value has, if it has one."""
+        if is_known_before(e):
+            return self.number(e)
+        values, scopes = self.values, self.scopes
+        if e.kind in ("entry", "label", "guard") and not values.is_own(e):
+            return self.loaded(e)
+        if e not in values.inlined and not values.is_own(e):
+            return ""
+        axes = values.axes([e])
+        if self.moving and values.reads(e, self.moving):
+            axes |= {*self.shape.inner}
+        reduced = values.is_own(e) and bool(values.nodes[e.name].kind)
+        several = values.uses[e] > 1 or self.alone > (not reduced) or self.level_of(e) < level
+        if several or scopes.has(e) or scopes.depth(axes) < len(scopes.scopes):
+            name = named(values.inlined.get(e, e.name))
+            return scopes.variable(e, name, axes, lambda: self.value(e))
+        return ""
+
+    def value(self, e: Element) -> str:
+        """What is computed for a variable."""
+        if not self.values.is_own(e):
+            return super().text(e)
+        node = self.values.nodes[e.name]
+        return self.reduced(node) if node.kind else self.text(self.values.of[node.name])
+
+    def reduced(self, node: Node) -> str:
+        """A reduction along a row that lies in registers."""
+        function = {"sum": "total", "max": "largest"}[node.kind]
+        dims = [self.shape.dim(a) for a in node.along if a in self.shape.inner]
+        value, mask = self.values.of[node.name], self.mask(node.space)
+        text = self.text(value)
+        if not node.axes and not self.shape.rows:
+            return f"{function}({text}, {mask})"
+        for dim in reversed(dims):
+            text, mask = f"{function}({text}, {mask}, {dim})", self.mask(node.axes) or "True"
+        return text
+
+    def _entry(self, e: Element) -> str:
+        """One of the sweep, which is read once."""
+        return self.value(e)
+
+    def level_of(self, e: Element) -> int:
+        if self.values.is_own(e) and not self.values.nodes[e.name].kind:
+            return super().level_of(self.values.of[e.name])
+        return super().level_of(e)
+
+    def number(self, e: Element) -> str:
+        if e.kind == "scalar":
+            return named(e.name)
+        if e not in self.numbers:
+            self.numbers[e] = self.named(e, "number")
+        return self.numbers[e]
+
+    def loaded(self, e: Element) -> str:
+        test, entry = e.args if e.kind == "guard" else (None, e)
+        places = zip(self.memory[entry.name], entry.args, strict=True)
+        picked = [(axis, arg) for axis, arg in places if _is_picked(arg)]
+        axes = self.values.axes(entry.args)
+        labels = [part.name for _, arg in picked for part in arg.entries]
+        name = "_at_".join([named(entry.name), *labels])
+
+        def text() -> str:
+            place = self.place(entry.name, entry.args)
+            masks = [self.mask(axes), *([self.text(test, self.LEVELS["and"])] if test else [])]
+            masks = [mask for mask in masks if mask]
+            mask = masks[0] if len(masks) == 1 else " & ".join(f"({m})" for m in masks)
+            where = f"{named(entry.name)}_ptr" + (f" + {place}" if place else "")
+            given = ", ".join([where, *([mask or "True"] if mask or picked else [])])
+            if picked:
+                tests = [f"within({self.text(a)}, {self.size(x)})" for x, a in picked]
+                return f"picked({given}, {' & '.join(tests)})"
+            return f"load({given})"
+
+        every = axes | (self.values.axes([test]) if test else frozenset())
+        return self.scopes.variable(e, name, every, text)
+
+
+def _is_picked(arg: Element) -> bool:
+    """Whether an index is one that a label says, which may be out of range."""
+    return arg.kind != "remainder" and any(part.kind == "label" for part in arg.parts())
+
+
+def factor(text: str) -> str:
+    """A text as a factor."""
+    depth = 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == " " and not depth:
+            return f"({text})"
+    return text

@@ -1,0 +1,82 @@
+"""The lines of a kernel, and where its variables are known: before its loops, or inside of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from codegen.targets.tables.names import Names
+
+WIDTH = 100  # columns
+INDENT = " " * 4  # of what stands in a function, or in a loop
+
+
+@dataclass
+class Scope:
+    """Lines in which the places along ``axes`` are known, with those of the scopes around it; and
+    the variables that are defined in it.
+    """
+
+    axes: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+    known: set[Hashable] = field(default_factory=set)
+
+
+class Scopes:
+    """``scopes`` are those around the line that is written, the outermost first. What is defined
+    stands in the outermost one in which all is known that it is made of.
+    """
+
+    def __init__(self, names: Names):
+        self.names, self.scopes = names, [Scope(frozenset())]
+        self.called: dict[Hashable, str] = {}
+
+    def line(self, text: str) -> None:
+        self.scopes[-1].lines += [INDENT + line for line in text.split("\n")]
+
+    @contextmanager
+    def loop(self, head: str, axes: Iterable[str]) -> Iterator[None]:
+        """A loop, inside of which the places along ``axes`` are known."""
+        self.scopes.append(Scope(frozenset(axes)))
+        yield
+        inside = self.scopes.pop()
+        if inside.lines:
+            self.line("\n".join([head, *inside.lines]))
+
+    def variable(
+        self, key: Hashable, name: str, axes: Iterable[str], text: Callable[[], str]
+    ) -> str:
+        """The variable of what ``text`` writes, which is defined where it is first needed."""
+        if self.has(key):
+            return self.called[key]
+        with self.outside(self.depth(axes)):
+            made = text()
+            self.named(key, name)
+            self.line(f"{self.called[key]} = {made}")
+            self.scopes[-1].known.add(key)
+        return self.called[key]
+
+    def named(self, key: Hashable, name: str) -> str:
+        """The name that a variable keeps; that of a place is its key."""
+        if key not in self.called:
+            self.called[key] = name if key == name else self.names.free(name)
+        return self.called[key]
+
+    def has(self, key: Hashable) -> bool:
+        return any(key in scope.known for scope in self.scopes)
+
+    def depth(self, axes: Iterable[str]) -> int:
+        """How many scopes there are around the place where what lies along ``axes`` is known."""
+        missing, depth = {*axes} - self.scopes[0].axes, 1
+        while missing and depth < len(self.scopes):
+            missing -= self.scopes[depth].axes
+            depth += 1
+        return depth
+
+    @contextmanager
+    def outside(self, depth: int) -> Iterator[None]:
+        """Lines that stand before the loops inside of the first scopes."""
+        every, self.scopes = self.scopes, self.scopes[:depth]
+        yield
+        self.scopes = every

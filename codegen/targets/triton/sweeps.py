@@ -1,0 +1,220 @@
+"""One sweep of a plan as the body of a Triton kernel.
+
+All of a row lies in registers, where the loops over it need no text; or programs walk along rows
+that are too long for that, and each pass is a loop over chunks. What is added up over rows is added
+entry by entry, by programs that each walk over some of them, and reduced when these have ended: the
+parts are added by another kernel, in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from codegen.schedule.elements import Axes, index
+from codegen.schedule.nodes import Node
+from codegen.schedule.plan import Nest
+from codegen.targets.triton.expressions import named
+from codegen.targets.triton.places import Places, factor
+from codegen.targets.triton.scopes import INDENT, WIDTH
+from codegen.targets.triton.values import own
+
+MOST_ALONE = 2  # reductions have a line of their own before all has one
+NONE = {"sum": "0.0", "max": 'float("-inf")'}  # what nothing adds up to
+
+
+class Sweeps(Places):
+    """Writes a sweep; ``open`` are results that may be left out."""
+
+    def __init__(self, *of: object, open: Collection[str]):
+        super().__init__(*of)
+        self.open = open
+        self.sums = [self.values.nodes[name] for name in self.sweep.partial]
+
+    # -- the kernel -------------------------------------------------------------
+
+    def lines(self) -> list[str]:
+        shape, scopes = self.shape, self.scopes
+        walked = (shape.rows or (shape.tile,)) if shape.looped else ()
+        chunked = shape.inner if shape.chunked else ()
+        scopes.scopes[0].axes = frozenset({*shape.rows, *shape.inner} - {*walked, *chunked})
+        if not shape.looped:
+            self.body()
+            return scopes.scopes[0].lines
+        for node in self.sums:
+            self.begun(node)
+        with scopes.loop(self.walk(), walked):
+            self.body()
+        for node in self.sums:
+            self.ended(node)
+        return scopes.scopes[0].lines
+
+    def walk(self) -> str:
+        """The loop of a program over its share of the rows, or of the entries."""
+        block = "ROWS" if self.shape.rows else "BLOCK"
+        stop = self.count() if self.shape.rows else self.size(self.shape.tile)
+        start = f"tl.program_id(0).to(tl.int64) * {block}"
+        return f"for first in range({start}, {stop}, tl.num_programs(0) * {block}):"
+
+    def body(self) -> None:
+        if not self.shape.chunked:
+            for node in self.sweep.nodes:
+                self.settled(node)
+            return
+        (axis,) = self.shape.inner
+        for nest in self.sweep.nests:
+            if axis in nest.axes:
+                self.chunks(axis, nest)
+            else:
+                for node in nest.nodes:
+                    self.settled(node)
+
+    def chunks(self, axis: str, nest: Nest) -> None:
+        """A pass over the row."""
+        nodes = self.values.nodes
+        along = [node for node in nest.nodes if node.kind and node not in self.sums]
+        peaks = {name: peak for peak, name in nest.online}
+        for node in along:
+            self.begun(node)
+        self.moving = {*peaks.values()}
+        with self.scopes.loop(f"for start in range(0, {self.size(axis)}, BLOCK):", [axis]):
+            for node in nest.nodes:
+                if node.name in peaks.values():
+                    own_sums = [nodes[name] for name, peak in peaks.items() if peak == node.name]
+                    self.followed(node, own_sums)
+                elif node in along and node.name not in peaks:
+                    self.added(node)
+                elif node not in along:
+                    self.settled(node)
+        self.moving = set()
+        for node in sorted(along, key=lambda node: node.name in peaks.values()):
+            name = text = self.name(node)
+            if node.name in peaks:  # before its maximum is one of the whole row
+                peak = nodes[peaks[node.name]]
+                top = self.whole(peak, self.name(peak))
+                text = f"{name} * rescaled({self.name(peak)}, {top})"
+            self.scopes.line(f"{name} = {self.whole(node, text)}")
+            self.scopes.scopes[-1].known.add(own(node))
+            self.settled(node)
+
+    def followed(self, peak: Node, sums: Sequence[Node]) -> None:
+        """The largest so far, and sums of what is shifted by it."""
+        name = self.name(peak)
+        self.scopes.line(f"before = {name}")
+        self.added(peak)
+        self.scopes.scopes[-1].known.add(own(peak))
+        for node in sums:
+            self.added(node, f"{self.name(node)} * rescaled(before, {name})")
+
+    # -- nodes ------------------------------------------------------------------
+
+    def settled(self, node: Node) -> None:
+        """A node is computed if nobody who reads it would do so."""
+        if node in self.sums:
+            if self.shape.looped:
+                self.added(node)
+            else:
+                value, test = self.reduced(node), self.once(node)
+                value = f"tl.where({test}, {value}, {NONE[node.kind]})" if test else value
+                self.store(node, self.row_place(node), value, self.part_axes(node))
+        elif node.name in self.sweep.stored:
+            self.store(node, self.place(node.name, own(node).args), None, node.axes)
+
+    def begun(self, node: Node) -> None:
+        """What is added up entry by entry begins as nothing."""
+        shape = self.shape
+        lengths = ["ROWS" if {*node.space} & {*shape.rows} else "1"] * bool(shape.rows)
+        lengths += [shape.block(a) if a in node.space else "1" for a in shape.inner]
+        none = f"tl.zeros([{', '.join(lengths)}], REAL)"
+        if node.kind != "sum":
+            none = f"tl.full([{', '.join(lengths)}], {NONE[node.kind]}, REAL)"
+        self.scopes.line(f"{self.name(node)} = {none}")
+
+    def added(self, node: Node, before: str = "") -> None:
+        """One entry more; ``before`` is what was there, where that changes."""
+        name, value = self.name(node), self.values.of[node.name]
+
+        def text() -> str:
+            mask = self.once(node, self.mask(node.space))
+            now = f"tl.where({mask}, {self.text(value)}, {NONE[node.kind]})"
+            if before:
+                return f"{name} = {before} + {now}"
+            return f"{name} += {now}" if node.kind == "sum" else f"{name} = larger({name}, {now})"
+
+        self.fitting(text)
+
+    def once(self, node: Node, mask: str = "") -> str:
+        """With a mask, whether a program is that one, of those for the tiles of a row, which counts
+        what is the same in all.
+        """
+        if not self.shape.tile or not self.shape.rows or self.shape.tile in node.space:
+            return mask
+        first = "tl.program_id(1) == 0"
+        return f"({mask}) & ({first})" if mask else first
+
+    def ended(self, node: Node) -> None:
+        """Of what a program has added up over its rows, one part is stored."""
+        name = self.name(node)
+        dims = [self.shape.dim(a) for a in node.along]
+        total = self.whole(node, name, sorted({*dims}) if node.axes else None)
+        place = "tl.program_id(0)"
+        tile = self.shape.tile
+        if tile and self.shape.rows and tile not in node.axes:
+            place += " * tl.num_programs(1) + tl.program_id(1)"
+        elif node.axes:
+            place = "tl.program_id(0).to(tl.int64)"
+        for axis in node.axes:
+            place = f"{factor(place)} * {self.size(axis)} + {self.text(index(axis))}"
+        self.store(node, place, total, node.axes)
+
+    def whole(self, node: Node, name: str, dims: Sequence[int] | None = None) -> str:
+        """A value that was added up entry by entry, reduced along its dimensions."""
+        if dims is None and (node in self.sums or not node.axes):
+            return f"tl.sum({name})" if node.kind == "sum" else f"largest({name}, True)"
+        for dim in dims or [self.shape.dim(a) for a in node.along]:
+            of_sum = f"tl.sum({name}, axis={dim}, keep_dims=True)"
+            name = of_sum if node.kind == "sum" else f"largest({name}, True, {dim})"
+        return name
+
+    # -- what is stored -------------------------------------------------------------
+
+    def row_place(self, node: Node) -> str:
+        """Where the part of a row lies of what is added up over rows."""
+        found, tile = self.row(), self.shape.tile
+        if tile and tile not in node.axes:
+            found = f"{found} * tl.num_programs(1) + tl.program_id(1)"
+        for axis in node.axes:
+            if axis not in self.shape.rows:
+                found = f"{factor(found)} * {self.size(axis)} + {self.text(index(axis))}"
+        return found
+
+    def part_axes(self, node: Node) -> Axes:
+        return (*self.shape.rows, *(a for a in node.axes if a in self.shape.inner))
+
+    def store(self, node: Node, place: str, value: str | None, axes: Iterable[str]) -> None:
+        """A line for what is ``value``, or what the node computes."""
+        pointer, mask = f"{named(node.name)}_ptr", self.mask(axes)
+        where = f"{pointer} + {place}" if place else pointer
+        masked = f", mask={mask}" if mask else ""
+
+        def text() -> str:
+            made = value if value is not None else self.text(own(node))
+            line = f"tl.store({where}, {made}{masked})"
+            return f"if {pointer} is not None:\n{INDENT}{line}" if node.name in self.open else line
+
+        self.fitting(text)
+
+    def fitting(self, text: Callable[[], str]) -> None:
+        """A line; what is read once has none of its own if that leaves it short enough."""
+        scopes, names = self.scopes, self.names
+        for self.alone in range(MOST_ALONE + 1):
+            before = [(scope, [*scope.lines], {*scope.known}) for scope in scopes.scopes]
+            called, taken = dict(scopes.called), {*names.taken}
+            line = text()
+            longest = max(map(len, line.split("\n")))
+            if len(INDENT * len(scopes.scopes)) + longest <= WIDTH or self.alone == MOST_ALONE:
+                break
+            scopes.called, names.taken = called, taken | {*self.numbers.values()}
+            for scope, lines, known in before:
+                scope.lines, scope.known = lines, known
+        self.alone = 0
+        scopes.line(line)

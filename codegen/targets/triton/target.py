@@ -1,0 +1,85 @@
+"""The Triton target: kernels for the functions of a Program, and the table of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codegen.header import header
+from codegen.program import Program
+from codegen.targets.tables.functions import functions_of
+from codegen.targets.tables.kernel import environment, shared
+from codegen.targets.tables.text import imports_of, table_of
+from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.triton.kernels import kernels_of
+from codegen.targets.triton.vocabulary import SHARED
+
+if TYPE_CHECKING:
+    from codegen.targets.triton.check import Beside
+
+TEMPLATES = Path(__file__).parent / "templates"
+# What kernels in Triton share, by the names of the files beside them.
+RUNTIME = {
+    "_running.py": "running.py",
+    "_launching.py": "launching.py",
+    "_rules.py": "rules.py",
+    "_functions.py": "functions.py",
+}
+CALLED = re.compile(r"(?<![\w.])(\w+)\(")
+LIBRARIES = ("import triton", "import triton.language as tl")
+
+
+class TritonTarget:
+    """Writes the kernels of a forward, and the table that says what they compute."""
+
+    folder, ends = "triton", (".py",)
+
+    def texts(self, program: Program, module: str) -> tuple[str, ...]:
+        """The kernels of a forward, with their table, instead of lines of ``module``, which is the
+        text of the torch target; nothing where there is no loop in it, and for several outputs,
+        which are left to torch.
+
+        Raises `QuestionError` for what no loop computes.
+        """
+        if len(program.outputs) > 1:
+            return ()
+        written = functions_of(program, kernels_of)
+        if not written.kernels:
+            return ()
+        table = table_of(written.rows, dict(program.fixed))
+        kernels = [f.text(k.name) for k in written.kernels for f in k.functions]
+        text = (
+            environment(TEMPLATES)
+            .get_template("kernels.py.jinja")
+            .render(
+                header=header(program.source, program.source_hash),
+                title=program.title,
+                imports=imports_of(program.name, table, LIBRARIES, _folder(kernels)),
+                kernels=kernels,
+                table=table,
+                digest=hashlib.sha256(module.encode()).hexdigest(),
+            )
+        )
+        return (text,)
+
+    def shared(self) -> dict[str, str]:
+        """The texts of the files that all kernels of a folder share."""
+        return shared(TEMPLATES, RUNTIME)
+
+    def beside(self, texts: tuple[str, ...]) -> Beside:
+        from codegen.targets.triton.check import Beside  # torch takes a second
+
+        return Beside(texts, self.shared(), "triton", self.folder, self.ends)
+
+
+def _folder(kernels: Sequence[str]) -> list[str]:
+    """What kernels import from their folder."""
+    called = {name for text in kernels for name in CALLED.findall(text)}
+    functions = sorted(called.intersection(SHARED.split()))
+    found = [wrapped("from ._functions import ", functions)] if functions else []
+    found = [line.replace("import (", "import (" if "\n" in line else "import ") for line in found]
+    found = [line if "\n" in line else line.removesuffix(")") for line in found]
+    return [*found, "from ._launching import kernel", "from ._table import Table"]

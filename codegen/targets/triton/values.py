@@ -1,0 +1,121 @@
+"""The values of a sweep: what is loaded, what has a name, and what is written where it is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from codegen.schedule.elements import Element, index, is_number, with_indices
+from codegen.schedule.nodes import Flat, Node
+from codegen.schedule.plan import Plan, Sweep
+from derive.language.errors import QuestionError
+
+LEAVES = ("number", "scalar", "size", "index", "entry", "label")
+
+
+def inlined_in(flat: Flat, plan: Plan) -> dict[Element, str]:
+    """The names of values that the plan computes where they are read."""
+    expanded: dict[str, Node] = {}
+    for node in flat.nodes:
+        if isinstance(node, Node) and not node.kind and node.name not in plan.nodes:
+            expanded[node.name] = replace(node, value=again(node.value, expanded))
+    found = {node.value: name for name, node in reversed(expanded.items())}
+    return {e: name for e, name in found.items() if e.kind not in LEAVES and not is_number(e)}
+
+
+def again(e: Element, nodes: Mapping[str, Node]) -> Element:
+    """With the values of ``nodes`` where these are read."""
+
+    def change(part: Element) -> Element | None:
+        node = nodes.get(part.name) if part.kind == "entry" else None
+        if node is None:
+            return None
+        args = [arg.replaced(change) for arg in part.args]
+        return with_indices(node.value, dict(zip(node.axes, args, strict=True)))
+
+    return e.replaced(change)
+
+
+def own(node: Node) -> Element:
+    """The value of a node at its own place."""
+    return Element("entry", tuple(map(index, node.axes)), node.name)
+
+
+class Values:
+    """``of`` are the nodes of a ``sweep`` and their values: those of other nodes of it stand in
+    them at their own places alone. ``uses`` counts where a value is read: an entry of memory, what
+    a node computes, or what has a name in ``inlined``.
+    """
+
+    def __init__(self, sweep: Sweep, inlined: Mapping[Element, str]):
+        self.inlined = inlined
+        self.nodes = {node.name: node for node in sweep.nodes}
+        self.of = {node.name: self.made(node.value) for node in sweep.nodes}
+        self.uses: Counter[Element] = Counter()
+        for name in dict.fromkeys((*sweep.stored, *sweep.partial)):
+            self.count(own(self.nodes[name]))
+
+    def made(self, e: Element) -> Element:
+        return self.where_needed(self.moved(e), ())
+
+    def moved(self, e: Element) -> Element:
+        """What is read elsewhere than where it is computed is computed there again."""
+
+        def change(part: Element) -> Element | None:
+            node = self.nodes.get(part.name) if part.kind == "entry" else None
+            if node is None or part == own(node):
+                return None
+            if node.kind:
+                raise QuestionError(
+                    f"{node.name} is read elsewhere than in its row",
+                    "leave --target triton out",
+                )
+            return self.moved(
+                with_indices(node.value, dict(zip(node.axes, part.args, strict=True)))
+            )
+
+        return e.replaced(change)
+
+    def where_needed(self, e: Element, tests: tuple[Element, ...]) -> Element:
+        """What is read where a condition holds is loaded there alone."""
+        if e.kind == "guard":
+            condition, yes, no = (self.where_needed(arg, tests) for arg in e.args)
+            yes = self.where_needed(e.args[1], (*tests, condition))
+            return Element("choose", (condition, yes, no))
+        args = tuple(self.where_needed(arg, tests) for arg in e.args)
+        e = e if args == e.args else replace(e, args=args)
+        if tests and e.kind in ("entry", "label") and e.name not in self.nodes:
+            test = reduce(lambda one, other: Element("and", (one, other)), tests)
+            return Element("guard", (test, e))
+        return e
+
+    def count(self, e: Element) -> None:
+        for part in self.counted(e):
+            self.uses[part] += 1
+            if self.uses[part] == 1:
+                inside = [self.of[part.name]] if self.is_own(part) else part.args
+                for other in inside:
+                    self.count(other)
+
+    def counted(self, e: Element) -> Iterator[Element]:
+        """The largest parts that may have a variable."""
+        if e.kind in ("entry", "label", "guard") or e in self.inlined:
+            yield e
+        else:
+            for arg in e.args:
+                yield from self.counted(arg)
+
+    def is_own(self, e: Element) -> bool:
+        return e.kind == "entry" and e.name in self.nodes
+
+    def axes(self, parts: Sequence[Element]) -> frozenset[str]:
+        """The axes along which what is made of ``parts`` has different values."""
+        found = frozenset().union(*(self.axes(part.args) for part in parts))
+        return found | {part.name for part in parts if part.kind == "index"}
+
+    def reads(self, e: Element, names: Collection[str]) -> bool:
+        """Whether it is made of the value of one of these nodes."""
+        read = [part for part in e.parts() if self.is_own(part)]
+        return any(p.name in names or self.reads(self.of[p.name], names) for p in read)

@@ -1,0 +1,72 @@
+"""What Triton calls things, in tables; functions without ``tl.`` are in
+``templates/functions.py``.
+"""
+
+from __future__ import annotations
+
+import keyword
+from fractions import Fraction
+
+from codegen.targets.tables.names import Taken
+
+# By the kind of an element: the sign between its two arguments.
+SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor divide": "//",
+    "remainder": "%",
+    "and": "&",
+    "or": "|",
+}
+# How much they bind, as in Python.
+LEVELS = {
+    "compare": 1,
+    "or": 2,
+    "and": 3,
+    "add": 4,
+    "subtract": 4,
+    "multiply": 5,
+    "divide": 5,
+    "floor divide": 5,
+    "remainder": 5,
+    "negate": 6,
+    "not": 6,
+}
+FUNCTIONS = {
+    "exp": "tl.exp",
+    "log": "tl.log",
+    "erf": "tl.erf",
+    "abs": "tl.abs",
+    "floor": "tl.floor",
+    "ceiling": "tl.ceil",
+    "sin": "tl.sin",
+    "cos": "tl.cos",
+    "log1p": "log1p",
+    "expm1": "expm1",
+    "tanh": "tanh",
+    "sign": "sign",
+    "larger": "larger",
+    "smaller": "smaller",
+    "power": "power",
+}
+# Powers that are no general one, by their exponents: functions of the base, or itself.
+POWERS = {
+    Fraction(1): "",
+    Fraction(2): "square",
+    Fraction(3): "cube",
+    Fraction(1, 2): "tl.sqrt",
+}
+# In Python, of numbers that are known before a kernel is called.
+OF_NUMBERS = {"abs": "abs", "larger": "max", "smaller": "min", "ceiling": "math.ceil"}
+SHARED = """
+aligned cube expm1 largest larger load log1p picked power rescaled sign smaller square tanh total
+within
+"""
+WORDS = f"""
+{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before first start inside row rows range
+"""
+TRITON = Taken(
+    frozenset((*WORDS.split(), *keyword.kwlist)), ("BLOCK_", "i_", "size_"), ("_ptr", "_units")
+)
