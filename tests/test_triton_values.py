@@ -58,7 +58,7 @@ def kernels_called(emitted):
 @pytest.fixture
 def lowered(request):
     """Limits so low that small arrays come to the second round of every loop."""
-    limits = import_module("generated.triton._launching").limits
+    limits = import_module("generated.triton._rules").limits
     before = {name: getattr(limits, name) for name in LOWERED}
     _forgotten()
     for name, value in LOWERED.items():

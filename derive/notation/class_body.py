@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Iterable
 from itertools import count
 from types import FunctionType, ModuleType
 
@@ -284,7 +284,7 @@ class ClassBody(dict):
         expression = with_sizes(without_marks(comparing(value, self.nested)), twins)
         return Tensor(name, axes, role="statement", **known_signs(expression)), expression
 
-    def in_order(self, axes: Collection[Axis], *more: Expr) -> list[Axis]:
+    def in_order(self, axes: Iterable[Axis], *more: Expr) -> list[Axis]:
         """``axes`` in the order of dimensions, as far as it is known by now, and with ``more``."""
         expressions = [*(s.expression for s in self.statements), *more]
         twins = twins_in(expressions)

@@ -129,7 +129,7 @@ class Recurrences:
         return tensor
 
     def complete(self) -> None:
-        """Make a state of `Previous` of a statement above too, where that follows from this one."""
+        """`Previous` of a statement above is a state too where that follows from this one."""
         while (found := self._step_inside()) is not None:
             i, node = found
             statements, of = self.body.statements, node.operand
