@@ -9,7 +9,7 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-sanitizers site playground lint format exercises bench clean
+.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton test-sanitizers site playground lint format exercises bench clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -97,6 +97,12 @@ exercises: $(READY)  ## the 26 gradients of the network of names, beside autogra
 test-kernels: $(READY)  ## the tests of what is generated, on kernels in the place of lines of torch
 	$(COMPILER)
 	GRADFORM_TARGET=cpp $(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_VALUES)
+
+# A process either interprets kernels in Triton or compiles them.
+test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py
+	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py
 
 # A fault of the sanitizers ends the process of a worker, which the run names with its test.
 test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of addresses and of undefined behaviour

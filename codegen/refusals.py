@@ -16,9 +16,10 @@ from codegen.program.steps import InRange, Refuse, SplitLabel, Within
 from codegen.program.values import Load, Number, SizeOf, Value
 from codegen.sizes import Sizes
 from derive.formulas.text import formula
+from derive.language.divisors import size_divisors
 from derive.language.guarded import unguarded_divisors
 from derive.language.nodes import Flatten, Max, OneHot, Reshaping
-from derive.language.symbols import Axis, Tensor, size_divisors
+from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import IGNORE_INDEX
 
 ZERO = Number(Fraction(0))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from sympy import And, Basic, Expr, Not, Piecewise, S
 
 from derive.language.choices import Branches, Compared
-from derive.language.symbols import Axis, is_number_or_size, size_divisors
+from derive.language.divisors import size_divisors
+from derive.language.symbols import Axis, is_number_or_size
 
 Conditions = tuple[Basic, ...]
 

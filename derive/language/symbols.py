@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from sympy import Atom, Basic, Expr, Integer, Pow, S, Symbol
+from sympy import Atom, Basic, Expr, Integer, S, Symbol
 from sympy.core.cache import cacheit
 
 from derive.language.errors import NotationError, shortened
@@ -276,17 +276,6 @@ def is_number_or_size(e: Basic) -> bool:
 def is_constant(e: Basic) -> bool:
     """Whether ``e`` is built of numbers, sizes and scalar arguments alone: no tensor is in it."""
     return all(t.role == "scalar" for t in e.atoms(Tensor)) and not axes_of(e)
-
-
-def divisors_in(e: Basic) -> set[Expr]:
-    """What ``e`` divides by."""
-    return {power.base for power in e.atoms(Pow) if power.exp.could_extract_minus_sign()}
-
-
-def size_divisors(e: Basic) -> list[Expr]:
-    """The expressions in sizes alone that ``e`` divides by."""
-    found = (d for d in divisors_in(e) if is_number_or_size(d) and d.atoms(Axis))
-    return sorted(found, key=lambda e: e.sort_key())
 
 
 @lru_cache(maxsize=16384)

@@ -13,7 +13,8 @@ from sympy import Add, Expr, Mul
 
 from derive.closing.closed_form import ClosedStatement
 from derive.formulas.words import Words, joined
-from derive.language.symbols import Axis, size_divisors
+from derive.language.divisors import size_divisors
+from derive.language.symbols import Axis
 from derive.notation.definition import Definition
 from derive.presentation.document import Block, Equation, Equations, Prose
 

@@ -15,9 +15,10 @@ from derive.closing.closed_form import ClosedForm, ClosedStatement
 from derive.formulas.entries import ArgMaxOf, Chosen, entry
 from derive.formulas.words import Words
 from derive.found.matrix_example import SIZE, AxisSum, recognised_products
+from derive.language.divisors import size_divisors
 from derive.language.errors import QuestionError
 from derive.language.nodes import ArgMax, OneHot, Sum
-from derive.language.symbols import Tensor, axes_of, ordered, size_divisors, tensors_in
+from derive.language.symbols import Tensor, axes_of, ordered, tensors_in
 from derive.notation.definition import Definition
 from derive.presentation.document import Block, Group, Matrix, Prose
 from derive.proving.proved import Proved

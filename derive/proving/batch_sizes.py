@@ -7,9 +7,10 @@ from math import prod
 
 from sympy import Integer
 
+from derive.language.divisors import size_divisors
 from derive.language.errors import UnprovedError
 from derive.language.nodes import OfMatrix
-from derive.language.symbols import Axis, axes_of, size_divisors
+from derive.language.symbols import Axis, axes_of
 from derive.notation.definition import Definition
 
 SMALL = (2, 3, 4)  # unlike each other, and 1 would hide what an axis does

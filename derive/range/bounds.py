@@ -132,7 +132,7 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         return Bounds(float(e), float(e)) if held else ANYWHERE
     if isinstance(e, Tensor):
         return ranges.of(e)
-    if isinstance(e, OneHot):
+    if isinstance(e, (OneHot, NewMax)):
         return UNIT
     found = _signed(e)
     if isinstance(e, Piecewise):
@@ -141,8 +141,6 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         for other in others:
             first = first.union(other)
         return found.intersection(first)
-    if isinstance(e, NewMax):
-        return UNIT
     if isinstance(e, (Max, LargestSoFar, Reshaping, Detach)):
         return bounds(e.args[0], ranges)
     if isinstance(e, At):

@@ -31,6 +31,7 @@ from sympy import (
     tanh,
 )
 
+from derive.language.divisors import divisors_in
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
@@ -41,7 +42,6 @@ from derive.language.operations import is_evaluated
 from derive.language.symbols import (
     Tensor,
     axes_of,
-    divisors_in,
     is_constant,
     is_number_or_size,
     tensors_in,

@@ -13,10 +13,11 @@ from itertools import combinations_with_replacement, product
 
 from sympy import Add, Dummy, Expr, Mul, Pow, S, binomial, exp, expand
 
+from derive.language.divisors import divisors_in
 from derive.language.identity import Identity
 from derive.language.nodes import Sum, along, summed, sums_in
 from derive.language.operations import is_contraction, operations_in
-from derive.language.symbols import Axis, Tensor, axes_of, divisors_in, is_number_or_size
+from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size
 from derive.language.traversal import everywhere
 from derive.zero.positive import is_positive
 

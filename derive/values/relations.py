@@ -19,8 +19,9 @@ from functools import cached_property
 from sympy import Basic, Expr, Piecewise, exp, log
 
 from derive.language.choices import branches_of, written_in
+from derive.language.divisors import divisors_in
 from derive.language.nodes import Whole, along
-from derive.language.symbols import Axis, Tensor, divisors_in, tensors_in
+from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.notation.definition import Definition
 from derive.range.bounds import Bounds
 from derive.range.scaled import Scales

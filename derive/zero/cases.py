@@ -32,7 +32,7 @@ from sympy import Sum as SymbolicSum
 from sympy.core.relational import Relational
 
 from derive.language.choices import replaced_finally
-from derive.language.symbols import divisors_in
+from derive.language.divisors import divisors_in
 from derive.zero.independent_parts import apart, independent, under_one_sum
 
 MOST_CASES = 60  # of one expression, so that the test ends

@@ -245,7 +245,12 @@ ELSEWHERE = (
     *("derive.language.nodes", "derive.language.reshaping", "derive.language.declarations"),
     *("derive.language.domain", "derive.language.float_range", "derive.language.names"),
     *("derive.language.identity", "derive.closing.steps", "derive.language.distributions"),
-    *("derive.language.lengths", "derive.language.windows", "derive.language.awaited"),
+    *(
+        "derive.language.lengths",
+        "derive.language.divisors",
+        "derive.language.windows",
+        "derive.language.awaited",
+    ),
     *("derive.language.pending", "derive.language.gradient"),
     *("derive.range.following", "derive.values.solving"),
     *("derive.language.sympy_mended", "derive.language.axes_meant", "derive.language.nearest"),

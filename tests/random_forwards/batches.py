@@ -9,7 +9,8 @@ from math import prod
 
 import torch
 
-from derive.language.symbols import Axes, Axis, size_divisors
+from derive.language.divisors import size_divisors
+from derive.language.symbols import Axes, Axis
 from derive.notation.definition import Definition
 from random_forwards.named import DOUBLE
 

@@ -20,8 +20,9 @@ from codegen.program import Function, Program
 from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from codegen.targets.torch.square import positive_definite
+from derive.language.divisors import size_divisors
 from derive.language.guarded import guarded_zeros, unguarded_divisors
-from derive.language.symbols import Axes, Axis, size_divisors
+from derive.language.symbols import Axes, Axis
 from derive.notation.definition import Definition
 
 LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)  # no two alike, so that axes that are swapped show

@@ -20,7 +20,8 @@ from codegen.targets.torch.edges import Edge, edges_of, on_edge
 from codegen.targets.torch.oracle import Dims, merged, stored
 from codegen.targets.torch.several import joined, of_statements
 from codegen.targets.torch.taken import taken
-from derive.language.symbols import Axes, size_divisors
+from derive.language.divisors import size_divisors
+from derive.language.symbols import Axes
 from derive.notation.definition import Definition
 
 NUDGE = 1e-15  # by which inputs differ in their last place

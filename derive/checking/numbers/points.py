@@ -17,8 +17,9 @@ from sympy import Expr, Integer, Rational, log
 from derive.chain.chain import adjoint_of
 from derive.checking.numbers.evaluation import Point
 from derive.checking.numbers.tables import Index
+from derive.language.divisors import size_divisors
 from derive.language.nodes import OneHot
-from derive.language.symbols import Axis, Tensor, size_divisors
+from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 
 Values = dict[str, dict[Index, Expr]]

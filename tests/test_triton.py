@@ -1,0 +1,37 @@
+"""A sample of `make test-triton`, where Triton is installed, in the two processes that it takes:
+one interprets kernels, the other one compiles them.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None or not (ROOT / "generated" / "triton").is_dir(),
+    reason="no Triton: pip install gradform[triton]",
+)
+
+
+def run(file: str, chosen: str, **variables: str) -> str:
+    """What pytest says of some tests that only `make test-triton` runs as a whole."""
+    command = [sys.executable, "-m", "pytest", "-m", "triton", f"tests/{file}", "-k", chosen]
+    known = {n: v for n, v in os.environ.items() if n != "GRADFORM_TARGET"}
+    done = subprocess.run(
+        command, cwd=ROOT, env={**known, **variables}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+def test_a_sample_comes_out_as_from_the_lines():
+    functions = "softmax_nll or layer_norm or gelu"
+    run("test_triton_values.py", f"17 and ({functions})", TRITON_INTERPRET="1")
+
+
+def test_a_sample_compiles():
+    run("test_triton_compiled.py", "every_function and 90 and rms_norm")
