@@ -48,6 +48,11 @@ class Kernels(Protocol):
     def shared(self) -> dict[str, str]:
         """The files that all kernels of a folder share, by their names."""
 
+    def ready(self) -> None:
+        """Before anything else runs in a process that will compare kernels. Raises `QuestionError`
+        where that cannot be done.
+        """
+
     def beside(self, texts: tuple[str, ...]) -> Compares:
         """Runs the module with the kernels ``texts``."""
 

@@ -97,6 +97,9 @@ class CppTarget:
         """The texts of the files that all kernels of a folder share."""
         return shared(TEMPLATES, RUNTIME)
 
+    def ready(self) -> None:
+        """A compiler is called when kernels are."""
+
     def beside(self, texts: tuple[str, ...]) -> Beside:
         from codegen.targets.cpp.check import Beside  # torch takes a second
 

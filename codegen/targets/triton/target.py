@@ -69,6 +69,12 @@ class TritonTarget:
         """The texts of the files that all kernels of a folder share."""
         return shared(TEMPLATES, RUNTIME)
 
+    def ready(self) -> None:
+        from codegen.targets.triton.check import interpreted  # torch takes a second
+
+        with interpreted():
+            pass
+
     def beside(self, texts: tuple[str, ...]) -> Beside:
         from codegen.targets.triton.check import Beside  # torch takes a second
 
