@@ -1,6 +1,5 @@
-"""Kernels in Triton where torch looks on: what is compiled, exported or faked runs the lines, and
-nothing in a call waits for the device, which a CUDA graph could not capture. On the interpreter:
-`make test-triton`.
+"""Kernels in Triton where torch looks on: what is compiled runs the lines, and nothing in a call
+waits for the device, which a CUDA graph could not capture. On the interpreter: `make test-triton`.
 """
 
 from importlib import import_module
@@ -8,7 +7,6 @@ from importlib import import_module
 import pytest
 import torch
 from test_triton_values import INTERPRETED, KERNELS, arguments_of, kernels_called, of, outcome
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = [
@@ -42,29 +40,6 @@ def test_what_torch_compiles_are_the_lines(name):
         assert not called
     for own, other in zip(compiled, eager, strict=True):
         torch.testing.assert_close(own, other, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_fake_tensors_and_transforms(name):
-    emitted = of(name)
-    arguments = arguments_of(emitted, 17)
-    first = emitted.inputs[0]
-
-    def function(x):
-        return emitted.function(**arguments | {first: x})
-
-    with kernels_called(emitted) as called:
-        own = torch.func.grad(lambda x: function(x).sin().sum())(arguments[first])
-        called.clear()
-        with FakeTensorMode(allow_non_fake_inputs=True):
-            faked = function(torch.empty(arguments[first].shape, dtype=torch.float64))
-        assert not called
-    x = arguments[first].clone().requires_grad_()
-    with kernels_called(emitted):
-        output = function(x)
-        (wanted,) = torch.autograd.grad(output.sin().sum(), x)
-    assert faked.shape == output.shape
-    torch.testing.assert_close(own, wanted, rtol=1e-12, atol=1e-14)
 
 
 class Waits(TorchDispatchMode):
