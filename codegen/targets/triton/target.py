@@ -60,6 +60,7 @@ class TritonTarget:
                 imports=imports_of(program.name, table, LIBRARIES, _folder(kernels)),
                 kernels=kernels,
                 table=table,
+                narrow=not any(row.of_library for row in written.rows),
                 digest=hashlib.sha256(module.encode()).hexdigest(),
             )
         )
