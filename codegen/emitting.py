@@ -169,8 +169,6 @@ def _emitted(file: str, name: str, asked: Asked = (None, SECOND, "torch")) -> Em
 def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
     limit, order, target = asked
     loops = kernels.get(target)
-    if loops is not None:
-        loops.ready()
     found = generate(forward, progress=progress, limit=limit, order=order, kernels=loops)
     return emitted(found)
 

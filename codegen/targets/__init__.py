@@ -39,6 +39,11 @@ class Kernels(Protocol):
     folder: str
     ends: tuple[str, ...]
 
+    def ready(self) -> None:
+        """Get this process, and those that it starts, ready to run them, before all else. Raises
+        `QuestionError` where they cannot be compared here.
+        """
+
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels, and the module of Python that calls them; nothing where there is no loop.
 
@@ -47,11 +52,6 @@ class Kernels(Protocol):
 
     def shared(self) -> dict[str, str]:
         """The files that all kernels of a folder share, by their names."""
-
-    def ready(self) -> None:
-        """Before anything else runs in a process that will compare kernels. Raises `QuestionError`
-        where that cannot be done.
-        """
 
     def beside(self, texts: tuple[str, ...]) -> Compares:
         """Runs the module with the kernels ``texts``."""

@@ -60,6 +60,9 @@ class CppTarget:
 
     folder, ends = "kernels", (".cpp", ".py", "_step.cpp")  # only networks have the last one
 
+    def ready(self) -> None:
+        """What compares them says so where there is no compiler."""
+
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what calls them instead of lines of ``module``, which
         is the text of the torch target; nothing where there is no loop in it, and for several
@@ -97,9 +100,6 @@ class CppTarget:
     def shared(self) -> dict[str, str]:
         """The texts of the files that all kernels of a folder share."""
         return shared(TEMPLATES, RUNTIME)
-
-    def ready(self) -> None:
-        """A compiler is called when kernels are."""
 
     def beside(self, texts: tuple[str, ...]) -> Beside:
         from codegen.targets.cpp.check import Beside  # torch takes a second
