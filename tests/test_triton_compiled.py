@@ -54,7 +54,8 @@ class Own:
         of, fixed = self.function.sizes, self.table.shapes.fixed
         *before, last = [of[axis] for axis in self.function.inner] or [""]
         found = dict.fromkeys([*self.step.numbers[: self.step.sizes], *of.values()], ROWS)
-        return found | dict.fromkeys(before, FEW) | {last: inner} | fixed
+        *of_one, last = last.split("*")  # several axes that are one
+        return found | dict.fromkeys(before, FEW) | dict.fromkeys(of_one, 1) | {last: inner} | fixed
 
     def kind(self, pointer: str, exact: set[str], dtype: str) -> str:
         aside = exact | self.function.parts.keys() | self.function.keeps.keys()

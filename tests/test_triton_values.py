@@ -258,6 +258,12 @@ def test_the_same_bits_each_time(name, lowered):
     assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
 
 
+@pytest.mark.parametrize("name", ["layer_norm", "softmax_nll", "mse"])
+def test_more_parts_of_a_sum_than_are_added_at_once(name, lowered):
+    import_module("generated.triton._rules").limits.programs = 40
+    assert compared(of(name), arguments_of(of(name), 17, other=200))
+
+
 def test_a_row_longer_than_registers_at_the_usual_limits():
     for name in ("softmax", "layer_norm"):
         emitted = of(name)
