@@ -89,7 +89,7 @@ class CppTarget:
             imports=imports_of(program.name, table, *STEP[bool(step)]),
             digest=hashlib.sha256(module.encode()).hexdigest(),
             table=table,
-            narrow=False,
+            narrow="",
             steps=[call_of(program, step)] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)

@@ -34,6 +34,7 @@ RUNTIME = {
 }
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 REMEDY = "leave --target triton out: kernels are compared before they are written"
+NARROW = ", narrow=True"  # of a table whose kernels take 16 bits as they are
 LIBRARIES = ("import triton", "import triton.language as tl")
 
 
@@ -74,7 +75,7 @@ class TritonTarget:
                 imports=imports_of(program.name, table, LIBRARIES, _folder(kernels)),
                 kernels=kernels,
                 table=table,
-                narrow=not any(row.of_library for row in written.rows),
+                narrow="" if any(row.of_library for row in written.rows) else NARROW,
                 digest=hashlib.sha256(module.encode()).hexdigest(),
             )
         )
