@@ -51,12 +51,3 @@ def test_a_sample_comes_out_as_from_the_lines():
 @written
 def test_a_sample_compiles():
     run("test_triton_compiled.py", "every_function and 90 and rms_norm")
-
-
-def test_a_user_writes_kernels_with_one_command(tmp_path):
-    """Triton reads when it is imported whether to interpret: nothing may import it before."""
-    command = [sys.executable, "-m", "gradform", "softmax", "--target", "triton", "--out", "own"]
-    known = {n: v for n, v in os.environ.items() if n != "TRITON_INTERPRET"}
-    done = subprocess.run(command, cwd=tmp_path, env=known, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "@triton.jit" in (tmp_path / "own" / "triton" / "softmax.py").read_text()
