@@ -9,7 +9,7 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton test-sanitizers site playground lint format exercises bench clean
+.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton test-sanitizers site playground lint format exercises bench bench-gpu clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -101,7 +101,7 @@ test-kernels: $(READY)  ## the tests of what is generated, on kernels in the pla
 # A process either interprets kernels in Triton or compiles them.
 test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
-	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_in_torch.py
 	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py
 
 # A fault of the sanitizers ends the process of a worker, which the run names with its test.
@@ -132,6 +132,10 @@ bench: $(READY)  ## ratios against torch, side by side in one run
 	$(BIN)/python benchmarks/closed_forms.py
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/ranks.py
+
+bench-gpu: $(READY)  ## kernels in Triton beside torch's, torch.compile's and Liger's; installs Triton and Liger's
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]' liger-kernel==0.8.5
+	$(BIN)/python benchmarks/gpu.py
 
 clean:
 	rm -rf $(VENV) build playground/node_modules *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache

@@ -821,7 +821,7 @@ def overlapped(
     for k in range(entries if count else 0):
         first = spacing * k - low
         rows = total.narrow(along, first, step * (count - 1) + 1)
-        rows[(slice(None),) * along + (slice(None, None, step),)] += tensor.select(-1, k)
+        rows[(slice(None),) * along + (slice(None, None, step),)].add_(tensor.select(-1, k))
     return padded(total, along, low + offset, length - low - offset - extent)
 
 

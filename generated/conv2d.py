@@ -158,8 +158,8 @@ def conv2d_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv2
     Kw = weight.shape[3]
     if bias is None:
         bias = x.new_full((), 0).expand(D)
-    rows = x.permute(0, 1, 3, 2).unfold(3, Kh, 1).permute(0, 1, 2, 4, 3)
-    windows = rows.permute(0, 1, 3, 4, 2).unfold(4, Kw, 1).permute(0, 1, 2, 3, 5, 4)
+    rows = x.mT.unfold(3, Kh, 1).mT
+    windows = rows.permute(0, 1, 3, 4, 2).unfold(4, Kw, 1).mT
     y = torch.einsum("nckhaw,dcka->ndhw", windows, weight) + bias[:, None, None]
     return Conv2dAtoms(rows, windows, y)
 
@@ -186,11 +186,8 @@ def conv2d_chain(
     if bias is None:
         bias = dy.new_full((), 0).expand(D)
     dwindows = torch.einsum("ndhw,dcka->nckhaw", dy, weight)
-    drows = _runtime.overlapped(
-        dwindows.permute(0, 1, 2, 3, 5, 4),
-        4, 1, 1, 0, W,
-    ).permute(0, 1, 4, 2, 3)
-    dx = _runtime.overlapped(drows.permute(0, 1, 2, 4, 3), 3, 1, 1, 0, H).permute(0, 1, 3, 2)
+    drows = _runtime.overlapped(dwindows.mT, 4, 1, 1, 0, W).permute(0, 1, 4, 2, 3)
+    dx = _runtime.overlapped(drows.mT, 3, 1, 1, 0, H).mT
     dweight = torch.einsum("nckhaw,ndhw->dcka", windows, dy)
     dbias = dy.sum((0, 2, 3))
     return Conv2dChain(drows, dwindows, dy, dx, dweight, dbias)

@@ -440,7 +440,7 @@ def _behind(
                     torch.addcmul(
                         (label_smoothing - 1)
                         * counted[:, None]
-                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                         torch.add(
                             label_smoothing * weight_sum[0] / C,
                             counted[:, None],
@@ -458,7 +458,7 @@ def _behind(
                     torch.addcmul(
                         (label_smoothing - 1)
                         * counted[:, None]
-                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                         torch.add(
                             label_smoothing * weight_sum[0] / C,
                             counted[:, None],
@@ -519,7 +519,7 @@ def _behind(
                     torch.addcmul(
                         (label_smoothing - 1)
                         * counted[:, None]
-                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
+                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                         torch.add(
                             label_smoothing * weight_sum[0] / C,
                             counted[:, None],
@@ -675,21 +675,15 @@ def _plain_behind(v_logits, g, labels, probs, reduction, needs) -> tuple:
     if needs.g:
         if reduction == "none":
             v_loss = (
-                v_logits * (
-                    probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-                )
+                v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT)
             ).sum(1)
         elif reduction == "sum":
             v_loss = (
-                v_logits * (
-                    probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-                )
+                v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT)
             ).sum()
         else:
             v_loss = (
-                v_logits * (
-                    probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
-                )
+                v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT)
             ).sum() / N / S
     if needs.probs:
         if reduction == "none":

@@ -481,34 +481,32 @@ def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
     S = logits.shape[2]
     v_loss = c_logits = c_probs = None
     tanh_cap_logits_2 = torch.tanh(logits / cap)
-    if needs.logits or needs.probs:
-        dg_logits_term_2 = g / N / S * v_logits
     if needs.g:
         v_loss = (
             v_logits * torch.addcmul(
-                probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1),
+                probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                 tanh_cap_logits_2 ** 2,
-                torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1) - probs,
+                torch.nn.functional.one_hot(labels, C).to(g.dtype).mT - probs,
             )
         ).sum() / N / S
     if needs.logits:
         c_logits = -probs * torch.ops.aten.tanh_backward(
-            2 * dg_logits_term_2 * tanh_cap_logits_2 / cap,
+            2 * g / N / S / cap * tanh_cap_logits_2 * v_logits,
             tanh_cap_logits_2,
         )
         c_logits = _runtime.scatter_added(
             c_logits, 1,
             labels.unsqueeze(1),
             torch.ops.aten.tanh_backward(
-                2 * dg_logits_term_2.gather(
+                2 * g / N / S / cap * tanh_cap_logits_2.gather(
                     1,
                     labels.unsqueeze(1),
-                ).squeeze(1) * tanh_cap_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1) / cap,
+                ).squeeze(1) * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
                 tanh_cap_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1),
             ).unsqueeze(1),
         )
     if needs.probs:
-        c_probs = torch.ops.aten.tanh_backward(dg_logits_term_2, tanh_cap_logits_2)
+        c_probs = -g / N / S * v_logits * (tanh_cap_logits_2 ** 2 - 1)
     return (v_loss, c_logits, None, c_probs)
 
 

@@ -36,40 +36,35 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     g_logits_term = counted/counted_sum_2
     g_logits_term_2 = log_z/excess_sum
     g_logits_term_3 = Sum(weight, C)/counted_sum_2
-    g_logits_term_5 = OneHot(labels, C)/counted_sum_2
-    g_logits_term_6 = weight/counted_sum_2
-    choice_labels_kept = Kept(labels)
-    dg_logits_term_7 = g*choice_labels_kept*v_logits
-    sum_dg_logits_term_7_g_logits_term_5 = Sum(dg_logits_term_7*g_logits_term_5, C)
-    dg_logits_term_4 = Sum(dg_logits_term_7*probs, C)
-    v_loss = Sum(
-        choice_labels_kept*v_logits*(
-            counted*g_logits_term_5*(label_smoothing - 1)
-            + probs*(
-                2*z_weight*g_logits_term_2
-                + g_logits_term*(1 - label_smoothing)
-                + g_logits_term_3*label_smoothing/C
-            )
-            - label_smoothing*g_logits_term_6/C
-        ),
-        C, N, S,
-    )
-    c_probs = dg_logits_term_7*(
+    g_logits_term_4 = (
         2*z_weight*g_logits_term_2
         + g_logits_term*(1 - label_smoothing)
         + g_logits_term_3*label_smoothing/C
     )
-    c_counted = (
-        sum_dg_logits_term_7_g_logits_term_5*(label_smoothing - 1)
-        + dg_logits_term_4*(1 - label_smoothing)/counted_sum_2
+    g_logits_term_5 = weight/counted_sum_2
+    choice_labels_kept = Kept(labels)
+    dg_logits_term_6 = g*choice_labels_kept*v_logits
+    dg_logits_term_4 = Sum(dg_logits_term_6*probs, C)
+    dg_logits_term = (
+        dg_logits_term_4*(1 - label_smoothing)
+        + Sum(dg_logits_term_6*OneHot(labels, C), C)*(label_smoothing - 1)
     )
+    v_loss = Sum(
+        choice_labels_kept*v_logits*(
+            g_logits_term_4*probs
+            + g_logits_term*OneHot(labels, C)*(label_smoothing - 1)
+            - label_smoothing*g_logits_term_5/C
+        ),
+        C, N, S,
+    )
+    c_probs = g_logits_term_4*dg_logits_term_6
+    c_counted = dg_logits_term/counted_sum_2
     c_counted_sum_2 = (
-        Sum(sum_dg_logits_term_7_g_logits_term_5*counted, N, S)*(1 - label_smoothing)
-        + Sum(dg_logits_term_4*g_logits_term, N, S)*(label_smoothing - 1)
-        + label_smoothing*(
-            Sum(g_logits_term_6*Sum(dg_logits_term_7, N, S), C)
+        label_smoothing*(
+            Sum(g_logits_term_5*Sum(dg_logits_term_6, N, S), C)
             - g_logits_term_3*Sum(dg_logits_term_4, N, S)
         )/C
+        - Sum(dg_logits_term*g_logits_term, N, S)
     )/counted_sum_2
     c_log_z = 2*z_weight*dg_logits_term_4/excess_sum
     c_excess_sum = -2*z_weight*Sum(dg_logits_term_4*g_logits_term_2, N, S)/excess_sum
@@ -387,9 +382,7 @@ def _behind(
     v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
     label_smoothing, z_weight, needs,
 ) -> tuple:
-    N = labels.shape[0]
     C = weight.shape[0]
-    S = labels.shape[1]
     v_loss = c_probs = c_counted = c_counted_sum_2 = c_log_z = c_excess_sum = None
     if needs.g or needs.probs or needs.counted_sum_2:
         g_logits_term = counted / counted_sum_2
@@ -397,44 +390,8 @@ def _behind(
         g_logits_term_2 = log_z / excess_sum
     if needs.g or needs.probs or needs.counted_sum_2:
         g_logits_term_3 = weight.sum(0, keepdim=True) / counted_sum_2
-    if needs.g or needs.counted or needs.counted_sum_2:
-        g_logits_term_5 = g.new_zeros(N, C, S)
-        g_logits_term_5 = _runtime.scatter_added(
-            g_logits_term_5, 1,
-            labels.unsqueeze(1),
-            (counted_sum_2 ** -1).expand(N, 1, S),
-        )
-    if needs.g or needs.counted_sum_2:
-        g_logits_term_6 = weight / counted_sum_2
-    choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    if needs.probs or needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
-        dg_logits_term_7 = g * choice_labels_kept[:, None] * v_logits
-    if needs.counted or needs.counted_sum_2:
-        sum_dg_logits_term_7_g_logits_term_5 = (dg_logits_term_7 * g_logits_term_5).sum(1)
-    if needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
-        dg_logits_term_4 = (dg_logits_term_7 * probs).sum(1)
-    if needs.g:
-        v_loss = (
-            choice_labels_kept[:, None] * v_logits * torch.add(
-                torch.addcmul(
-                    (label_smoothing - 1) * counted[:, None] * g_logits_term_5,
-                    torch.add(
-                        torch.add(
-                            g_logits_term_3[0] * label_smoothing / C,
-                            g_logits_term_2[:, None],
-                            alpha=2 * z_weight,
-                        ),
-                        g_logits_term[:, None],
-                        alpha=1 - label_smoothing,
-                    ),
-                    probs,
-                ),
-                g_logits_term_6[:, None],
-                alpha=-(label_smoothing / C),
-            )
-        ).sum()
-    if needs.probs:
-        c_probs = torch.add(
+    if needs.g or needs.probs:
+        g_logits_term_4 = torch.add(
             torch.add(
                 g_logits_term_3[0] * label_smoothing / C,
                 g_logits_term_2[:, None],
@@ -442,21 +399,43 @@ def _behind(
             ),
             g_logits_term[:, None],
             alpha=1 - label_smoothing,
-        ) * dg_logits_term_7
-    if needs.counted:
-        c_counted = torch.addcmul(
-            (label_smoothing - 1) * sum_dg_logits_term_7_g_logits_term_5,
-            (1 - label_smoothing) / counted_sum_2,
-            dg_logits_term_4,
         )
+    if needs.g or needs.counted_sum_2:
+        g_logits_term_5 = weight / counted_sum_2
+    choice_labels_kept = (labels_kept != 0).to(g.dtype)
+    if needs.probs or needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
+        dg_logits_term_6 = g * choice_labels_kept[:, None] * v_logits
+    if needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
+        dg_logits_term_4 = (dg_logits_term_6 * probs).sum(1)
+    if needs.counted or needs.counted_sum_2:
+        dg_logits_term = torch.add(
+            (1 - label_smoothing) * dg_logits_term_4,
+            dg_logits_term_6.gather(1, labels.unsqueeze(1)).squeeze(1),
+            alpha=label_smoothing - 1,
+        )
+    if needs.g:
+        v_loss = (
+            choice_labels_kept[:, None] * v_logits * torch.add(
+                torch.addcmul(
+                    g_logits_term_4 * probs,
+                    (label_smoothing - 1) * g_logits_term[:, None],
+                    torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
+                ),
+                g_logits_term_5[:, None],
+                alpha=-(label_smoothing / C),
+            )
+        ).sum()
+    if needs.probs:
+        c_probs = g_logits_term_4 * dg_logits_term_6
+    if needs.counted:
+        c_counted = dg_logits_term / counted_sum_2
     if needs.counted_sum_2:
         c_counted_sum_2 = (
-            (sum_dg_logits_term_7_g_logits_term_5 * counted).sum() * (1 - label_smoothing)
-            + (dg_logits_term_4 * g_logits_term).sum() * (label_smoothing - 1)
-            + label_smoothing * (
-                (g_logits_term_6 * dg_logits_term_7.sum((0, 2))).sum()
+            label_smoothing * (
+                (g_logits_term_5 * dg_logits_term_6.sum((0, 2))).sum()
                 - g_logits_term_3[0] * dg_logits_term_4.sum()
             ) / C
+            - (dg_logits_term * g_logits_term).sum()
         ) / counted_sum_2
     if needs.log_z:
         c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
@@ -559,7 +538,7 @@ def _plain_behind(v_logits, g, labels, probs, log_z, z_weight, needs) -> tuple:
         v_loss = (
             v_logits * (
                 g_logits_term[:, None] * probs
-                - torch.nn.functional.one_hot(labels, C).to(g.dtype).permute(0, 2, 1)
+                - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT
             )
         ).sum() / N / S
     if needs.probs:

@@ -28,11 +28,14 @@ from documentation import (
     without_measurements,
 )
 
+from codegen.build import program_of as program_of_forward
 from codegen.commands.verbs import GENERATE, VERBS
 from codegen.driver import generate
 from codegen.qualities import emitted
 from codegen.quality import Moves
-from derive import forward_from
+from codegen.targets import kernels
+from derive import derive, forward_from
+from derive.notation.library import as_forward
 
 TEXTS = {name: file.read_text() for name, file in PAGES.items()}
 KERNEL = "generated/kernels/softmax_nll.cpp"
@@ -58,6 +61,14 @@ def test_the_kernel_and_the_table_that_are_shown_are_those_that_are_written():
     digest = re.compile(r'"[0-9a-f]{64}"')  # of the module
     table = digest.sub("", (ROOT / TABLE).read_text())
     assert digest.sub("", shown["text"]) in table
+
+
+def test_the_kernel_in_triton_that_is_shown_is_the_one_that_is_written():
+    forward = as_forward("softmax")
+    program = program_of_forward(derive(forward), Path(forward.definition.place.file), "")
+    (written,) = kernels["triton"].texts(program, "")
+    shown = [e.text for e in examples(TEXTS["docs/gpu-kernels.md"]) if "@triton.jit" in e.text]
+    assert len(shown) == 1 and shown[0] in written
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -99,7 +110,8 @@ def test_every_page_is_in_both_lists_of_pages():
     pages = {
         file.name for name, file in PAGES.items() if name not in ("README.md", "docs/README.md")
     }
-    assert pages <= {target.removeprefix("docs/") for target in links(TEXTS["README.md"])}
+    named = {target.partition("#")[0] for target in links(TEXTS["README.md"])}
+    assert pages <= {target.removeprefix("docs/") for target in named}
     assert pages <= set(links(TEXTS["docs/README.md"]))
 
 

@@ -30,7 +30,7 @@ LABEL = 8  # its bytes
 # few: js_div has three logarithms of everything at once.
 FEW_BYTES, SPILLS = 100, {"js_div": 704}
 NOT_ONCE = {
-    "group_norm",  # whose table has all channels as one axis, and not those of a group
+    *("group_norm", "gru_cell", "lstm_cell", "mlp"),  # whose tables have two axes as one
     "rotary_embedding",  # which reads entries at other places too
 }
 LONGEST = 32768  # entries of a row in registers, times those alive
@@ -54,7 +54,8 @@ class Own:
         of, fixed = self.function.sizes, self.table.shapes.fixed
         *before, last = [of[axis] for axis in self.function.inner] or [""]
         found = dict.fromkeys([*self.step.numbers[: self.step.sizes], *of.values()], ROWS)
-        return found | dict.fromkeys(before, FEW) | {last: inner} | fixed
+        *of_one, last = last.split("*")  # several axes that are one
+        return found | dict.fromkeys(before, FEW) | dict.fromkeys(of_one, 1) | {last: inner} | fixed
 
     def kind(self, pointer: str, exact: set[str], dtype: str) -> str:
         aside = exact | self.function.parts.keys() | self.function.keeps.keys()
@@ -69,14 +70,17 @@ class Own:
         array that has one, and how many other arrays there are. A label for each entry of a row
         picks an entry of these.
         """
-        row = {self.function.sizes[axis] for axis in self.function.inner}
+        of, fixed = self.function.sizes, self.table.shapes.fixed
+        row = {size for axis in self.function.inner for size in of[axis].split("*")}
         found, others, picks = {"ld": 0, "st": 0}, 0, False
         for kind, names in (("ld", self.step.takes), ("st", self.step.makes)):
             for name in names:
-                if not row.intersection(self.axes.get(name, row)):  # of lines of torch: all
+                axes = self.axes.get(name, row)  # of lines of torch: all
+                if not row.intersection(axes):
                     others += 1
                     continue
-                found[kind] += LABEL if name in self.whole else 4
+                several = math.prod(fixed[axis] for axis in axes if axis in fixed)
+                found[kind] += several * (LABEL if name in self.whole else 4)
                 picks |= name in self.whole
         return {"ld": found["ld"] + 4 * others * picks, "st": found["st"]}, others
 

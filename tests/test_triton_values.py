@@ -25,13 +25,14 @@ SMALL = (
     1e-2  # an array of smaller entries is compared with this: they are what is left of larger ones
 )
 LOWERED = {"resident": 32, "tile": 16, "chunk": 16, "programs": 2, "few": 1}
-# Of the largest entry. The interpreter cuts float32 off to bfloat16: a unit, and not half of one.
 IN_REGISTERS = {"group_norm"}  # sums along two axes of a row: where that is too long, torch runs
+# Of the largest entry. The interpreter cuts float32 off to bfloat16: a unit, and not half of one;
+# and twice where the gradient of a loss is scaled by what arrives at it.
 TOLERANCES = {
     torch.float64: 1e-12,
-    torch.float32: 2e-5,
+    torch.float32: 1e-4,
     torch.float16: 2**-10,
-    torch.bfloat16: 2**-7,
+    torch.bfloat16: 2**-6,
 }
 
 
@@ -110,6 +111,14 @@ def outcome(emitted, arguments, wanted):
     return results
 
 
+def outcome_or_refusal(emitted, arguments, wanted):
+    """What is said of sizes for which there is no value."""
+    try:
+        return outcome(emitted, arguments, wanted)
+    except ValueError as error:
+        return str(error)
+
+
 def assert_same(ours, theirs, tolerance):
     for own, other in zip(ours, theirs, strict=True):
         assert own.shape == other.shape and own.dtype == other.dtype
@@ -131,10 +140,13 @@ def compared(emitted, arguments, wanted=None, tolerance=None) -> list[str]:
     wanted = [name for name in emitted.inputs if name in arguments] if wanted is None else wanted
     tensors = [t for t in arguments.values() if isinstance(t, torch.Tensor)]
     dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
-    with kernels_called(emitted) as called:
-        ours = outcome(emitted, arguments, wanted)
     with generated.use("torch"):
-        theirs = outcome(emitted, arguments, wanted)
+        theirs = outcome_or_refusal(emitted, arguments, wanted)
+    with kernels_called(emitted) as called:
+        ours = outcome_or_refusal(emitted, arguments, wanted)
+    if isinstance(theirs, str):
+        assert ours == theirs
+        return [theirs]
     assert_same(ours, theirs, tolerance or TOLERANCES[dtype])
     return called
 
@@ -244,6 +256,12 @@ def test_the_same_bits_each_time(name, lowered):
     with kernels_called(emitted):
         first, again = (outcome(emitted, arguments, emitted.inputs) for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "softmax_nll", "mse"])
+def test_more_parts_of_a_sum_than_are_added_at_once(name, lowered):
+    import_module("generated.triton._rules").limits.programs = 40
+    assert compared(of(name), arguments_of(of(name), 17, other=200))
 
 
 def test_a_row_longer_than_registers_at_the_usual_limits():

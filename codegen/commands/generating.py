@@ -56,6 +56,8 @@ def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
     """What is asked for, ready to be written. What may not be written is refused at once, where
     the caller ``writes``.
     """
+    if options.target in kernels:
+        kernels[options.target].ready()
     order, limit = order_of(options, THIRD), seconds_of(options.limit)
     cache, forwards = _cache(options, order, options.target), _forwards(options)
     if writes:

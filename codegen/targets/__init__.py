@@ -39,6 +39,11 @@ class Kernels(Protocol):
     folder: str
     ends: tuple[str, ...]
 
+    def ready(self) -> None:
+        """Get this process, and those that it starts, ready to run them, before all else. Raises
+        `QuestionError` where they cannot be compared here.
+        """
+
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels, and the module of Python that calls them; nothing where there is no loop.
 

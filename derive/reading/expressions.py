@@ -100,7 +100,7 @@ class Expressions:
         if node.id in MODULES or node.id == "nn":
             raise Refusal(f"{node.id} is a module", "write torch.exp(x)")
         if node.id in OPERATIONS or node.id in CALLS:
-            raise Refusal(f"{node.id} is a function", f"call it: {node.id}(...)")
+            raise Refusal(f"{node.id} is a function", f"call it, or say --let {node.id}=ours")
         raise Refusal(f"there is no {printable(node.id)}", self.names.remedy(node.id))
 
     def _tuple(self, node: ast.Tuple | ast.List) -> tuple:

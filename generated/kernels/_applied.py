@@ -5,13 +5,12 @@ pair that saves less, each with its fallback.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch.autograd import Function
 
-from ._running import computable
+from ._running import computable, scaled
 
 
 def test_of(pair) -> Callable[..., bool]:
@@ -75,14 +74,9 @@ class LossWithGradients(Function):
         if dloss is None:
             return (None,) * (2 + len(ctx.others))
         at_once = ctx.gradients is not None and not torch.is_grad_enabled()
-        # beside an infinite upstream, inf - inf is NaN, which a product with it would not say
-        if not at_once or not computable([dloss]) or not math.isfinite(dloss.item()):
+        if not at_once or not computable([dloss]) or not scaled(ctx.gradients, dloss):
             return (None, None, *again(ctx, tensors, ctx.needs_input_grad[2:], dloss))
         gradients, ctx.gradients = ctx.gradients, None
-        if dloss.item() != 1:
-            for gradient in gradients:
-                if gradient is not None:
-                    gradient.mul_(dloss)
         return (None, None, *gradients)
 
 

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -209,13 +208,3 @@ def _of_this_process() -> Path:
     folder = tempfile.mkdtemp(prefix="gradform-kernels-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
-
-
-_told: set[str] = set()
-
-
-def tell(what: str) -> None:
-    """A warning, once."""
-    if what not in _told:
-        _told.add(what)
-        warnings.warn(what, RuntimeWarning, stacklevel=4)

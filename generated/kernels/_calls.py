@@ -9,10 +9,9 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 
 import torch
-from torch import Tensor
 
 from ._reading import Read, Shapes, Step, read
-from ._running import Kernel, Kernels
+from ._running import DEVICE, Kernels
 
 Values = list
 
@@ -37,6 +36,7 @@ class Call:
         self.kernels, self.read = kernels, [*map(read, steps)]
         self.of_torch = not all(isinstance(step, str) for step in steps)
         self.part, self.left_out = part, {*left_out}
+        self.used = {name for step in self.read for name in step.takes}
         self.shapes = dict(shapes.axes)
         for step in self.read:
             self.shapes |= step.shapes
@@ -48,18 +48,18 @@ class Call:
         tensors = [name for name in arguments if name in self.shapes and name not in self.fills]
         self.like = self.places[next(name for name in tensors if name not in shapes.whole)]
         self.tensors, self.shaped, self.first, self.steps = tensors, [], [], []
-        self.alias = {n: s.takes[0] for s in self.read for n in s.makes if s.is_alias}
 
     def function(self, results: Sequence[Sequence[str]], make: Callable | None) -> Callable:
         """It returns the ``results``, None for those that there are not: a tuple, or several, or
         what ``make`` makes of the one. It returns None where a kernel refuses.
         """
         wanted = {name for group in results for name in group} - self.left_out
+        needed = self._needed(wanted) if self.part else wanted
         self._sizes(wanted)
         for step in self.read:
             self._fill(step.takes, late=True)
             if step.kernel:
-                self.steps.append(self._kernel(step, wanted))
+                self.steps.append(self._kernel(step, needed))
             elif step.function is not None:
                 self.steps.append(self._line(step))
             elif step.is_alias:
@@ -68,6 +68,17 @@ class Call:
         there = self.places.keys() & wanted
         groups = [[name if name in there else "" for name in group] for group in results]
         return self._running([picked(self._places(group)) for group in groups], make)
+
+    def _needed(self, wanted: set[str]) -> set[str]:
+        """What is needed for what is ``wanted``; steps that make nothing of it are left out."""
+        needed, steps = {*wanted}, []
+        for step in reversed(self.read):
+            if not step.makes or needed.intersection(step.makes):
+                sizes = [size for name in step.makes for size in self.shapes.get(name, ())]
+                needed |= {*step.takes, *step.numbers, *sizes}
+                steps.insert(0, step)
+        self.read = steps
+        return needed
 
     def _running(self, picks: list[Callable], make: Callable | None) -> Callable:
         constants, shaped, optional, steps = self.constants, self.shaped, self.first, self.steps
@@ -89,9 +100,9 @@ class Call:
             return function
 
         def uncast(*arguments):  # which would change the format of matrix products
-            if not torch.is_autocast_enabled("cpu"):
+            if not torch.is_autocast_enabled(DEVICE):
                 return function(*arguments)
-            with torch.autocast("cpu", enabled=False):
+            with torch.autocast(DEVICE, enabled=False):
                 return function(*arguments)
 
         return uncast
@@ -106,12 +117,11 @@ class Call:
 
     def _sizes(self, wanted: set[str]) -> None:
         """Reads those that are named nowhere else off the shapes of arguments that are used."""
-        known, used, needed = {*self.places}, {*()}, {*wanted}
+        known, used, needed = {*self.places}, self.used, {*wanted}
         for step in self.read:
             shapes = [axis for name in step.makes for axis in self.shapes.get(name, ())]
             needed |= {*step.takes, *step.numbers, *(shapes if step.kernel else ())} - known
             known |= {*step.makes}
-            used |= {*step.takes}
         filled = [name for name in self.fills if name in used | wanted]
         needed |= {axis for name in filled for axis in self.shapes[name]}
         for name in self.tensors:
@@ -156,56 +166,17 @@ class Call:
             self.places[name] = self.count
             self.count += 1
 
-    def _kernel(self, step: Read, wanted: set[str]) -> Callable:
-        """An array that the kernel leaves out is null."""
-        name = f"{step.kernel}_of_{'_'.join(self.part)}" if self.part else step.kernel
-        counts = len(step.takes) + len(step.makes), step.sizes, len(step.numbers) - step.sizes
-        kernel = self.kernels.kernel(name, counts)
+    def _kernel(self, step: Read, needed: set[str]) -> Callable:
+        """An array that the kernel leaves out is None."""
+        made = [name for name in step.makes if not self.part or name in needed]
         reads, numbers = (picked(self._places(names)) for names in (step.takes, step.numbers))
-        made = [*step.makes]
         if self.part:
-            kept = {self.alias.get(name, name) for name in wanted}
-            made = [name for name in made if name in kept]
             self.places |= dict.fromkeys(step.makes, self.places[""])
         shapes = [self._shape(name) for name in made]
         self._make(made)
-        places = {name: len(step.takes) + i for i, name in enumerate(made)}
-        arrays = [*range(len(step.takes)), *(places.get(name, -1) for name in step.makes)]
-        arranged = operator.itemgetter(*arrays) if -1 in arrays else None
-        return called(kernel, self.like, reads, shapes, numbers, arranged)
-
-
-def called(
-    kernel: Kernel,
-    like: int,
-    reads: Callable[[Values], tuple],
-    shapes: Sequence[Callable[[Values], tuple]],
-    numbers: Callable[[Values], tuple],
-    arranged: Callable[[list], tuple] | None,
-) -> Callable[[Values], int]:
-    """The step of a kernel, which returns its status. What it fills is in the dtype of what lies
-    at ``like``; ``arranged`` puts the addresses in their order, with nulls, where the kernel leaves
-    something out.
-    """
-    count, functions, load = len(shapes), kernel.functions, kernel.load
-    contiguous, address, threads = Tensor.contiguous, Tensor.data_ptr, torch.get_num_threads
-
-    def step(values):
-        given = values[like]
-        empty = given.new_empty
-        for shape in shapes:
-            values.append(empty(*shape(values)))
-        arrays = [*map(contiguous, reads(values)), *values[-count:]]
-        addresses = map(address, arrays)
-        if arranged is not None:
-            addresses = arranged([*addresses, None])
-        function = functions.get(given.dtype) or load(given.dtype)
-        status = function(*addresses, *numbers(values), threads())
-        if status == 2:
-            raise MemoryError(f"{kernel.file}: {kernel.name} ran out of memory")
-        return status
-
-    return step
+        left_out = [name for name in step.makes if name not in made]
+        kernel = self.kernels.kernel(step, self.part)
+        return kernel.step(self.like, reads, shapes, numbers, left_out)
 
 
 def filling(place: int, shape: Callable[[Values], tuple], number: float, like: int) -> Callable:

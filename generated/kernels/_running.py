@@ -4,35 +4,33 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import operator
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from torch._C import (
-    _are_functorch_transforms_active,
-    _dispatch_keys,
-    _get_tracing_state,
-    _len_torch_dispatch_stack,
-)
-from torch.autograd import forward_ad
-from torch.compiler import is_compiling
+from torch import Tensor
 
-from ._building import NoCompiler, loaded, tell
+from ._asking import formats_of, keys_of, tell, transformed
+from ._building import FOLDER as FOLDER
+from ._building import NoCompiler, compiler, loaded, version
+from ._reading import Read
 
+TARGET, DEVICE = "cpp", "cpu"
 FORMATS = {torch.float32: "float", torch.float64: "double"}
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-# How torch dispatches a tensor whose entries are what lies in memory: one that is negated, in
-# another layout, on another device or wrapped by a transform has other keys.
-KEYS = set()
-for mode in (False, True):
-    with torch.inference_mode(mode):
-        KEYS.add(_dispatch_keys(torch.empty(0, device="cpu")).raw_repr())
+KEYS = keys_of(DEVICE)
 
 
-class OutOfDate(RuntimeError):
-    """The kernels were generated from another version of the module."""
+def problem() -> str:
+    """Why no kernel can be built here; nothing where one can."""
+    try:
+        version(compiler())
+    except NoCompiler as error:
+        return str(error)
+    return ""
 
 
 class Kernels:
@@ -43,9 +41,10 @@ class Kernels:
         self.lock = threading.Lock()
         self.library, self.called = None, None
 
-    def kernel(self, name: str, counts: tuple[int, int, int]) -> Kernel:
-        """The one of that name; ``counts`` are how many arrays, sizes and numbers it takes."""
-        return self.every.setdefault(name, Kernel(self, name, counts))
+    def kernel(self, step: Read, part: Sequence[str] = ()) -> Kernel:
+        """The one that a step calls, or a ``part`` of it."""
+        name = f"{step.kernel}_of_{'_'.join(part)}" if part else step.kernel
+        return self.every.setdefault(name, Kernel(self, name, step))
 
     @contextmanager
     def watched(self) -> Iterator[list[str]]:
@@ -66,8 +65,10 @@ class Kernels:
 class Kernel:
     """One kernel: its ``functions`` in C++ by the formats in which it was called."""
 
-    def __init__(self, kernels: Kernels, name: str, counts: tuple[int, int, int]):
-        self.kernels, self.name, self.counts = kernels, name, counts
+    def __init__(self, kernels: Kernels, name: str, called: Read):
+        self.kernels, self.name, self.called = kernels, name, called
+        arrays = len(called.takes) + len(called.makes)
+        self.counts = arrays, called.sizes, len(called.numbers) - called.sizes
         self.file = kernels.source.stem
         self.functions: dict[torch.dtype, Callable[..., int]] = {}
 
@@ -89,6 +90,43 @@ class Kernel:
             self.functions[dtype] = function = self.watched(function)
         return function
 
+    def step(
+        self,
+        like: int,
+        reads: Callable[[list], tuple],
+        shapes: Sequence[Callable[[list], tuple]],
+        numbers: Callable[[list], tuple],
+        left_out: Collection[str],
+    ) -> Callable[[list], int]:
+        """What calls it with values of a list, behind which it puts what it makes; it returns the
+        status. What it fills is in the dtype of what lies at ``like``; what is ``left_out`` is
+        null.
+        """
+        takes, makes = len(self.called.takes), self.called.makes
+        count, functions, load = len(shapes), self.functions, self.load
+        contiguous, address, threads = Tensor.contiguous, Tensor.data_ptr, torch.get_num_threads
+        there = [name for name in makes if name not in left_out]
+        places = {name: takes + i for i, name in enumerate(there)}
+        arrays = [*range(takes), *(places.get(name, -1) for name in makes)]
+        arranged = operator.itemgetter(*arrays) if left_out else None
+
+        def step(values):
+            given = values[like]
+            empty = given.new_empty
+            for shape in shapes:
+                values.append(empty(*shape(values)))
+            arrays = [*map(contiguous, reads(values)), *values[-count:]]
+            addresses = map(address, arrays)
+            if arranged is not None:
+                addresses = arranged([*addresses, None])
+            function = functions.get(given.dtype) or load(given.dtype)
+            status = function(*addresses, *numbers(values), threads())
+            if status == 2:
+                raise MemoryError(f"{self.file}: {self.name} ran out of memory")
+            return status
+
+        return step
+
     def watched(self, function: Callable[..., int]) -> Callable[..., int]:
         called = self.kernels.called
         if called is None:
@@ -107,44 +145,25 @@ def refuses(*arguments) -> int:
     return 1
 
 
-def usable(tensors) -> bool:
-    """Whether kernels can compute with these: `computable`, and not recorded by autograd."""
-    return computable(tensors) and not (
-        torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-    )
-
-
 def computable(tensors) -> bool:
     """Whether these are plain CPU tensors, all float32 or all float64, with no transform active;
     None stands for an omitted one.
     """
-    if (
-        is_compiling()
-        or _are_functorch_transforms_active()
-        or _len_torch_dispatch_stack()
-        or _get_tracing_state() is not None
-        or forward_ad._current_level >= 0
-    ):
+    if transformed():
         return False
-    return format_of(tensors) in FORMATS
+    found = formats_of(tensors, KEYS)
+    return len(found) == 1 and found <= FORMATS.keys()
 
 
-def format_of(tensors) -> torch.dtype | None:
-    """That of tensors whose entries are what their memory holds, at places that C++ can read, and
-    all in one format beside whole numbers; None of others.
+def scaled(gradients: Sequence[Tensor | None], upstream: Tensor) -> bool:
+    """Whether gradients for an upstream gradient of 1 were made those for another one, in place.
+    Beside an infinite one, inf - inf is NaN, which a product with it would not say.
     """
-    found = None
-    for tensor in tensors:
-        if tensor is None:
-            continue
-        if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in KEYS:
-            return None
-        address = tensor.data_ptr()
-        if address % tensor.itemsize if address else tensor.numel():
-            return None
-        dtype = tensor.dtype
-        if dtype is not found and (found is None or dtype is not torch.int64):
-            if found is not None and found is not torch.int64:
-                return None
-            found = dtype
-    return found
+    number = upstream.item()
+    if not math.isfinite(number):
+        return False
+    if number != 1:
+        for gradient in gradients:
+            if gradient is not None:
+                gradient.mul_(upstream)
+    return True

@@ -39,12 +39,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch.compiler import is_compiling
 
 from ._applied import AtOnce, ByReduction, KeepingLess
+from ._asking import OutOfDate
 from ._calls import Call, picked
 from ._reading import Step, named, read, shapes_of
-from ._running import Kernels, OutOfDate, usable
+from ._running import TARGET, Kernels, computable
 
 REDUCTION = "reduction"
 FUNCTION = re.compile(r"(?:([\w |]+?) )??(plain )?((?:lean )?(?:forward|backward)|loss)")
@@ -76,6 +78,13 @@ def chosen(step: Step, place: int) -> Step:
     return f"{name} = {each.split(' | ')[place]}"
 
 
+def usable(tensors) -> bool:
+    """Whether kernels can compute with these, and autograd does not record them."""
+    return computable(tensors) and not (
+        torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    )
+
+
 class Pair:
     """A forward and a backward of the module as they are without kernels."""
 
@@ -105,7 +114,7 @@ class Table:
             name = module.__name__.rpartition(".")[2]
             raise OutOfDate(
                 f"the kernels of {name} belong to another version of the module; write them again:"
-                f" gradform {name} --target cpp"
+                f" gradform {name} --target {TARGET}"
             )
         self.module, self.pair = module, module._pair
         self.kernels, self.shapes = Kernels(file), shapes_of(shapes)

@@ -14,7 +14,7 @@ table = Table(_module, __file__, """
     weight: D C Kh Kw
     bias = 0, dbias: D
     y, dy: N D Ho Wo
-""", "842e097109aa6ffbfc000d83e66081a59cc5c684e2d07457aae612821da666df")
+""", "0d56d74aad7743114a0a16267cc8a925c13f08e8e6ff1ef1a1380c88f3a91fa7")
 table.add(
     "forward",
     ("Ho", lambda Kh, H: 1 + H - Kh),

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     loss, dloss, counted_sum_2: one number
-""", "94167df9ace9ac13433752c40d5899413660fc1b9cb57bc39faade95751c0262")
+""", "a0aebc50c96fe38eeae09cf1cf5ad635ad273cfd25e85242161674a485134da1")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

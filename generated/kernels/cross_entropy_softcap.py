@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     counted_sum_2, loss, dloss: one number
-""", "24da99397d28a9d0f10e6b1e71bece0b8eb6d63a0800dcca5ac337ab8fe357d2")
+""", "821d725323bfc16d1faf5cfd9fefabd8d7b0b69305cf633142f6318fe3bd6bb7")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept: N S
     counted_sum_2, excess_sum, loss, dloss: one number
-""", "dd93e1ec58b279bf54d04fae24fd586a8f2ae651fdffc4238318a76e0a4e450c")
+""", "45352c964f7581b9486ad158e7e3fa43ef56657dddce07c288f689d33281bd2f")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

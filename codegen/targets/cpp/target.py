@@ -60,6 +60,9 @@ class CppTarget:
 
     folder, ends = "kernels", (".cpp", ".py", "_step.cpp")  # only networks have the last one
 
+    def ready(self) -> None:
+        """What compares them says so where there is no compiler."""
+
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what calls them instead of lines of ``module``, which
         is the text of the torch target; nothing where there is no loop in it, and for several
@@ -86,6 +89,7 @@ class CppTarget:
             imports=imports_of(program.name, table, *STEP[bool(step)]),
             digest=hashlib.sha256(module.encode()).hexdigest(),
             table=table,
+            narrow="",
             steps=[call_of(program, step)] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)

@@ -58,6 +58,7 @@ class Row:
     whole: set[str]
     saved: tuple[str, ...] = ()
     of: list[tuple[str, ...]] = field(default_factory=list)
+    of_library: bool = False  # whether a library computes between its kernels
     divisor: str = ""
     divisors: list[str] = field(default_factory=list)
 

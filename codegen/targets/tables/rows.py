@@ -75,6 +75,7 @@ class _Writing:
         whole |= {a.name for a in self.flat.arrays if a.entries == "whole"} & {*self.tensors}
         steps = [*self.sizes(steps), *steps]
         row = Row([word], function, steps, self.shapes, self.filled, whole, tuple(saved))
+        row.of_library = any(isinstance(piece, Whole) for piece in self.pieces)
         if self.divisor is not None:
             row.divisor = self.flat.scalars[-1]
             row.divisors = [" * ".join(self.codes[axis] for axis in self.divisor) or "1"]

@@ -424,10 +424,10 @@ class Asked:
     def _axes(self, name: str) -> tuple[str, ...]:
         return next(iter(self.own.axes_of(name).values()))
 
-    def prepared(self, given: Sequence) -> tuple:
+    def prepared(self, given: Sequence, narrow: bool = False) -> tuple:
         """The dtype, the sizes by name, those of several dimensions, and the arguments as the
-        formulas take them. Raises what the docstring above says. Shapes and dtypes that passed once
-        are remembered.
+        formulas take them; ``narrow`` ones stay in 16 bits. Raises what the docstring above says.
+        Shapes and dtypes that passed once are remembered.
         """
         key = None
         try:
@@ -444,7 +444,7 @@ class Asked:
         for name, place in self.shapes:
             arguments[place] = known[name]
         for place, own, shapes in changes:
-            if own is not None:
+            if own is not None and not (narrow and arguments[place].dtype in HALF):
                 arguments[place] = arguments[place].to(own)
             for change, shape in shapes:
                 arguments[place] = change(arguments[place], shape)
@@ -622,6 +622,11 @@ def measure(name: str, axes: Sequence[str], shape: Sequence[int], sizes: tuple) 
 def single(*tensors: Tensor | None) -> list:
     """The tensors in the dtype of the computation."""
     return [t.float() if t is not None and t.dtype in HALF else t for t in tensors]
+
+
+def widened(values: Sequence) -> list:
+    """With float32 instead of 16 bits, which kernels alone compute with."""
+    return [v.float() if isinstance(v, Tensor) and v.dtype in HALF else v for v in values]
 
 
 def spread(tensor, shape):
@@ -1051,6 +1056,7 @@ class Pair(Arguments, Lines):
         self.constants: list[tuple[int, str]] = []
         self.differentiated = differentiated
         self.transformed, self.plain, self.shorter = None, None, None
+        self.narrow = None  # whether kernels compute with arguments in 16 bits as they are
 
     # What a module declares
 
@@ -1254,7 +1260,8 @@ class Pair(Arguments, Lines):
         if in_plain_torch() or (self.by_lines and transforms_active()):
             found, dtype = self.lines(*given), given[self.asked.order[0][0]].dtype
             return self.returned([getattr(found, name).to(dtype) for name in self.outputs])
-        dtype, known, several, arguments = self.asked.prepared(given)
+        narrow = self.narrow is not None and self.narrow(given)
+        dtype, known, several, arguments = self.asked.prepared(given, narrow)
         if self.asked.labels:
             self.asked.in_range(arguments, known)
         try:
@@ -1379,7 +1386,8 @@ class Rule:
         elif torch.is_grad_enabled() and not in_plain_torch(*present(upstreams)):
             if self.behind is None:
                 raise NotImplementedError(self.pair.refusal)
-            found = applied(self.gradient, needs, ctx.numbers, *upstreams, *ctx.saved_tensors)
+            tensors = widened((*upstreams, *ctx.saved_tensors))
+            found = applied(self.gradient, needs, ctx.numbers, *tensors)
         else:
             asked = self.every if needs == self.usual else self.needs(*needs)
             found = self.backward(*upstreams, *ctx.saved_tensors, *ctx.numbers, asked)
@@ -1389,7 +1397,7 @@ class Rule:
         return self.arranged(found)
 
     def pulled_back(self, ctx, gradients):
-        tensors, needs = (*gradients, *ctx.saved_tensors), ctx.needs_input_grad
+        tensors, needs = widened((*gradients, *ctx.saved_tensors)), ctx.needs_input_grad
         again = self.again and torch.is_grad_enabled()
         if again and not in_plain_torch(*present(gradients)):
             return applied(self.again["pullback"], needs, ctx.numbers, *tensors)
@@ -1457,7 +1465,7 @@ class Rule:
         """The gradients; autograd differentiates them through the plain lines."""
         if not some(upstreams):
             return (None,) * len(self.gradients)
-        known, count = ctx.saved_tensors, len(self.saved)  # once: a checkpoint gives them once
+        known, count = widened(ctx.saved_tensors), len(self.saved)  # a checkpoint gives them once
         saved, tensors = known[:count], known[count:]
         needs, graph = self.needs(*ctx.needs_input_grad), torch.is_grad_enabled()
         if graph and (in_plain_torch(*present(upstreams)) or transforms_active()):

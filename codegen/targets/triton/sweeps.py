@@ -40,6 +40,7 @@ class Sweeps(Places):
         if not shape.looped:
             self.body()
             return scopes.scopes[0].lines
+        scopes.line("program = tl.program_id(0).to(tl.int64)")
         for node in self.sums:
             self.begun(node)
         with scopes.loop(self.walk(), walked):
@@ -52,8 +53,7 @@ class Sweeps(Places):
         """The loop of a program over its share of the rows, or of the entries."""
         block = "ROWS" if self.shape.rows else "BLOCK"
         stop = self.count() if self.shape.rows else self.size(self.shape.tile)
-        start = f"tl.program_id(0).to(tl.int64) * {block}"
-        return f"for first in range({start}, {stop}, tl.num_programs(0) * {block}):"
+        return f"for first in range(program * {block}, {stop}, tl.num_programs(0) * {block}):"
 
     def body(self) -> None:
         if not self.shape.chunked:
@@ -156,12 +156,9 @@ class Sweeps(Places):
         name = self.name(node)
         dims = [self.shape.dim(a) for a in node.along]
         total = self.whole(node, name, sorted({*dims}) if node.axes else None)
-        place = "tl.program_id(0)"
-        tile = self.shape.tile
+        place, tile = "program", self.shape.tile
         if tile and self.shape.rows and tile not in node.axes:
             place += " * tl.num_programs(1) + tl.program_id(1)"
-        elif node.axes:
-            place = "tl.program_id(0).to(tl.int64)"
         for axis in node.axes:
             place = f"{factor(place)} * {self.size(axis)} + {self.text(index(axis))}"
         self.store(node, place, total, node.axes)
@@ -172,6 +169,7 @@ class Sweeps(Places):
             return f"tl.sum({name})" if node.kind == "sum" else f"largest({name}, True)"
         for dim in dims or [self.shape.dim(a) for a in node.along]:
             of_sum = f"tl.sum({name}, axis={dim}, keep_dims=True)"
+            of_sum = of_sum if name.isidentifier() else f"total({name}, True, {dim})"
             name = of_sum if node.kind == "sum" else f"largest({name}, True, {dim})"
         return name
 

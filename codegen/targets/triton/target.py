@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +19,10 @@ from codegen.targets.tables.text import imports_of, table_of
 from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.kernels import kernels_of
 from codegen.targets.triton.vocabulary import SHARED
+from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
-    from codegen.targets.triton.check import Beside
+    from codegen.targets.tables.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What kernels in Triton share, by the names of the files beside them.
@@ -29,6 +33,8 @@ RUNTIME = {
     "_functions.py": "functions.py",
 }
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
+REMEDY = "leave --target triton out: kernels are compared before they are written"
+NARROW = ", narrow=True"  # of a table whose kernels take 16 bits as they are
 LIBRARIES = ("import triton", "import triton.language as tl")
 
 
@@ -36,6 +42,15 @@ class TritonTarget:
     """Writes the kernels of a forward, and the table that says what they compute."""
 
     folder, ends = "triton", (".py",)
+
+    def ready(self) -> None:
+        """Triton reads once, when it is imported, whether its interpreter runs the kernels."""
+        if importlib.util.find_spec("triton") is None:
+            raise QuestionError("Triton is not installed", "pip install gradform[triton]")
+        if "triton" not in sys.modules:
+            os.environ["TRITON_INTERPRET"] = "1"
+        if os.environ.get("TRITON_INTERPRET") != "1":
+            raise QuestionError("Triton was imported for a GPU before", REMEDY)
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, with their table, instead of lines of ``module``, which is the
@@ -60,6 +75,7 @@ class TritonTarget:
                 imports=imports_of(program.name, table, LIBRARIES, _folder(kernels)),
                 kernels=kernels,
                 table=table,
+                narrow="" if any(row.of_library for row in written.rows) else NARROW,
                 digest=hashlib.sha256(module.encode()).hexdigest(),
             )
         )
@@ -70,7 +86,7 @@ class TritonTarget:
         return shared(TEMPLATES, RUNTIME)
 
     def beside(self, texts: tuple[str, ...]) -> Beside:
-        from codegen.targets.triton.check import Beside  # torch takes a second
+        from codegen.targets.tables.check import Beside  # torch takes a second
 
         return Beside(texts, self.shared(), "triton", self.folder, self.ends)
 

@@ -65,7 +65,8 @@ aligned cube expm1 largest larger load log1p picked power rescaled sign smaller 
 within
 """
 WORDS = f"""
-{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before first start inside row rows range
+{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before first start inside program
+row rows range
 """
 TRITON = Taken(
     frozenset((*WORDS.split(), *keyword.kwlist)), ("BLOCK_", "i_", "size_"), ("_ptr", "_units")

@@ -64,6 +64,7 @@ def _replace(name: str, target: str) -> None:
         tell(f"{error}; it runs on torch")
         return
     pair = table.pair
+    pair.narrow = table.narrow if target != "torch" else None
     for function, (ours, original) in table.functions.items():
         chosen = original if target == "torch" else ours
         if function == "function":

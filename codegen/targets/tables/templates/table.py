@@ -85,6 +85,12 @@ def usable(tensors) -> bool:
     )
 
 
+def in_16_bits(given: Sequence) -> bool:
+    """Whether some of the arguments are, and kernels can compute with all of them."""
+    tensors = [each for each in given if isinstance(each, torch.Tensor)]
+    return any(t.itemsize == 2 for t in tensors) and computable(tensors)  # bytes
+
+
 class Pair:
     """A forward and a backward of the module as they are without kernels."""
 
@@ -106,9 +112,11 @@ def made_of(kind: type | None) -> Callable | None:
 
 
 class Table:
-    """Raises `OutOfDate` where the ``module`` is not the one with that ``digest``."""
+    """Its kernels take arguments of 16 bits as they are if it is ``narrow``. Raises `OutOfDate`
+    where the ``module`` is not the one with that ``digest``.
+    """
 
-    def __init__(self, module, file: str, shapes: str, digest: str):
+    def __init__(self, module, file: str, shapes: str, digest: str, narrow: bool = False):
         text = module.__loader__.get_source(module.__name__)
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             name = module.__name__.rpartition(".")[2]
@@ -117,6 +125,7 @@ class Table:
                 f" gradform {name} --target {TARGET}"
             )
         self.module, self.pair = module, module._pair
+        self.narrow = in_16_bits if narrow else None
         self.kernels, self.shapes = Kernels(file), shapes_of(shapes)
         self.rows: list[Row] = []
 
@@ -180,9 +189,13 @@ class Table:
                 found = call(*given)
                 if found is not None:
                     return found
-            return original(*given)
+            return original(*self.widened(given))
 
         return functools.update_wrapper(function, original)
+
+    def widened(self, given: Sequence) -> Sequence:
+        """Lines of torch compute in float32 with what has 16 bits."""
+        return given if self.narrow is None else self.module._runtime.widened(given)
 
     def calls(self, rows: Sequence[Row], pair: Pair) -> Callable:
         """The rows of one function for one reduction."""

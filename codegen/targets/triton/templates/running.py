@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # by Python, on tensors of the CPU
 TARGET, DEVICE = "triton", "cpu" if INTERPRETED else "cuda"
 HALF = {torch.float16, torch.bfloat16}
-FORMATS = {torch.float32, torch.float64}
+FORMATS = {torch.float32, torch.float64, *HALF}
 SCALED = 1024  # entries that a program scales
 
 
@@ -129,8 +129,8 @@ class Kernel:
 
 
 def computable(tensors) -> bool:
-    """Whether these are plain tensors on a GPU that have entries, all float32 or all float64, with
-    no transform active; None stands for an omitted one.
+    """Whether these are plain tensors on a GPU that have entries, all in one dtype or in float32
+    beside one of 16 bits, with no transform active; None stands for an omitted one.
     """
     if transformed():
         return False
@@ -139,6 +139,10 @@ def computable(tensors) -> bool:
         tell(f"Triton's kernels run on {DEVICE} tensors alone; others run on torch")
         return False
     found = formats_of(tensors, keys())
+    if len(found) > 1:
+        found.discard(torch.float32)
+        if not found <= HALF:
+            return False
     return len(found) == 1 and found <= FORMATS and all(t.numel() for t in tensors)
 
 
