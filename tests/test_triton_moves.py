@@ -1,5 +1,5 @@
-"""The table of docs/gpu-kernels.md: bytes that kernels in Triton move for each entry of a row, counted
-in the instructions, beside the least; registers, and what does not fit into them.
+"""The table of docs/gpu-kernels.md: what kernels in Triton move, in bytes for each entry of a row,
+counted in the instructions, beside the least; registers, and what does not fit into them.
 
     PYTHONPATH=. python tests/test_triton_moves.py
 
