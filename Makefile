@@ -102,7 +102,7 @@ test-kernels: $(READY)  ## the tests of what is generated, on kernels in the pla
 test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_in_torch.py
-	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py
+	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py
 
 # A fault of the sanitizers ends the process of a worker, which the run names with its test.
 test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of addresses and of undefined behaviour

@@ -224,6 +224,13 @@ def test_it_is_torchs_and_proved_for_every_size(name, tmp_path):
     assert result.proved.every_size
 
 
+def test_the_gallery_is_what_the_book_writes(tmp_path):
+    forward = forward_from("gaussian_process")
+    function, _, result = generated(forward.definition.place.file, tmp_path)
+    assert_same_gradients(function, gaussian_process, *LEARNED)
+    assert result.proved.every_size
+
+
 SECOND = ("inverse", "logdet", "vector", "cholesky")
 
 

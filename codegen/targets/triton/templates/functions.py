@@ -77,7 +77,7 @@ def cube(x):
 
 @triton.jit
 def sign(x):
-    return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, x))  # 0 and NaN are their own
+    return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))  # 0 of what is no number, as torch's
 
 
 @triton.jit
