@@ -142,11 +142,12 @@ def test_the_public_face_hands_out_what_the_two_packages_have(file):
 @pytest.mark.parametrize("file", files("generated"), ids=module_of)
 def test_generated_imports_torch_and_the_file_that_all_share(file):
     found = {arrow.of for arrow in arrows(file)}
-    if file.name == "__init__.py" or file.parent.name == "kernels":
+    if file.name == "__init__.py" or file.parent.name in ("kernels", "triton"):
         found = {of for of in found if of.split(".")[0] != "generated"}
     elif file.name != "_runtime.py":
         found -= {"generated", "generated._runtime"}
-    assert {of.split(".")[0] for of in found} <= {"torch", *sys.stdlib_module_names}
+    libraries = {"torch", "triton"} if file.parent.name == "triton" else {"torch"}
+    assert {of.split(".")[0] for of in found} <= {*libraries, *sys.stdlib_module_names}
 
 
 def test_the_two_routes_of_the_proof_share_no_code_with_the_chain():

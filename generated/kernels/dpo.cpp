@@ -27,8 +27,7 @@ static int none_backward(
     Scratch scratch;
     if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real dchosen_now = -(Real(beta) * dloss[n] * (Real(1) / (Real(1)
-                + exp(-(-reward[n])))));
+        const Real dchosen_now = -(Real(beta) * dloss[n] * (Real(1) / (Real(1) + exp(reward[n]))));
         dchosen[n] = dchosen_now;
         if constexpr (want_drejected) drejected[n] = -dchosen_now;
     });
@@ -69,7 +68,7 @@ static int backward(
     const auto dloss_times_beta_over_divisor = dloss[0] * Real(beta) / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
         const Real dchosen_now = -(dloss_times_beta_over_divisor * (Real(1) / (Real(1)
-                + exp(-(-reward[n])))));
+                + exp(reward[n]))));
         dchosen[n] = dchosen_now;
         if constexpr (want_drejected) drejected[n] = -dchosen_now;
     });
@@ -91,9 +90,9 @@ static int loss(
     const Real beta_over_divisor = beta / divisor;
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dchosen_now = -(beta_over_divisor * (Real(1) / (Real(1) + exp(-(-(Real(beta)
+            const Real dchosen_now = -(beta_over_divisor * (Real(1) / (Real(1) + exp((Real(beta)
                     * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
-                    - rejected[n]))))))));
+                    - rejected[n])))))));
             dchosen[n] = dchosen_now;
             if constexpr (want_drejected) drejected[n] = -dchosen_now;
             return -(smaller(Real(beta) * (chosen[n] - reference_chosen[n] + (reference_rejected[n]

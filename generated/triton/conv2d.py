@@ -6,9 +6,9 @@
 are in _functions.py, and _table.py has the notation of the table at the end.
 """
 
+import torch
 import triton
 import triton.language as tl
-import torch
 
 from .. import conv2d as _module
 from ._functions import aligned, load, total

@@ -37,7 +37,7 @@ def none_backward(dloss_ptr, reward_ptr, dchosen_ptr, drejected_ptr, N, beta, BL
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     reward = load(reward_ptr + n, n < N)
-    dchosen = -(beta * dloss * (1 / (1 + tl.exp(-(-reward)))))
+    dchosen = -(beta * dloss * (1 / (1 + tl.exp(reward))))
     if dchosen_ptr is not None:
         tl.store(dchosen_ptr + n, dchosen, mask=n < N)
     if drejected_ptr is not None:
@@ -79,7 +79,7 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr)
     reward = load(reward_ptr + n, n < N)
-    dchosen = -(dloss * beta / divisor * (1 / (1 + tl.exp(-(-reward)))))
+    dchosen = -(dloss * beta / divisor * (1 / (1 + tl.exp(reward))))
     if dchosen_ptr is not None:
         tl.store(dchosen_ptr + n, dchosen, mask=n < N)
     if drejected_ptr is not None:
@@ -102,7 +102,7 @@ def loss(
         rejected = load(rejected_ptr + n, n < N)
         reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
         sum_1 += tl.where(n < N, -(smaller(reward, 0) - log1p(tl.exp(-tl.abs(reward)))), 0.0)
-        dchosen = -(beta_over_divisor * (1 / (1 + tl.exp(-(-reward)))))
+        dchosen = -(beta_over_divisor * (1 / (1 + tl.exp(reward))))
         if dchosen_ptr is not None:
             tl.store(dchosen_ptr + n, dchosen, mask=n < N)
         if drejected_ptr is not None:

@@ -11,7 +11,16 @@ import triton.language as tl
 
 from .. import mlp as _module
 from ._functions import (
-    aligned, larger, largest, load, picked, rescaled, square, tanh, total, within,
+    aligned,
+    larger,
+    largest,
+    load,
+    picked,
+    rescaled,
+    square,
+    tanh,
+    total,
+    within,
 )
 from ._launching import kernel
 from ._table import Table

@@ -69,7 +69,10 @@ class Expressions:
         return self.LEVELS.get(e.kind, ALONE)
 
     def _negate(self, e: Element) -> str:
-        return f"-{(self.text if is_whole(e) else self.real)(e.args[0], ALONE)}"
+        (negated,), printed = e.args, self.text if is_whole(e) else self.real
+        if negated.kind == "negate":
+            return printed(negated.args[0], self.LEVELS["negate"])
+        return f"-{printed(negated, ALONE)}"
 
     def _compare(self, e: Element) -> str:
         return self.joined(e, e.name, self.text if all(map(is_whole, e.args)) else self.real)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,9 +46,12 @@ def imports_of(
     stands in its ``folder``.
     """
     named = {*NAMED.findall("\n".join((*table.functions, *table.rows)))}
-    found = [*libraries, *(f"import {module}" for module in ("math", "torch") if module in named)]
-    found.sort(key=lambda line: line.split()[1] == "torch")
-    found += [""] * bool(found) + [f"from .. import {name} as _module", *folder]
+    lines = [*libraries, *(f"import {module}" for module in ("math", "torch") if module in named)]
+    groups: dict[bool, list[str]] = {True: [], False: []}  # by whether Python brings them
+    for line in sorted(lines, key=lambda line: (line.startswith("from"), line)):
+        groups[line.split()[1].split(".")[0] in sys.stdlib_module_names].append(line)
+    found = [line for group in groups.values() if group for line in (*group, "")]
+    found += [f"from .. import {name} as _module", *folder]
     own = sorted(named & {"_pair", "_runtime"})
     return found + [""] * bool(own) + [f"{each} = _module.{each}" for each in own]
 

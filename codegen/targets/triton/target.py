@@ -16,7 +16,7 @@ from codegen.program import Program
 from codegen.targets.tables.functions import functions_of
 from codegen.targets.tables.kernel import environment, shared
 from codegen.targets.tables.text import imports_of, table_of
-from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.torch.wrapping import LONGEST
 from codegen.targets.triton.kernels import kernels_of
 from codegen.targets.triton.vocabulary import SHARED
 from derive.language.errors import QuestionError
@@ -95,7 +95,7 @@ def _folder(kernels: Sequence[str]) -> list[str]:
     """What kernels import from their folder."""
     called = {name for text in kernels for name in CALLED.findall(text)}
     functions = sorted(called.intersection(SHARED.split()))
-    found = [wrapped("from ._functions import ", functions)] if functions else []
-    found = [line.replace("import (", "import (" if "\n" in line else "import ") for line in found]
-    found = [line if "\n" in line else line.removesuffix(")") for line in found]
+    found = [f"from ._functions import {', '.join(functions)}"] if functions else []
+    if found and len(found[0]) > LONGEST:
+        found = ["from ._functions import (", *(f"    {name}," for name in functions), ")"]
     return [*found, "from ._launching import kernel", "from ._table import Table"]
