@@ -17,6 +17,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # Kernels are built and compared before they are written; installs Debian's compiler where there is none.
 COMPILER = @set -- $${CXX:-g++}; command -v "$$1" >/dev/null || command -v clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq g++ >/dev/null)
 
+# Whether Triton is there: what is written for it is compared on its interpreter.
+TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("triton") is None)'
+
 # The virtual environment stands when this file is newer than pyproject.toml.
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gradform needs Python 3.11 or newer: make PYTHON=python3.12")'
@@ -33,6 +36,7 @@ generate: $(READY)  ## derive, prove, write generated/ and its report, compare w
 	@echo "Deriving and proving every forward, and writing generated/: minutes the first time, seconds when nothing changed."
 	$(COMPILER)
 	$(BIN)/python -m codegen --target cpp
+	@! $(TRITON) || $(BIN)/python -m codegen --target triton
 	$(BIN)/python -m codegen report
 
 check: $(READY)  ## say whether generated/ is up to date; writes nothing
@@ -101,6 +105,7 @@ test-kernels: $(READY)  ## the tests of what is generated, on kernels in the pla
 # A process either interprets kernels in Triton or compiles them.
 test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
+	$(BIN)/python -m codegen --target triton --check
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_in_torch.py
 	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py
 
