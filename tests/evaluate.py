@@ -18,6 +18,7 @@ import sympy
 from mpmath import MPContext
 
 from derive.language.choices import Branches, Compared
+from derive.language.matrices import Inverse, LogDet, OfMatrix, Solve
 from derive.language.nodes import (
     ArgMax,
     LargestSoFar,
@@ -105,6 +106,8 @@ class Numbers:
             return Fraction(at[e.axis])
         if isinstance(e, Recurrence):
             return self.state(e, at)
+        if isinstance(e, OfMatrix):
+            return self.of_matrix(e, at)
         if isinstance(e, LogCumSumExp):
             return self.value(e.in_full, at)
         if isinstance(e, (LargestSoFar, NewMax)):
@@ -147,6 +150,24 @@ class Numbers:
         for place in range(here + (not e.exclusive)):
             state = factor[place] * state + term[place]
         return state
+
+    def of_matrix(self, e, at):
+        rows, columns = e.axes
+        places = range(self.sizes[rows])
+        matrix = DIGITS.matrix(
+            [
+                [irrational(self.value(e.matrix, {**at, rows: i, columns: j})) for j in places]
+                for i in places
+            ]
+        )
+        if isinstance(e, LogDet):
+            return DIGITS.log(abs(DIGITS.det(matrix)))
+        if isinstance(e, Solve):
+            right = [irrational(self.value(e.right, {**at, rows: i})) for i in places]
+            return DIGITS.lu_solve(matrix, DIGITS.matrix(right))[at[columns]]
+        symmetric = (matrix + matrix.T) / 2
+        found = DIGITS.inverse(matrix) if isinstance(e, Inverse) else DIGITS.cholesky(symmetric)
+        return found[at[rows], at[columns]]
 
     def counted(self, e, at):
         """The entry of the operand that has the same number, counted with the last axis fastest."""

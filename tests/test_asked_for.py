@@ -92,7 +92,9 @@ def test_the_differentiable_function_looks_at_its_arguments_once(emitted, monkey
     """
     looked, pair = [], emitted.module._pair
     inner = pair.asked.prepared
-    monkeypatch.setattr(pair.asked, "prepared", lambda given: looked.append(given) or inner(given))
+    monkeypatch.setattr(
+        pair.asked, "prepared", lambda *given: looked.append(given) or inner(*given)
+    )
     for known in (False, True):
         looked.clear()
         leaves = emitted.leaves()

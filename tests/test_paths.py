@@ -5,6 +5,7 @@ from evaluate import Numbers, close
 from forwards import HEAD, told_apart
 
 import derive
+from derive.language.symbols import Tensor
 from derive.presentation.paths import branching, paths_to
 from derive.proving.batch_sizes import batches_of
 
@@ -43,7 +44,7 @@ def check_contributions(form):
         hot.operand.name: hot.axis
         for s in definition.statements
         for hot in s.expression.atoms(derive.OneHot)
-        if not hot.operand.is_Integer
+        if isinstance(hot.operand, Tensor)
     }
     numbers = Numbers(sizes, 1, [*form.relations.values], indexed)
     for adjoint in form.chain.adjoints:  # the gradients are those of the chain

@@ -9,6 +9,7 @@ import derive
 from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
 from derive.formulas.mathml import mathml
 from derive.formulas.unicode import words_of
+from derive.language.symbols import Tensor
 from derive.presentation import document_of
 from derive.presentation.divisors import divisors_explained
 from derive.presentation.document import Equations, Matrix, Prose
@@ -45,7 +46,7 @@ def numbers_for(proved, sizes):
         hot.operand.name: hot.axis
         for s in definition.statements
         for hot in s.expression.atoms(derive.OneHot)
-        if not hot.operand.is_Integer
+        if isinstance(hot.operand, Tensor)
     }
     values = [*proved.closed_form.relations.values, *proved.closed_form.statements]
     numbers = Numbers(definition.sizes_from(sizes), 3, values, indexed)

@@ -5,7 +5,7 @@ from evaluate import Numbers, close
 from forwards import told_apart
 
 import derive
-from derive.language.symbols import axes_of
+from derive.language.symbols import Tensor, axes_of
 from derive.proving.batch_sizes import batches_of
 
 FORWARDS = told_apart()
@@ -18,7 +18,7 @@ def _numbers(form, sizes, seed):
         hot.operand.name: hot.axis
         for s in definition.statements
         for hot in s.expression.atoms(derive.OneHot)
-        if not hot.operand.is_Integer
+        if isinstance(hot.operand, Tensor)
     }
     return Numbers(sizes, seed, [*form.relations.values, *form.statements], indexed)
 
