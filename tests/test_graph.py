@@ -28,6 +28,7 @@ DIFFERENT = {
         *("masked_attention", "biased_attention", "masked_softmax"),  # a choice of a choice is one
         *("focal", "kl_div"),
         *("clip", "siglip"),  # as l2_normalize
+        "focal_tversky",  # a sum inside of a sum is one with it
     },
     "all named": {
         "clip",
