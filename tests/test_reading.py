@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 import derive
 from derive import forward_from
+from derive.language.choices import Branches, Compared
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten
+from derive.language.reading_at import At
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Along, Axis, Tensor, axes_of
 from derive.notation.definition import Definition
@@ -100,6 +102,10 @@ class Numbers:
             return self._reshaped(e, axes)
         if isinstance(e, Axis):
             return torch.tensor(float(self.sizes[self.definition.size(e)])).double()
+        if isinstance(e, At):
+            return self._at(e, axes)
+        if isinstance(e, (Branches, Compared)):
+            return self.of(e.choice, axes)
         if isinstance(e, sympy.Piecewise):
             result = None
             for value, condition in reversed(e.args):
@@ -118,6 +124,17 @@ class Numbers:
                 result = result + value if isinstance(e, sympy.Add) else result * value
             return result
         return getattr(torch, type(e).__name__.lower())(values[0].double())
+
+    def _at(self, e, axes):
+        index, outer = self.of(e.index, axes).long(), [axis for axis in axes if axis != e.axis]
+        read, (size,) = self.of(e.operand, (*outer, e.axis)), self.shape([e.axis])
+        read = read.expand(*self.shape(outer), size)
+        place = axes.index(e.axis) if e.axis in axes else None
+        index = index.unsqueeze(-1) if place is None else index.movedim(place, -1)
+        index = index.expand(*read.shape[:-1], index.shape[-1])
+        found = torch.take_along_dim(read, index.clamp(0, size - 1), -1)
+        found = torch.where((index >= 0) & (index < size), found, float(e.fill))
+        return found.squeeze(-1) if place is None else found.movedim(-1, place)
 
     def _reduced(self, e, axes):
         outer = [axis for axis in axes if axis not in e.axes]  # the same name inside is another

@@ -32,6 +32,8 @@ class Reads(Protocol):
 
 def of_matrix(notation: Reads, *arguments: ast.AST, name: str) -> Value:
     """A node on its operands, with the axes of the rows and the columns behind them."""
+    if len(arguments) < 3:
+        raise Refusal(f"{name} takes a matrix and its two axes", USAGE[name])
     *operands, rows, columns = arguments
     values = [notation.operand(node) for node in operands]
     axes = [notation.axis(node, values[0], name) for node in (rows, columns)]
