@@ -61,8 +61,8 @@ RULES = {
     "logarithm of a picked entry": (
         LABELLED + PROBS + "loss = Sum(own * log(own), N)",
         [
-            "down = dloss*(Sum((x - x_max - log(exp_x_sum_scaled))*OneHot(labels, C), C) + 1)",
-            "dx = down*(-own + OneHot(labels, C))*exp(x - x_max)/exp_x_sum_scaled",
+            "down = dloss*(loss_term + 1)",
+            "dx = p*(-down*exp(loss_term) + down*OneHot(labels, C))",
         ],
     ),
     "reshaped back": (
@@ -185,9 +185,7 @@ RULES = {
         "x = Input(N)\nk = Input(C)\ni = Label(N)\ne = exp(x)\nt = Sum(OneHot(i, C) * e, N)\n"
         "y = Sum(OneHot(i, C) * x * e / Sum(OneHot(i, C) * t, C), N) * k",
         [
-            "sum_dy_k_y_term = Sum(dy*k*y_term, C)",
-            "dx = exp_x_shifted*(x*Sum(dy*k*OneHot(i, C), C) - Sum(OneHot(i, C)*Sum("
-            "sum_dy_k_y_term*x*OneHot(i, C), N), C))/y_sum_scaled + sum_dy_k_y_term",
+            "dx = y_term*((x + 1)*Sum(dy*k*OneHot(i, C), C) - Sum(dy*k*y_sum_2*OneHot(i, C), C))",
             "dk = dy*y_sum_2",
         ],
     ),
