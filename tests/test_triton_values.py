@@ -35,6 +35,9 @@ TOLERANCES = {
     torch.bfloat16: 2**-6,
 }
 
+# The backward takes exp(x - y) of an output that was rounded: that is off by some |y| units.
+ROUNDED = {"logsumexp": 8}
+
 
 def module(name: str):
     return import_module(f"generated.triton.{name}")
@@ -171,8 +174,9 @@ def test_every_loop_comes_to_its_second_round(emitted, lowered):
 @everything
 @pytest.mark.parametrize("dtype", [torch.float32, *HALF], ids=str)
 def test_all_dtypes(emitted, dtype):
+    tolerance = TOLERANCES[dtype] * (ROUNDED.get(emitted.snake, 1) if dtype in HALF else 1)
     for size in (1, 3, 17, 64, 1025):
-        assert compared(emitted, arguments_of(emitted, size, dtype))
+        assert compared(emitted, arguments_of(emitted, size, dtype), tolerance=tolerance)
 
 
 # -- hard cases ---------------------------------------------------------------

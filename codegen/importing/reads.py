@@ -22,9 +22,11 @@ def at(e: Tree, axis: str, parts: Parts, offset: Expr, fill: Expr = sympy.S.Zero
     """The entries of ``e`` along ``axis`` at an index; ``word`` is what a person would call it."""
     if e.kind == "number" and e.args[0] == fill:
         return e
-    parts = tuple((new, sympy.sympify(c)) for new, c in parts)
+    parts = tuple((new, sympy.sympify(c, strict=True)) for new, c in parts)
     free = (e.free - {axis}) | {new for new, _ in parts}
-    return Tree("at", (e, (axis,), parts, sympy.sympify(offset), fill, word), frozenset(free))
+    return Tree(
+        "at", (e, (axis,), parts, sympy.sympify(offset, strict=True), fill, word), frozenset(free)
+    )
 
 
 def scan(word: str, e: Tree, axis: str, options: str = "") -> Tree:

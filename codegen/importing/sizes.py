@@ -85,7 +85,7 @@ class Sizes:
 
     def formed(self, size: Expr, written: str, but: Iterable[str] = ()) -> str:
         """An axis of a length that follows from others: one that there is, or a new one."""
-        unwanted, size = set(but), sympy.sympify(size)
+        unwanted, size = set(but), sympy.sympify(size, strict=True)
         declared = [*self.hints, *self.formulas]
         known = (a for a in declared if a in self.of_axis and a not in unwanted)
         found = next((a for a in known if self.same(self.of_axis[a], size)), None)

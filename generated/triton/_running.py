@@ -65,12 +65,8 @@ class Kernel:
     def __init__(self, kernels: Kernels, step: Read):
         from . import _launching
 
-        self.launching, self.kernels, self.name, self.called = (
-            _launching,
-            kernels,
-            step.kernel,
-            step,
-        )
+        self.launching, self.kernels = _launching, kernels
+        self.name, self.called = step.kernel, step
         self.record = _launching.records[kernels.file, step.kernel]
         self.record.made_of(step.makes)
         self.launches: dict = {}

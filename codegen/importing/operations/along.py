@@ -123,7 +123,7 @@ def _rot90(r, x, k=1, dims=(0, 1)):
 def _pad(r, x, pad, mode="constant", value=None):
     if mode != "constant":
         raise Refused(f"padding by {mode}", "pad with constants")
-    fill = sympy.sympify(0 if value is None else value)
+    fill = sympy.sympify(0 if value is None else value, strict=True)
     x = r.as_number(x)
     for k in range(len(pad) // 2):
         i = x.rank - 1 - k
@@ -175,7 +175,7 @@ def windows(r, x: Value, i: int, window: tuple, fill: Expr = sympy.S.Zero) -> Va
     text = number_text(ahead) if stride == 1 else f"({number_text(span)}) // {stride} + 1"
     length = ahead if stride == 1 else floor(span / Integer(stride)) + 1
     to = r.sizes.formed(length, text, ({*x.axes} - {old}) | {inner})
-    tree, old, offset = _unpadded(r, x.tree, old, -sympy.sympify(padding), fill)
+    tree, old, offset = _unpadded(r, x.tree, old, -sympy.sympify(padding, strict=True), fill)
     tree = tree if old in tree.free else trees.broadcast(tree, [old])
     parts = ((to, Integer(stride)), (inner, Integer(dilation)))
     tree = reads.at(tree, old, parts, offset, fill)

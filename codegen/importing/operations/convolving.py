@@ -48,7 +48,7 @@ def _by_groups(r, x: Value, weight: Value, groups: int, count: int) -> tuple[Val
     if groups == 1:
         sides = ((), channels), ((), own)
     else:
-        number = sympy.sympify(groups)
+        number = sympy.sympify(groups, strict=True)
         pairs = []
         for value, i in ((x, 1), (weight, 0)):
             (axis,) = r.single(value, i).dims[i]
@@ -72,7 +72,7 @@ def _convolution(count: int):
         pads = {"valid": [0] * count}.get(padding) if isinstance(padding, str) else None
         if padding == "same":
             pads = [d * (w - 1) / 2 for d, w in zip(dilations, wide, strict=True)]
-            if not all(sympy.sympify(p).is_Integer for p in pads):
+            if not all(sympy.sympify(p, strict=True).is_Integer for p in pads):
                 raise Refused("padding that depends on the size of the window", "write padding=1")
         how = (each(stride, count, 1), pads or each(padding, count), dilations)
         return convolved(r, x, weight, bias, how, groups)
