@@ -63,7 +63,13 @@ class Own:
 
     @property
     def whole(self) -> set[str]:
-        return self.table.shapes.whole
+        return self.table.shapes.whole | self.places
+
+    @property
+    def places(self) -> set[str]:
+        """Of the largest entries, which torch finds: one for each row."""
+        lines = (step for row in self.table.rows for step in row.steps if isinstance(step, tuple))
+        return {name for name, line in lines if "argmax" in line.__code__.co_names}
 
     def least(self) -> tuple[dict[str, int], int]:
         """How many bytes for each entry of a row it reads and writes if it does so once for every
@@ -76,7 +82,7 @@ class Own:
         for kind, names in (("ld", self.step.takes), ("st", self.step.makes)):
             for name in names:
                 axes = self.axes.get(name, row)  # of lines of torch: all
-                if not row.intersection(axes):
+                if name in self.places or not row.intersection(axes):
                     others += 1
                     continue
                 several = math.prod(fixed[axis] for axis in axes if axis in fixed)

@@ -232,10 +232,13 @@ def test_labels_that_are_ignored(emitted, every, lowered):
 def test_a_label_that_is_not_there_is_no_number_and_reads_from_nowhere():
     """On a GPU nothing waits to look at labels; on the interpreter the lines refuse it before."""
     table = module("softmax_nll").table
-    function = next(own for name, (own, _) in table.functions.items() if name == "_forward")
-    logits = torch.randn(3, 4, dtype=torch.float64)
-    loss = function(logits, torch.tensor([0, 4, 1]))[0]
-    assert loss.isnan()
+    own = {name: function for name, (function, _) in table.functions.items()}
+    logits, labels = torch.randn(3, 4, dtype=torch.float64), torch.tensor([0, 4, 1])
+    loss, _, probs = own["_forward"](logits, labels)
+    assert loss.isnan() and probs.isfinite().all()
+    (gradient,) = own["_backward"](torch.ones_like(loss), labels, probs, None)
+    assert gradient.isnan().all(1).tolist() == [False, True, False]
+    assert gradient[[0, 2]].isfinite().all()
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer_norm", "gelu", "logsumexp", "mse"])

@@ -26,9 +26,15 @@ def within(label, size):
 
 
 @triton.jit
+def known(value, there):
+    """What a label says; NaN if the label is not ``there``, as no kernel can raise."""
+    return tl.where(there, value, float("nan"))
+
+
+@triton.jit
 def picked(place, inside, there):
-    """What lies at a place that a label says, NaN if it is not ``there``: no kernel can raise."""
-    return tl.where(there, load(place, inside & there), float("nan"))
+    """What lies at a place that a label says."""
+    return known(load(place, inside & there), there)
 
 
 @triton.jit

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy as _module
-from ._functions import aligned, largest, load, picked, total, within
+from ._functions import aligned, known, largest, load, picked, total, within
 from ._launching import kernel
 from ._table import Table
 
@@ -104,7 +104,10 @@ def none_backward_2(
         - (sum_1 * dsmoothing_sum + choice_labels_kept * dpicked * counted) * probs
     )
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = dlogits + tl.where(c == labels, choice_labels_kept * dpicked * counted, 0)
+    dlogits_ = (
+        dlogits
+        + known(tl.where(c == labels, choice_labels_kept * dpicked * counted, 0), within(labels, C))
+    )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
@@ -153,7 +156,7 @@ def none_plain_backward(
     dlogits = dloss * probs
     c = row % C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = dlogits + tl.where(c == labels, -dloss, 0)
+    dlogits_ = dlogits + known(tl.where(c == labels, -dloss, 0), within(labels, C))
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
@@ -236,10 +239,13 @@ def sum_backward_2(
     labels = load(labels_ptr + n * S + s, inside)
     dlogits_ = (
         dlogits
-        + tl.where(
-            c == labels,
-            tl.where(labels_kept != 0, dloss * label_smoothing_minus_one * counted, 0),
-            0,
+        + known(
+            tl.where(
+                c == labels,
+                tl.where(labels_kept != 0, dloss * label_smoothing_minus_one * counted, 0),
+                0,
+            ),
+            within(labels, C),
         )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
@@ -293,10 +299,13 @@ def sum_loss_2(
         )
         dlogits_ = (
             dlogits
-            + tl.where(
-                c == labels,
-                tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
-                0,
+            + known(
+                tl.where(
+                    c == labels,
+                    tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
+                    0,
+                ),
+                within(labels, C),
             )
         )
         tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)
@@ -378,7 +387,7 @@ def plain_backward(
     c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = dlogits + tl.where(c == labels, -(dloss / divisor), 0)
+    dlogits_ = dlogits + known(tl.where(c == labels, -(dloss / divisor), 0), within(labels, C))
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
@@ -412,7 +421,10 @@ def plain_loss(
         sum_2 += tl.where((n < N) & (s < S), -picked_, 0.0)
         probs = exp_logits_shifted / exp_logits_sum_scaled
         dlogits = one_over_divisor * probs
-        dlogits_ = dlogits + tl.where(c == labels, minus_one_over_divisor, 0)
+        dlogits_ = (
+            dlogits
+            + known(tl.where(c == labels, minus_one_over_divisor, 0), within(labels, C))
+        )
         tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
 
@@ -514,14 +526,17 @@ def mean_backward_2(
     labels = load(labels_ptr + n * S + s, inside)
     dlogits_ = (
         dlogits
-        + tl.where(
-            c == labels,
+        + known(
             tl.where(
-                labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
+                c == labels,
+                tl.where(
+                    labels_kept != 0,
+                    dloss * label_smoothing_minus_one / counted_sum_2 * counted,
+                    0,
+                ),
                 0,
             ),
-            0,
+            within(labels, C),
         )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
@@ -635,10 +650,17 @@ def mean_loss_4(
     )
     dlogits_ = (
         dlogits
-        + tl.where(
-            c == labels,
-            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
-            0,
+        + known(
+            tl.where(
+                c == labels,
+                tl.where(
+                    labels_kept_is_not_0,
+                    label_smoothing_minus_one / counted_sum_2 * counted,
+                    0,
+                ),
+                0,
+            ),
+            within(labels, C),
         )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)

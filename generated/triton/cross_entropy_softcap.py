@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy_softcap as _module
-from ._functions import aligned, largest, load, picked, square, tanh, total, within
+from ._functions import aligned, known, largest, load, picked, square, tanh, total, within
 from ._launching import kernel
 from ._table import Table
 
@@ -136,16 +136,19 @@ def backward_2(
     logits_at_labels = picked(logits_ptr + (n * C + labels) * S + s, inside, within(labels, C))
     dlogits_ = (
         dlogits
-        + tl.where(
-            c == labels,
+        + known(
             tl.where(
-                labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted * (
-                    1 - square(tanh(logits_at_labels / cap))
+                c == labels,
+                tl.where(
+                    labels_kept != 0,
+                    dloss * label_smoothing_minus_one / counted_sum_2 * counted * (
+                        1 - square(tanh(logits_at_labels / cap))
+                    ),
+                    0,
                 ),
                 0,
             ),
-            0,
+            within(labels, C),
         )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
@@ -270,16 +273,19 @@ def loss_4(
     logits_at_labels = picked(logits_ptr + (n * C + labels) * S + s, inside, within(labels, C))
     dlogits_ = (
         dlogits
-        + tl.where(
-            c == labels,
+        + known(
             tl.where(
-                labels_kept_is_not_0,
-                label_smoothing_minus_one / counted_sum_2 * counted * (
-                    1 - square(tanh(logits_at_labels / cap))
+                c == labels,
+                tl.where(
+                    labels_kept_is_not_0,
+                    label_smoothing_minus_one / counted_sum_2 * counted * (
+                        1 - square(tanh(logits_at_labels / cap))
+                    ),
+                    0,
                 ),
                 0,
             ),
-            0,
+            within(labels, C),
         )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
@@ -349,7 +355,10 @@ def plain_backward(
     c = row % C
     dlogits_ = (
         dlogits
-        + tl.where(c == labels, dloss / N / S * (square(tanh(logits_at_labels / cap)) - 1), 0)
+        + known(
+            tl.where(c == labels, dloss / N / S * (square(tanh(logits_at_labels / cap)) - 1), 0),
+            within(labels, C),
+        )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
@@ -391,10 +400,13 @@ def plain_loss(
         dlogits = one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
         dlogits_ = (
             dlogits
-            + tl.where(
-                c == labels,
-                one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1),
-                0,
+            + known(
+                tl.where(
+                    c == labels,
+                    one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1),
+                    0,
+                ),
+                within(labels, C),
             )
         )
         tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy_z_loss as _module
-from ._functions import aligned, largest, load, picked, square, total, within
+from ._functions import aligned, known, largest, load, picked, square, total, within
 from ._launching import kernel
 from ._table import Table
 
@@ -151,14 +151,17 @@ def backward_2(
     labels = load(labels_ptr + n * S + s, inside)
     dlogits_ = (
         dlogits
-        + tl.where(
-            c == labels,
+        + known(
             tl.where(
-                labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
+                c == labels,
+                tl.where(
+                    labels_kept != 0,
+                    dloss * label_smoothing_minus_one / counted_sum_2 * counted,
+                    0,
+                ),
                 0,
             ),
-            0,
+            within(labels, C),
         )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
@@ -293,10 +296,17 @@ def loss_4(
     )
     dlogits_ = (
         dlogits
-        + tl.where(
-            c == labels,
-            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
-            0,
+        + known(
+            tl.where(
+                c == labels,
+                tl.where(
+                    labels_kept_is_not_0,
+                    label_smoothing_minus_one / counted_sum_2 * counted,
+                    0,
+                ),
+                0,
+            ),
+            within(labels, C),
         )
     )
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
@@ -366,7 +376,7 @@ def plain_backward(
     dlogits = dloss / N / S * (two_times_z_weight * log_z + 1) * probs
     c = row % C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = dlogits + tl.where(c == labels, -(dloss / N / S), 0)
+    dlogits_ = dlogits + known(tl.where(c == labels, -(dloss / N / S), 0), within(labels, C))
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
@@ -404,7 +414,10 @@ def plain_loss(
         sum_2 += tl.where((n < N) & (s < S), square(log_z), 0.0)
         probs = exp_logits_shifted / exp_logits_sum_scaled
         dlogits = one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
-        dlogits_ = dlogits + tl.where(c == labels, minus_one_over_N_over_S, 0)
+        dlogits_ = (
+            dlogits
+            + known(tl.where(c == labels, minus_one_over_N_over_S, 0), within(labels, C))
+        )
         tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)
     tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))

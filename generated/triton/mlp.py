@@ -12,6 +12,7 @@ import triton.language as tl
 from .. import mlp as _module
 from ._functions import (
     aligned,
+    known,
     larger,
     largest,
     load,
@@ -259,7 +260,10 @@ def backward_2(
         inside = (n < N) & (v < V)
         probs = load(probs_ptr + n * V + v, inside)
         labels = load(labels_ptr + n, n < N)
-        dlogits_ = dloss / N * probs + tl.where(v == labels, -(dloss / N), 0)
+        dlogits_ = (
+            dloss / N * probs
+            + known(tl.where(v == labels, -(dloss / N), 0), within(labels, V))
+        )
         if dlogits__ptr is not None:
             tl.store(dlogits__ptr + n * V + v, dlogits_, mask=inside)
         db2 += tl.where(inside, dlogits_, 0.0)

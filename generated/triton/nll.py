@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import nll as _module
-from ._functions import aligned, load, picked, within
+from ._functions import aligned, known, load, picked, within
 from ._launching import kernel
 from ._table import Table
 
@@ -52,7 +52,10 @@ def none_backward(
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     dlosses_sum = -tl.where(labels_kept != 0, dloss, 0)
     c = row % C
-    dlogprobs_ = 0 + tl.where(c == labels, weight_at_labels * dlosses_sum, 0)
+    dlogprobs_ = (
+        0
+        + known(tl.where(c == labels, weight_at_labels * dlosses_sum, 0), within(labels, C))
+    )
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
@@ -85,7 +88,8 @@ def none_plain_backward(
     dloss = load(dloss_ptr + n * S + s, inside)
     c = row % C
     labels = load(labels_ptr + n * S + s, inside)
-    tl.store(dlogprobs__ptr + row * S + s, 0 + tl.where(c == labels, -dloss, 0), mask=inside)
+    dlogprobs_ = 0 + known(tl.where(c == labels, -dloss, 0), within(labels, C))
+    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
 @kernel("N | S in tiles", sums="loss:")
@@ -132,7 +136,10 @@ def sum_backward(
     c = row % C
     dlogprobs_ = (
         0
-        + tl.where(c == labels, -tl.where(labels_kept != 0, dloss * weight_at_labels, 0), 0)
+        + known(
+            tl.where(c == labels, -tl.where(labels_kept != 0, dloss * weight_at_labels, 0), 0),
+            within(labels, C),
+        )
     )
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
@@ -152,7 +159,13 @@ def sum_loss_2(
     weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     c = row % C
-    dlogprobs_ = 0 + tl.where(c == labels, -tl.where(labels_kept != 0, weight_at_labels, 0), 0)
+    dlogprobs_ = (
+        0
+        + known(
+            tl.where(c == labels, -tl.where(labels_kept != 0, weight_at_labels, 0), 0),
+            within(labels, C),
+        )
+    )
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
@@ -200,7 +213,7 @@ def plain_backward(
     c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogprobs_ = 0 + tl.where(c == labels, -(dloss / divisor), 0)
+    dlogprobs_ = 0 + known(tl.where(c == labels, -(dloss / divisor), 0), within(labels, C))
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
@@ -217,7 +230,7 @@ def plain_loss_3(
     c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogprobs_ = 0 + tl.where(c == labels, minus_one_over_divisor, 0)
+    dlogprobs_ = 0 + known(tl.where(c == labels, minus_one_over_divisor, 0), within(labels, C))
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
@@ -281,10 +294,13 @@ def mean_backward(
     c = row % C
     dlogprobs_ = (
         0
-        + tl.where(
-            c == labels,
-            -tl.where(labels_kept != 0, dloss / counted_sum_2 * weight_at_labels, 0),
-            0,
+        + known(
+            tl.where(
+                c == labels,
+                -tl.where(labels_kept != 0, dloss / counted_sum_2 * weight_at_labels, 0),
+                0,
+            ),
+            within(labels, C),
         )
     )
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
@@ -309,10 +325,13 @@ def mean_loss_3(
     c = row % C
     dlogprobs_ = (
         0
-        + tl.where(
-            c == labels,
-            -tl.where(labels_kept_is_not_0, 1 / counted_sum_2 * weight_at_labels, 0),
-            0,
+        + known(
+            tl.where(
+                c == labels,
+                -tl.where(labels_kept_is_not_0, 1 / counted_sum_2 * weight_at_labels, 0),
+                0,
+            ),
+            within(labels, C),
         )
     )
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)

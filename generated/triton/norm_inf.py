@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import norm_inf as _module
-from ._functions import aligned, larger, largest, load, picked, sign, within
+from ._functions import aligned, known, larger, largest, load, picked, sign, within
 from ._launching import kernel
 from ._table import Table
 
@@ -69,7 +69,7 @@ def backward_2(
     product_2 = load(product_2_ptr + n, n < N)
     x_at_product_2 = picked(x_ptr + n * C + product_2, n < N, within(product_2, C))
     product_1 = load(product_1_ptr + n, n < N)
-    dx_ = 0 + tl.where(c == product_1, dy * sign(x_at_product_2), 0)
+    dx_ = 0 + known(tl.where(c == product_1, dy * sign(x_at_product_2), 0), within(product_1, C))
     tl.store(dx__ptr + n * C + c, dx_, mask=inside)
 
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import softmax_nll as _module
-from ._functions import aligned, larger, largest, load, picked, rescaled, total, within
+from ._functions import aligned, known, larger, largest, load, picked, rescaled, total, within
 from ._launching import kernel
 from ._table import Table
 
@@ -104,7 +104,7 @@ def backward(
     probs = load(probs_ptr + n * C + c, inside)
     dlogits = dloss / N * probs
     labels = load(labels_ptr + n, n < N)
-    dlogits_ = dlogits + tl.where(c == labels, -(dloss / N), 0)
+    dlogits_ = dlogits + known(tl.where(c == labels, -(dloss / N), 0), within(labels, C))
     tl.store(dlogits__ptr + n * C + c, dlogits_, mask=inside)
 
 
@@ -130,7 +130,7 @@ def loss(
         sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
         probs = counts / counts_sum
         dlogits = one_over_N * probs
-        dlogits_ = dlogits + tl.where(c == labels, minus_one_over_N, 0)
+        dlogits_ = dlogits + known(tl.where(c == labels, minus_one_over_N, 0), within(labels, C))
         tl.store(dlogits__ptr + n * C + c, dlogits_, mask=inside)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
@@ -179,7 +179,10 @@ def loss_in_chunks(
             counts = tl.exp(norm_logits)
             probs = counts / counts_sum
             dlogits = one_over_N * probs
-            dlogits_ = dlogits + tl.where(c == labels, minus_one_over_N, 0)
+            dlogits_ = (
+                dlogits
+                + known(tl.where(c == labels, minus_one_over_N, 0), within(labels, C))
+            )
             tl.store(dlogits__ptr + n * C + c, dlogits_, mask=inside)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 

@@ -152,6 +152,15 @@ class Places(Expressions):
             text, mask = f"{function}({text}, {mask}, {dim})", self.mask(node.axes) or "True"
         return text
 
+    def _choose(self, e: Element) -> str:
+        """What is chosen by a label is NaN where that is out of range: no kernel can raise."""
+        text, test = super()._choose(e), e.args[0]
+        if test.kind == "compare" and test.name == "==":
+            for place, label in (test.args, test.args[::-1]):
+                if place.kind == "index" and label.kind == "label":
+                    return f"known({text}, within({self.text(label)}, {self.size(place.name)}))"
+        return text
+
     def _entry(self, e: Element) -> str:
         """One of the sweep, which is read once."""
         return self.value(e)

@@ -61,8 +61,8 @@ POWERS = {
 # In Python, of numbers that are known before a kernel is called.
 OF_NUMBERS = {"abs": "abs", "larger": "max", "smaller": "min", "ceiling": "math.ceil"}
 SHARED = """
-aligned cube expm1 largest larger load log1p picked power rescaled sign smaller square tanh total
-within
+aligned cube expm1 known largest larger load log1p picked power rescaled sign smaller square tanh
+total within
 """
 WORDS = f"""
 {SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before first start inside program
