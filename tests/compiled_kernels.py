@@ -11,6 +11,8 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
+import torch
+
 import generated
 
 FOLDER = Path(generated.__file__).parent / "triton"
@@ -20,11 +22,11 @@ FEW, MOST = 8, 16384  # entries along the other axes of a row, and along the las
 LONG = 131072  # entries of a row that is read in chunks
 LABEL = 8  # its bytes
 ACCESS = re.compile(r"\b(ld|st)\.global((?:\.[a-z0-9_:]+)*)")
-# What a table does not say: axes that are several, and arrays that lines of torch make.
+# Axes that are several, which a table does not say.
 MADE_OF = {
     "group_norm": {"C": "groups K"},
-    "gru_cell": {"P": "Gate H", "product_1": "N P", "product_2": "N P"},
-    "lstm_cell": {"P": "Gate H", "product_1": "N P", "product_2": "N P"},
+    "gru_cell": {"P": "Gate H"},
+    "lstm_cell": {"P": "Gate H"},
     "mlp": {"K": "T E"},
 }
 
@@ -37,10 +39,24 @@ class Own:
 
         self.table = import_module(f"generated.triton.{name}").table
         self.record, self.function, self.name = record, function, function.function.__name__
-        self.exact, self.made_of = record.exact, MADE_OF.get(name, {})
-        steps = (step for row in self.table.rows for step in row.steps if isinstance(step, str))
-        self.step = next(read(step) for step in steps if step.startswith(f"{record.name}("))
-        self.axes = self.table.shapes.axes | self.step.shapes
+        self.module, self.made_of = name, MADE_OF.get(name, {})
+        rows = ([*map(read, row.steps)] for row in self.table.rows)
+        row = next(row for row in rows if any(step.kernel == record.name for step in row))
+        self.step = next(step for step in row if step.kernel == record.name)
+        self.axes = {**self.table.shapes.axes}
+        for step in row[: row.index(self.step) + 1]:
+            self.axes |= step.shapes if step.kernel else self.made_by(step)
+
+    def made_by(self, line) -> dict[str, tuple[str, ...]]:
+        """The axes of what a line of torch makes of arrays: those of the same length."""
+        if line.function is None or not {*line.takes} <= self.axes.keys():
+            return {}
+        lengths = {axis: 101 + 2 * i for i, axis in enumerate(sorted(sum(self.axes.values(), ())))}
+        lengths["1"] = 1
+        shapes = ([lengths[axis] for axis in self.axes[name]] for name in line.takes)
+        made = line.function(*(torch.empty(shape, device="meta") for shape in shapes))
+        of = {length: axis for axis, length in lengths.items()}
+        return {line.makes[0]: tuple(of[length] for length in made.shape)}
 
     def sizes(self, inner: int) -> dict[str, int]:
         """``inner`` entries in a row, and many rows."""
@@ -73,6 +89,11 @@ class Own:
         return "fp32" if pointer in aside else "i64" if pointer in self.whole else dtype
 
     @property
+    def passes(self) -> int:
+        """Over a row that is read in chunks."""
+        return self.function.function.src.count("for start in")
+
+    @property
     def whole(self) -> set[str]:
         return self.table.shapes.whole | self.places
 
@@ -83,9 +104,9 @@ class Own:
         return {name for name, line in lines if "argmax" in line.__code__.co_names}
 
     def axes_of(self, name: str) -> list[str]:
-        """Those of an array; all of them where a line of torch makes it."""
+        """Those of an array; all of them where that is not known."""
         of = self.function.sizes
-        known = self.made_of.get(name, "").split() or self.axes.get(name, self.row)
+        known = self.axes.get(name, self.row)
         found = [part for axis in known for part in self.made_of.get(axis, axis).split()]
         return [a for axis in found for a in (of[axis].split("*") if axis in of else [axis])]
 

@@ -140,7 +140,7 @@ def none_plain_forward(
     tl.store(losses_ptr + n * S + s, -picked_, mask=(n < N) & (s < S))
 
 
-@kernel("N C | S in tiles", alive=3)
+@kernel("N C | S in tiles", alive=4)
 @triton.jit
 def none_plain_backward(
     dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, rows, C, S, ALIGN: tl.constexpr,
@@ -371,7 +371,7 @@ def plain_forward_2(sum_2_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_2 / divisor)
 
 
-@kernel("N C | S in tiles", alive=2)
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def plain_backward(
     dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, rows, C, S, divisor, ALIGN: tl.constexpr,

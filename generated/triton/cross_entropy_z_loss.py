@@ -113,7 +113,7 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("N C | S in tiles", alive=4)
+@kernel("N C | S in tiles", alive=5)
 @triton.jit
 def backward_2(
     counted_ptr, counted_sum_2_ptr, dloss_ptr, excess_sum_ptr, labels_ptr, labels_kept_ptr,
@@ -359,7 +359,7 @@ def plain_forward_2(sum_1_ptr, sum_2_ptr, loss_ptr, N, S, z_weight):
     tl.store(loss_ptr, sum_1 / N / S + sum_2 / N / S * z_weight)
 
 
-@kernel("N C | S in tiles", alive=2)
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def plain_backward(
     dloss_ptr, labels_ptr, log_z_ptr, probs_ptr, dlogits__ptr, rows, C, N, S, two_times_z_weight,

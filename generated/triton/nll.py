@@ -199,7 +199,7 @@ def plain_forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def plain_backward(
     dloss_ptr, labels_ptr, dlogprobs__ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
@@ -217,7 +217,7 @@ def plain_backward(
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def plain_loss_3(
     labels_ptr, dlogprobs__ptr, rows, C, S, minus_one_over_divisor, ALIGN: tl.constexpr,

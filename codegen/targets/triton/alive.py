@@ -1,7 +1,7 @@
 """How many values of a row's length a program has at once: what it computes is followed in order.
 
 A value is alive from where it is first needed until nothing reads it any more. What is the same is
-computed once, also where the text has it twice: a compiler sees that.
+computed once, also where the text has it twice: a compiler sees that. A label counts twice.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def followed(nodes: Iterable[Node], shape: Shape, values: Values) -> _Following:
         following.computed(e)
         following.read(e)
         if node.kind:
-            following.reduced = max(following.reduced, len(following.now))
+            following.reduced = max(following.reduced, following.held)
     return following
 
 
@@ -62,11 +62,16 @@ class _Following:
     most: int = 0
     reduced: int = 0  # those that there are during a reduction
 
+    @property
+    def held(self) -> int:
+        """How many registers they take for each entry; that of a label has 64 bits."""
+        return sum(1 + (e.kind == "label") for e in self.now)
+
     def long(self, e: Element) -> Iterator[Element]:
         """It, if it has a row's length; what a node computes stands for its value."""
         while self.values.is_own(e) and not self.values.nodes[e.name].kind:
             e = self.values.of[e.name]
-        if axes_in(e) & {*self.shape.inner} and not is_whole(e):
+        if axes_in(e) & {*self.shape.inner} and (e.kind == "label" or not is_whole(e)):
             yield e
 
     def parts(self, e: Element) -> Iterator[Element]:
@@ -88,7 +93,7 @@ class _Following:
         for part in parts:
             self.read(part)
         self.now.add(e)
-        self.most = max(self.most, len(self.now))
+        self.most = max(self.most, self.held)
 
     def read(self, e: Element) -> None:
         self.reads[e] -= 1
