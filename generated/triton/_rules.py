@@ -143,7 +143,7 @@ class Function:
         if entries * alive > room * limits.resident:
             raise TooLong
         rows = 1
-        if self.rows:
+        if "ROWS" in self.constants:
             rows = min(power_of_two(count), max(1, limits.few // entries))
         grid = self.grid(of, cut(count, rows), blocks)
         constants = {"ROWS": rows, "ALIGN": align}
