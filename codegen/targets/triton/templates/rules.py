@@ -140,7 +140,7 @@ class Function:
         alive = self.alive + 1 / align  # entries that are loaded alone have a mask each
         blocks = self.blocks(of, alive)
         count, entries = math.prod(of[a] for a in self.rows), math.prod(blocks.values())
-        if entries * alive > room * limits.resident:
+        if not self.tile and entries * alive > room * limits.resident:
             raise TooLong
         rows = 1
         if "ROWS" in self.constants:
