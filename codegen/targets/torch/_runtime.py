@@ -787,6 +787,30 @@ def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
     return largest + torch.log(scanned(steps, torch.exp(tensor - largest), along))
 
 
+# Square matrices: torch differentiates the forward derivatives of linalg.solve and linalg.slogdet as
+# if the LU factors that they hold were constants, which is silently wrong. Derivatives of the
+# factors themselves are right in any order.
+
+
+def solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
+    """torch.linalg.solve, by the factors where that is differentiated forward."""
+    if not in_plain_torch(matrix, right):
+        return torch.linalg.solve(matrix, right, left=left)
+    factors, pivots, info = torch.linalg.lu_factor_ex(matrix)
+    torch._linalg_check_errors(info, "torch.linalg.solve", is_matrix=matrix.dim() == 2)
+    if right.dim() < matrix.dim():
+        return torch.linalg.lu_solve(factors, pivots, right.unsqueeze(-1)).squeeze(-1)
+    return torch.linalg.lu_solve(factors, pivots, right, left=left)
+
+
+def logdet(matrix: Tensor) -> Tensor:
+    """torch.linalg.slogdet's logarithm, by the factors where that is differentiated forward."""
+    if not in_plain_torch(matrix):
+        return torch.linalg.slogdet(matrix).logabsdet
+    factors = torch.linalg.lu_factor_ex(matrix).LU
+    return factors.diagonal(0, -2, -1).abs().log().sum(-1)
+
+
 # Entries read at another index
 
 

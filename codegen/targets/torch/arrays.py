@@ -177,7 +177,7 @@ class Arrays(Reads, Convolutions, Diagonals):
         matrix, right = self.text(value.matrix), self.text(value.right)
         left = ", left=False" * value.from_the_right
         if not value.triangle:
-            return f"torch.linalg.solve({matrix}, {right}{left})", ATOM
+            return f"_runtime.solve({matrix}, {right}{left})", ATOM
         right = f"{self.tight(value.right)}.unsqueeze(-1)" if value.is_vector else right
         upper = value.triangle == "upper"
         solved = f"torch.linalg.solve_triangular({matrix}, {right}, upper={upper}{left})"

@@ -43,7 +43,7 @@ FUNCTIONS = {
 }
 OF_MATRIX = {
     "inverse": "torch.linalg.inv({})",
-    "logdet": "torch.linalg.slogdet({}).logabsdet",
+    "logdet": "_runtime.logdet({})",
     "cholesky": "torch.linalg.cholesky(({0} + {0}.mT) / 2)",
 }
 SEVERAL = {  # of several operands, in the order of a `Program`
