@@ -788,8 +788,8 @@ def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
     return largest + torch.log(scanned(steps, torch.exp(tensor - largest), along))
 
 
-# Square matrices: torch differentiates the forward derivatives of linalg.solve and linalg.slogdet as
-# if the LU factors that they hold were constants, which is silently wrong. Derivatives of the
+# Square matrices: torch differentiates the forward derivatives of linalg.solve and linalg.slogdet
+# as if the LU factors that they hold were constants, which is silently wrong. Derivatives of the
 # factors themselves are right in any order.
 
 

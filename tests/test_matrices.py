@@ -291,7 +291,7 @@ def test_a_singular_matrix_is_refused_when_it_is_met(tmp_path):
         function(zeros)
     function, _, _ = generated(file_of(FORWARDS["columns"][0], tmp_path), tmp_path)
     for of in (function, torch.func.jacfwd(function)):
-        with pytest.raises(torch.linalg.LinAlgError, match="linalg.solve"):
+        with pytest.raises(torch.linalg.LinAlgError, match="singular"):
             of(zeros, zeros)
 
 
