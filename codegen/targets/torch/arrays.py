@@ -91,8 +91,11 @@ class Arrays(Reads, Convolutions, Diagonals):
         arguments = "" if everything else f"{along}{keep}"
         if (least := as_least(value)) is not None:
             return f"-{self.tight(least)}", SIGN
-        reduction = f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})"
-        return reduction + UNSHIFTED.get(value.kind, ""), ATOM
+        if value.kind in UNSHIFTED:
+            how = ", added=True" * (value.kind == "peak")
+            how += ", keepdim=False" * (not value.keep)
+            return f"_runtime.peak({self.text(value.operand)}, {along}{how})", ATOM
+        return f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})", ATOM
 
     def _Cumulate(self, value: arrays.Cumulate):
         along = value.along
