@@ -64,7 +64,7 @@ class LogSoftmaxForward(NamedTuple):
 @_pair.forward
 def log_softmax_forward(x: Tensor) -> LogSoftmaxForward:
     """The output y, then what the backward needs."""
-    x_max = _runtime.peak(x, 1, subtracted=True)
+    x_max = _runtime.peak(x, 1)
     x_minus_x_max = x - x_max
     y = x_minus_x_max - torch.log(torch.exp(x_minus_x_max).sum(1, keepdim=True))
     return LogSoftmaxForward(y)

@@ -67,7 +67,7 @@ class LogsumexpForward(NamedTuple):
 @_pair.forward
 def logsumexp_forward(x: Tensor) -> LogsumexpForward:
     """The output y, then what the backward needs."""
-    x_max = _runtime.peak(x, 1)
+    x_max = _runtime.peak(x, 1, added=True)
     y = x_max[:, 0] + torch.log(torch.exp(x - x_max).sum(1))
     return LogsumexpForward(y, x)
 

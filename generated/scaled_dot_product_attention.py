@@ -107,7 +107,7 @@ def scaled_dot_product_attention_forward(
 ) -> ScaledDotProductAttentionForward:
     """The output y, then what the backward needs."""
     scores = scale * (query @ key.mT)
-    exp_scores_shifted = torch.exp(scores - _runtime.peak(scores, 2, subtracted=True))
+    exp_scores_shifted = torch.exp(scores - _runtime.peak(scores, 2))
     probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
     y = probs @ value
     return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)
