@@ -36,9 +36,10 @@ class Moved:
 
 
 def hash_of(folder: Path, name: str) -> str:
-    """That of the kernels of a module, in a folder."""
-    texts = [(folder / file).read_bytes() for file in (f"{name}.py", *SHARED)]
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:DIGITS]
+    """That of the kernels of a module, in a folder, without what is around them."""
+    text = (folder / f"{name}.py").read_text().partition("@kernel")[2].partition("\ntable = ")[0]
+    texts = [text, *((folder / file).read_text() for file in SHARED)]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:DIGITS]
 
 
 def moves_in(folder: Path) -> dict[str, tuple[str, list[Moved]]]:

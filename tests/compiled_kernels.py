@@ -54,9 +54,12 @@ class Own:
         lengths = {axis: 101 + 2 * i for i, axis in enumerate(sorted(sum(self.axes.values(), ())))}
         lengths["1"] = 1
         shapes = ([lengths[axis] for axis in self.axes[name]] for name in line.takes)
-        made = line.function(*(torch.empty(shape, device="meta") for shape in shapes))
+        try:
+            made = line.function(*(torch.empty(shape, device="meta") for shape in shapes))
+        except (RuntimeError, ValueError):  # there are no such lengths, as in a convolution
+            return {}
         of = {length: axis for axis, length in lengths.items()}
-        return {line.makes[0]: tuple(of[length] for length in made.shape)}
+        return {line.makes[0]: tuple(of.get(length, "") for length in made.shape)}
 
     def sizes(self, inner: int) -> dict[str, int]:
         """``inner`` entries in a row, and many rows."""
@@ -121,9 +124,11 @@ class Own:
         picks an entry of these.
         """
         fixed, rows = self.table.shapes.fixed, {*self.function.rows}
+        called = zip(self.record.first.arrays, (*self.step.takes, *self.step.makes), strict=True)
+        own = {name for argument, name in called if argument in self.function.arrays}
         found, others, picks = {"ld": 0, "st": 0}, 0, False
         for kind, names in (("ld", self.step.takes), ("st", self.step.makes)):
-            for name in (name for name in names if name in self.function.arrays):
+            for name in own.intersection(names):
                 axes = self.axes_of(name)
                 if name in self.places or not self.row.intersection(axes):
                     others += 1

@@ -14,7 +14,9 @@ pytestmark = [
     pytest.mark.skipif("TRITON_INTERPRET" in os.environ, reason="this process interprets"),
 ]
 
-SPILLS: dict[tuple[str, str], int] = {}  # bytes for each thread, by module and function
+# Bytes for each thread, by module and function: one register, which a compiler gives up for more
+# warps at once.
+SPILLS = {("cross_entropy_softcap", "loss_2"): 8}
 
 
 @pytest.mark.parametrize("name", NAMES)

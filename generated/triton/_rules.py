@@ -58,9 +58,9 @@ def cut(size: int, block: int) -> int:
     return -(-size // block)
 
 
-def warps_for(entries: int, alive: float) -> int:
+def warps_for(entries: int, alive: int) -> int:
     """How many warps hold so many entries, without a load that is less wide than it could be."""
-    held = power_of_two(math.ceil(entries * alive / OF_WARP))
+    held = power_of_two(entries * alive // OF_WARP)
     return max(min(held, entries // WIDE, MOST_WARPS), FEWEST_WARPS)
 
 
@@ -137,7 +137,7 @@ class Function:
         """
         of = self.lengths(sizes)
         align = math.gcd(of[self.inner[-1]] if self.inner else 1, ALIGNED)
-        alive = self.alive + 1 / align  # entries that are loaded alone have a mask each
+        alive = self.alive + (align == 1)  # entries that are loaded alone have a mask each
         blocks = self.blocks(of, alive)
         count, entries = math.prod(of[a] for a in self.rows), math.prod(blocks.values())
         if not self.tile and entries * alive > room * limits.resident:
@@ -153,7 +153,7 @@ class Function:
         launch.parts = {name: self.part(axes, grid, of) for name, axes in self.parts.items()}
         return launch
 
-    def blocks(self, of: Mapping[str, int], alive: float) -> dict[str, int]:
+    def blocks(self, of: Mapping[str, int], alive: int) -> dict[str, int]:
         """How many entries along each axis of a row are computed at once."""
         blocks = {axis: power_of_two(of[axis]) for axis in self.inner}
         if not (self.tile or self.chunked):
