@@ -120,8 +120,10 @@ class Function:
         found = []
         for own in self.given:
             name = next((n for n in (own, own.removesuffix("_")) if n in numbers), None)
-            number = sizes[own.removeprefix("size_")] if name is None else numbers[name]
-            found.append(rows if own == "rows" else number)
+            if own == "rows":
+                found.append(rows)
+            else:
+                found.append(sizes[own.removeprefix("size_")] if name is None else numbers[name])
         return found
 
     def lengths(self, sizes: Mapping[str, int]) -> dict[str, int]:
