@@ -1,16 +1,19 @@
-"""Kernels in Triton of forwards that are in no gallery. What is generated was compared with
-autograd and with the lines; here also with limits so low that small arrays reach every loop.
+"""Kernels in Triton of forwards that are in no gallery, beside autograd: at the usual limits, and
+at some so low that small arrays reach every loop.
 """
 
 import os
+from importlib import import_module
 
 import pytest
 from forwards import HEAD
 from test_kernels_of_ones_own import AXES, BODIES
 
-from codegen.driver import generate
+from codegen.driver import written
 from codegen.targets import kernels
+from codegen.targets.torch.check import largest_difference_of
 from derive import forward_from
+from derive.derivation import derive
 
 pytestmark = [
     pytest.mark.triton,
@@ -71,10 +74,12 @@ def test_kernels_in_triton_of_a_forward_of_ones_own(body, tmp_path, monkeypatch)
     file = tmp_path / "own.py"
     file.write_text(f"{HEAD}{MORE}{AXES}\n\nclass Own(Forward):{body}", encoding="utf-8")
     forward, target = forward_from(file), kernels["triton"]
-    generated = generate(forward, order=1, kernels=target)
-    (text,) = generated.kernels
-    assert "@kernel(" in text
-    monkeypatch.setenv("GRADFORM_TRITON", LOWERED)
-    beside = target.beside(generated.kernels)
-    gap = beside.largest_difference(generated.text, forward.definition, generated.program)
-    assert gap <= 1e-9
+    program, text = written(forward, derive(forward))
+    beside = target.beside(target.texts(program, text))
+    for limits in ("", LOWERED):
+        monkeypatch.setenv("GRADFORM_TRITON", limits)
+        with beside._imported(text, program.name) as (module, package):
+            table = import_module(f"{package.__name__}.{program.name}").table
+            with package.use("triton"), table.kernels.watched() as called:
+                gap = largest_difference_of(module, forward.definition, program)
+        assert gap <= 1e-9 and called, limits
