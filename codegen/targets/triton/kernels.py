@@ -12,7 +12,7 @@ from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.inlining import needed
 from codegen.schedule.merging import merged
-from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
@@ -193,11 +193,11 @@ class _Kernels:
         for word, kind in (("sums", "sum"), ("largest", "max")):
             found = [nodes[name] for name in sweep.partial if nodes[name].kind == kind]
             if found:
-                told = ", ".join(f"{named(n.name)}: {' '.join(n.axes)}".strip() for n in found)
+                told = ", ".join(_along(n) for n in found)
                 yield f'{word}="{told}"'
         kept = [name for name in sweep.stored if of is not None and name not in of.stored]
         if kept:
-            told = ", ".join(f"{named(n)}: {' '.join(nodes[n].axes)}".strip() for n in kept)
+            told = ", ".join(_along(nodes[n]) for n in kept)
             yield f'keeps="{told}"'
         exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
         exact = [name for name in exact if name not in kept]
@@ -208,6 +208,10 @@ class _Kernels:
         joined = self.flat.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
+
+
+def _along(node: Node) -> str:
+    return f"{named(node.name)}: {' '.join(map(short, node.axes))}".strip()
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:
