@@ -200,8 +200,9 @@ class _PairWritten:
         if alike is not None:
             found, divisor, words[0] = *alike, ""
         name = "_".join(word for word in words if word)
-        pair, open = self.pair, [node for result, node in found.results if result in left_out]
-        pieces = self.prints(name, found, dict(pair.sizes), pair.several, open)
+        open = dict.fromkeys(node for result, node in found.results if result in left_out)
+        pair = self.pair
+        pieces = self.prints(name, found, dict(pair.sizes), pair.several, [*open])
         if not any(isinstance(piece, Kernel) for piece in pieces):
             return None
         return Loops(own, found, pieces, divisor)

@@ -126,7 +126,9 @@ class _Kernels:
         return Line((number,), tuple(dict.fromkeys(takes)), f"{number} = {text}")
 
     def names(self) -> Names:
-        return Names([*self.memory], self.flat.scalars, self.codes)
+        """Also of numbers that lines between kernels take."""
+        numbers = {*self.flat.layouts} - {*self.memory}
+        return Names([*self.memory], {*self.flat.scalars, *numbers}, self.codes)
 
     def sizes(self, sweep: Sweep, used: Collection[str]) -> set[str]:
         """Those that its functions take, or that say how many programs there are."""
