@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 from codegen.program import arrays
 from codegen.program.loops import Collected, Looped
-from codegen.program.parts import is_number, values_in
+from codegen.program.parts import values_in
 from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Load, Value
 from codegen.schedule.elements import Axes, Element
@@ -74,8 +74,7 @@ class Library:
         if type(value) not in LIBRARY:
             return None
         value = self._of_arrays(value, name)
-        loads = {v.name for v in values_in(value) if isinstance(v, Load)}
-        reads = frozenset(loads - self.numbers - self.known.keys())
+        reads = self._read(value)
         entries = "whole" if isinstance(value, PLACES) else "exact"
         found = Whole(self.free(name), self.axes(value.dims), value, reads, entries)
         self.places |= {found.name} if entries == "whole" else set()
@@ -83,16 +82,22 @@ class Library:
 
     def _of_arrays(self, value: Value, name: str) -> Value:
         if isinstance(value, Looped):
-            passed = (replace(p, initial=self.stored(p.initial, p.before)) for p in value.passed)
-            given = (replace(g, whole=self.stored(g.whole, g.name)) for g in value.given)
+            starts = (self.stored(p.initial, f"{p.before}_first") for p in value.passed)
+            wholes = (self.stored(g.whole, f"{g.name}_whole") for g in value.given)
+            passed = (replace(p, initial=v) for p, v in zip(value.passed, starts, strict=True))
+            given = (replace(g, whole=v) for g, v in zip(value.given, wholes, strict=True))
             return replace(value, passed=tuple(passed), given=tuple(given))
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
         values = {part: own for part, own in parts.items() if isinstance(own, Value)}
         return replace(value, **{p: self.stored(v, f"{name}_{p}") for p, v in values.items()})
 
+    def _read(self, value: Value) -> frozenset[str]:
+        loads = {v.name for v in (value, *values_in(value)) if isinstance(v, Load)}
+        return frozenset(loads - self.numbers - self.known.keys())
+
     def stored(self, value: Value, name: str) -> Value:
-        """The value as an array in memory; a number as it is."""
-        if is_number(value, self.numbers | self.known.keys()):
+        """The value as an array in memory; what is made of no array as it is."""
+        if not self._read(value):
             return value
         if isinstance(value, Load):
             return Load(self.made.get(value.name, value.name), dims=value.dims)

@@ -121,11 +121,11 @@ class _Writing:
         """Every name in it that is not made by itself is taken, if it is one of the function's."""
         made: dict[str, None] = {}
         takes: dict[str, None] = {}
-        for statement in ast.parse(textwrap.dedent(f"    {text}")).body:
-            tree = [n for n in ast.walk(statement) if _is_name(n)]
-            loaded = (n.id for n in tree if isinstance(n.ctx, ast.Load))
+        for tree in _in_order(ast.parse(textwrap.dedent(f"    {text}")).body):
+            names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+            loaded = (n.id for n in names if isinstance(n.ctx, ast.Load))
             takes |= dict.fromkeys(name for name in loaded if name not in made)
-            made |= dict.fromkeys(n.id for n in tree if isinstance(n.ctx, ast.Store))
+            made |= dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store))
         return Line(tuple(made), tuple(n for n in takes if n in self.names), text)
 
     @property
@@ -217,5 +217,11 @@ class _Writing:
         return any(p.name == name and p.default is not None for p in self.function.parameters)
 
 
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
+def _in_order(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """What is computed, one after the other: also in a loop."""
+    for statement in statements:
+        if isinstance(statement, ast.For):
+            yield from (statement.iter, statement.target)
+            yield from _in_order(statement.body)
+        else:
+            yield statement
