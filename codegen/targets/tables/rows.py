@@ -100,9 +100,15 @@ class _Writing:
 
     def numbers(self, steps: Sequence[Line | Called]) -> list[Line]:
         """Those of the function that lines take."""
-        taken = {name for step in steps if isinstance(step, Line) for name in step.takes}
+        lines = [step for step in steps if isinstance(step, Line)]
+        taken = {name for line in lines for name in line.takes}
+        made = {name for line in lines for name in line.makes}
         found: list[Line] = []
         for name, step in reversed(self.known.items()):
+            if name in taken & made:
+                raise QuestionError(
+                    f"kernels have a number of their own called {name}", "rename it"
+                )
             if name in taken:
                 found.insert(0, self.line(self.printer.step(step)))
                 taken |= {*found[0].takes}

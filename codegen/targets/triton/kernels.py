@@ -126,9 +126,7 @@ class _Kernels:
         return Line((number,), tuple(dict.fromkeys(takes)), f"{number} = {text}")
 
     def names(self) -> Names:
-        """Also of numbers that lines between kernels take."""
-        numbers = {*self.flat.layouts} - {*self.memory}
-        return Names([*self.memory], {*self.flat.scalars, *numbers}, self.codes)
+        return Names([*self.memory], self.flat.scalars, self.codes)
 
     def sizes(self, sweep: Sweep, used: Collection[str]) -> set[str]:
         """Those that its functions take, or that say how many programs there are."""
