@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 import torch
-from test_triton_values import INTERPRETED, arguments_of, kernels_called, of, outcome
+from test_triton_values import EVERYTHING, INTERPRETED, arguments_of, kernels_called, of, outcome
 from torch.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = [

@@ -106,9 +106,7 @@ class _Writing:
         found: list[Line] = []
         for name, step in reversed(self.known.items()):
             if name in taken & made:
-                raise QuestionError(
-                    f"kernels have a number of their own called {name}", "rename it"
-                )
+                raise QuestionError(f"kernels have another number called {name}", "rename it")
             if name in taken:
                 found.insert(0, self.line(self.printer.step(step)))
                 taken |= {*found[0].takes}
