@@ -159,6 +159,27 @@ def test_kernels_compute_what_the_lines_do(emitted, size):
     compared(emitted, arguments, emitted.inputs[:1])
 
 
+SEVERAL = [e for e in EVERYTHING if len(e.definition.outputs) > 1]
+
+
+@pytest.mark.parametrize("emitted", SEVERAL, ids=str)
+def test_each_of_several_outputs_alone(emitted):
+    function = getattr(emitted.module, emitted.snake)
+    arguments = arguments_of(emitted, 17)
+
+    def found():
+        leaves = {name: t.detach().requires_grad_() for name, t in arguments.items()}
+        outputs = function(**leaves)
+        how = {"retain_graph": True, "materialize_grads": True}
+        for output in outputs:
+            yield from torch.autograd.grad(output.sin().sum(), [*leaves.values()], **how)
+
+    with kernels_called(emitted) as called:
+        ours = [*found()]
+    assert {*called} >= {"forward", f"backward_from_d{emitted.definition.outputs[0].name}"}
+    assert_same(ours, [*found()], 1e-12)
+
+
 @everything
 def test_every_loop_comes_to_its_second_round(emitted, lowered):
     for size in (17, 48):
