@@ -44,7 +44,7 @@ def forward_2(
     alpha = load(alpha_ptr + row, row < rows)
     r = row // S
     s = row % S
-    cumulated_1 = load(cumulated_1_ptr + r * S + s - 1, (row < rows) & ((s > 0)))
+    cumulated_1 = load(cumulated_1_ptr + r * S + s - 1, (row < rows) & (s > 0))
     color = load(color_ptr + row * C + c, inside)
     tl.store(y_ptr + row * C + c, alpha * tl.where(s > 0, cumulated_1, 1) * color, mask=inside)
 
@@ -107,9 +107,9 @@ def backward_2(
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     r = row // S
     s = row % S
-    cumulated_1 = load(cumulated_1_ptr + r * S + s - 1, (row < rows) & ((s > 0)))
+    cumulated_1 = load(cumulated_1_ptr + r * S + s - 1, (row < rows) & (s > 0))
     sum_color_dy = load(sum_color_dy_ptr + row, row < rows)
-    scanned_2 = load(scanned_2_ptr + r * S + s + 1, (row < rows) & ((s + 1 < S)))
+    scanned_2 = load(scanned_2_ptr + r * S + s + 1, (row < rows) & (s + 1 < S))
     dalpha = tl.where(s > 0, cumulated_1, 1) * (sum_color_dy - tl.where(s + 1 < S, scanned_2, 0))
     if dalpha_ptr is not None:
         tl.store(dalpha_ptr + row, dalpha, mask=row < rows)

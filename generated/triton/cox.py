@@ -38,7 +38,7 @@ def none_backward(
     event = load(event_ptr + n, n < N)
     tl.store(dlosses_term_ptr + n, dloss * event, mask=n < N)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-    score_logcumsumexp_2 = load(score_logcumsumexp_ptr + n - 1, (n < N) & ((n > 0)))
+    score_logcumsumexp_2 = load(score_logcumsumexp_ptr + n - 1, (n < N) & (n > 0))
     scanned_1_factor = tl.exp(
         score_logcumsumexp + tl.where(n > 0, -score_logcumsumexp_2, float("-inf"))
     )
@@ -82,7 +82,7 @@ def sum_forward(
 def sum_backward(score_logcumsumexp_ptr, scanned_1_factor_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-    score_logcumsumexp_2 = load(score_logcumsumexp_ptr + n - 1, (n < N) & ((n > 0)))
+    score_logcumsumexp_2 = load(score_logcumsumexp_ptr + n - 1, (n < N) & (n > 0))
     scanned_1_factor = tl.exp(
         score_logcumsumexp + tl.where(n > 0, -score_logcumsumexp_2, float("-inf"))
     )

@@ -105,7 +105,7 @@ def backward(
     if dh_ptr is not None:
         tl.store(dh_ptr + row * S + s, dy * C, mask=inside)
     k = row % K
-    decay = load(decay_ptr + ((n * T + t + 1) * K + k) * S + s, (inside) & ((t + 1 < T)))
+    decay = load(decay_ptr + ((n * T + t + 1) * K + k) * S + s, (inside) & (t + 1 < T))
     if scan_decay_dh_factor_ptr is not None:
         tl.store(scan_decay_dh_factor_ptr + row * S + s, tl.where(t + 1 < T, decay, 0), mask=inside)
 
@@ -129,7 +129,7 @@ def backward_2(
     n = row // (T * K)
     t = row // K % T
     k = row % K
-    h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & ((t > 0)))
+    h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
     decay = load(decay_ptr + row * S + s, inside)
     if dA_ptr is not None:
         tl.store(
@@ -168,7 +168,7 @@ def backward_2_in_chunks(
         scan_decay_dh = load(scan_decay_dh_ptr + row * S + s, s < S)
         sum_B_decay_dh += tl.where(s < S, B * scan_decay_dh, 0.0)
         A = load(A_ptr + k * S + s, s < S)
-        h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (s < S) & ((t > 0)))
+        h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (s < S) & (t > 0))
         decay = load(decay_ptr + row * S + s, s < S)
         sum_1 += tl.where(s < S, A * (scan_decay_dh * tl.where(t > 0, h, 0)) * decay, 0.0)
     sum_B_decay_dh = tl.sum(sum_B_decay_dh)
@@ -201,7 +201,7 @@ def backward_2_columns(
     n = row // (T * K)
     t = row // K % T
     k = row % K
-    h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & ((t > 0)))
+    h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
     decay = load(decay_ptr + row * S + s, inside)
     if dA_ptr is not None:
         tl.store(
