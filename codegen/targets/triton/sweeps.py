@@ -149,14 +149,13 @@ class Sweeps(Places):
         self.fitting(text)
 
     def once(self, node: Node, mask: str = "") -> str:
-        """With a mask, whether a row, and of the programs for the tiles of a row, a program is that
-        one which counts what is the same in several.
+        """With a mask, whether a program is that one, of those for the tiles of a row, which counts
+        what is the same in all.
         """
-        rows, tile = self.shape.rows, self.shape.tile
-        tests = [mask] * bool(mask)
-        tests += [f"{self.text(index(axis))} == 0" for axis in rows if axis not in node.space]
-        tests += ["tl.program_id(1) == 0"] * bool(rows and tile and tile not in node.space)
-        return " & ".join(f"({test})" for test in tests) if tests[1:] else "".join(tests)
+        if not self.shape.tile or not self.shape.rows or self.shape.tile in node.space:
+            return mask
+        first = "tl.program_id(1) == 0"
+        return f"({mask}) & ({first})" if mask else first
 
     def ended(self, node: Node) -> None:
         """Of what a program has added up over its rows, one part is stored."""
