@@ -209,7 +209,7 @@ table = Table(_module, __file__, """
     lengthscale, noise, fit, loss, dloss, sum_4, sum_5, dlengthscale, dnoise: one number
     covariance_term, covariance_, covariance, solution_covariance_dloss_y_matrix: N N
     dcovariance_term: N N
-""", "f2d2e761f167dcacfd1a377723682f657f8d205d519b6b7592809dc7df8a897f")
+""", "29f596a0a806ca6ca428cce4331d2ef681da2809ef12fdc80b48e4cef90d4274")
 table.add(
     "forward",
     "forward(lengthscale, noise, x; D, N) -> covariance_term, covariance_",
