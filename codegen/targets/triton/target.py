@@ -54,13 +54,10 @@ class TritonTarget:
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, with their table, instead of lines of ``module``, which is the
-        text of the torch target; nothing where there is no loop in it, and for several outputs,
-        which are left to torch.
+        text of the torch target; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
-        if len(program.outputs) > 1:
-            return ()
         written = functions_of(program, kernels_of)
         if not written.kernels:
             return ()
