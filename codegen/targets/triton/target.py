@@ -46,7 +46,7 @@ class TritonTarget:
     def ready(self) -> None:
         """Triton reads once, when it is imported, whether its interpreter runs the kernels."""
         if importlib.util.find_spec("triton") is None:
-            raise QuestionError("Triton is not installed", "pip install gradform[triton]")
+            raise QuestionError("Triton is not installed", "pip install triton")
         if "triton" not in sys.modules:
             os.environ["TRITON_INTERPRET"] = "1"
         if os.environ.get("TRITON_INTERPRET") != "1":
