@@ -678,7 +678,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept, exp_logits_sum_scaled: N S
     loss, dloss, sum_1, sum_3, sum_2, counted_sum_2, sum_4: one number
-""", "a753c9cdaf7eb10e4f77c0388a246d19cb52a11325bd6cf1c70bc2b23f2388f7", narrow=True)
+""", "58c3fa14b1e4f8f24bf6d2ee5c8dd4716e6ab5dcd19d85d74e2bdb5820fecd7a", narrow=True)
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

@@ -425,7 +425,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, sum_4: one number
     dloss, peak_1, sum_2: N S
-""", "09cf0037e1a8e34c7ab12b91c082d3aabd5e599a1d6855f960f57044838a308c", narrow=True)
+""", "e543b467cdae31cabc410bdc25dff8687bfc19602d8ef3a7c6f0933eda62faa9", narrow=True)
 table.add(
     "none forward",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
