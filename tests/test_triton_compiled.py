@@ -14,8 +14,7 @@ pytestmark = [
     pytest.mark.skipif("TRITON_INTERPRET" in os.environ, reason="this process interprets"),
 ]
 
-# Bytes for each thread, by module and function: one register, which a compiler gives up for more
-# warps at once.
+# Bytes for each thread that do not fit into registers, by module and function.
 SPILLS = {("cross_entropy_softcap", "loss_2"): 8}
 
 
