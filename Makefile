@@ -9,7 +9,7 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton test-sanitizers site playground lint format exercises bench bench-gpu clean
+.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -108,6 +108,11 @@ test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for
 	$(BIN)/python -m codegen --target triton --check
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_own.py tests/test_triton_in_torch.py
 	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py
+
+moves: $(READY)  ## count what kernels in Triton move, for the report; installs Triton
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
+	PYTHONPATH=. $(BIN)/python tests/test_triton_moves.py
+	$(BIN)/python -m codegen report
 
 # A fault of the sanitizers ends the process of a worker, which the run names with its test.
 test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of addresses and of undefined behaviour

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import jinja2
 
+from codegen.moves import cells_of
 from codegen.quality import Emitted, Moves, Quality
 
 FILE = "REPORT.md"
@@ -34,8 +35,10 @@ class Measured:
     seconds: str
 
 
-def report(results: Sequence[Emitted], before: str | None) -> str:
-    """The page for ``results``; ``before`` is the one that stands there, or None."""
+def report(results: Sequence[Emitted], before: str | None, folder: Path = Path()) -> str:
+    """The page for ``results``; ``before`` is the one that stands there, or None. What kernels move
+    was counted in a ``folder``, or nowhere.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
@@ -50,6 +53,7 @@ def report(results: Sequence[Emitted], before: str | None) -> str:
         measured=[_measured(result, known) for result in results],
         forms=[quality for result in results for quality in _every(result)],
         split=[row for result in results for row in _split(result)],
+        moved=[row for result in results for row in cells_of(folder, Path(result.file).stem)],
     )
 
 

@@ -11,6 +11,7 @@ import codegen
 from codegen.cache import FOLDER, VARIABLE
 from codegen.cli import gradform, main
 from codegen.driver import generate
+from codegen.moves import AGAIN, Moved, hash_of, is_outdated, moves_in, put_moves
 from codegen.qualities import emitted
 from codegen.quality import Moves
 from codegen.report import FILE, measured_in, report
@@ -116,6 +117,29 @@ def test_a_measurement_that_is_none_is_out_of_date(tanh):
     page = report([tanh], None)
     (row,) = measured_in(page).values()
     assert report([tanh], page.replace(f"| {row.seconds} |", "| fast |")) == page
+
+
+def test_what_kernels_move_was_counted_in_those_of_today():
+    kernels = ROOT / "generated" / "triton"
+    names = {file.stem for file in kernels.glob("[a-z]*.py")}
+    assert names == moves_in(kernels).keys()
+    assert not [name for name in names if is_outdated(kernels, name)], "run make moves"
+
+
+def test_what_other_kernels_moved_is_said(tanh, tmp_path):
+    for file in ("_functions.py", "_rules.py"):
+        (tmp_path / file).write_text("")
+    kernels, table = tmp_path / "tanh.py", "\ntable = Table()"
+    kernels.write_text(f"@kernel{table}")
+    row = Moved("forward", 16384, 4.0, 4, 4.0, 4, 32, 0, "why")
+    put_moves(tmp_path, {"tanh": (hash_of(tmp_path, "tanh"), [row])})
+    told = "| tanh | forward | 16384 | 4.0 | 4 | 4.0 | 4 | 32 | 0 |"
+    assert f"{told} why |" in report([tanh], None, tmp_path)
+    kernels.write_text(f"@kernel{table} # another table")
+    assert f"{told} why |" in report([tanh], None, tmp_path)
+    kernels.write_text(f"@kernel another{table}")
+    assert f"{told} {AGAIN}; why |" in report([tanh], None, tmp_path)
+    assert "Kernels for GPUs" not in report([tanh], None)
 
 
 def test_check_says_what_is_out_of_date_and_writes_nothing(tmp_path, capsys):

@@ -1,53 +1,66 @@
-"""The table of docs/gpu-kernels.md: what kernels in Triton move, in bytes for each entry of a row,
-counted in the instructions, beside the least; registers, and what does not fit into them.
+"""What kernels in Triton move, as REPORT.md has it: bytes for each entry of a row, counted in the
+instructions, beside the least; registers, and what does not fit into them.
 
     PYTHONPATH=. python tests/test_triton_moves.py
 
-writes the table of today into the page. It needs Triton, and no GPU.
+counts those anew that changed. It needs Triton, and no GPU.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import pytest
+from compiled_kernels import FOLDER, LABEL, NAMES, Compiled, Own, functions_of
+from test_triton_compiled import pytestmark
 
-from test_triton_compiled import Compiled, functions_of, pytestmark
+from codegen.moves import Moved, hash_of, is_outdated, moves_in, put_moves
 
 __all__ = ["pytestmark"]
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "gpu-kernels.md"
-NAMES = ("softmax", "rms_norm", "layer_norm", "softmax_nll", "swiglu", "gelu")
-ENTRIES, ARCH = 4096, 90
-TITLE = "| kernel | reads | at least | writes | at least | registers | spilled |\n"
-LINE = "|---|---|---|---|---|---|---|\n"
+ARCH, DTYPE = 90, "fp32"
+# Why a kernel moves more than each array once, by its module, or by its module and name.
+WHY = {
+    "rotary_embedding": "entries are read at two places",
+}
 
 
-def table() -> str:
-    """Kernels whose rows lie in registers, or are cut by the grid; float32."""
-    rows = []
-    for name in NAMES:
-        every, exact = functions_of(name)
-        for own in every:
-            if own.function is not own.record.first or len(own.function.inner) != 1:
-                continue
-            found = Compiled(own, exact, own.sizes(ENTRIES), ARCH, "fp32")
-            (least, _), moved, (registers, spilled) = own.least(), found.moved(), found.used()
-            cells = [f"{name} `{own.name}`"]
-            for kind in ("ld", "st"):
-                cells += [f"{moved[kind]:.1f}", str(least[kind])]
-            rows.append(f"| {' | '.join([*cells, str(registers), str(spilled)])} |\n")
-    return "".join([TITLE, LINE, *rows])
+def counted(own: Own, exact: set[str]) -> tuple[Moved, bool]:
+    """What a function moves, and whether that is no more than every array once."""
+    found = Compiled(own, exact, own.sizes(own.longest()), ARCH, DTYPE)
+    (least, others), moved, (registers, spilled) = own.least(), found.moved(), found.used()
+    of_row = others * LABEL * 32 * found.launch.warps / found.entries
+    once = all(moved[kind] <= least[kind] + of_row for kind in moved)
+    counts = moved["ld"], least["ld"], moved["st"], least["st"]
+    return Moved(own.name, own.longest(), *counts, registers, spilled, why(own, once)), once
 
 
-def with_table(page: str) -> str:
-    """The page with the table of today instead of the one that it has."""
-    before, _, rest = page.partition(TITLE)
-    behind = rest.partition("\n\n")[2]
-    return f"{before}{table()}\n{behind}"
+def why(own: Own, once: bool) -> str:
+    if once:
+        return ""
+    if own.passes > 1:
+        return f"{own.passes} passes over the row"
+    module = own.module
+    return WHY.get(f"{module} {own.name}", WHY.get(module, ""))
 
 
-def test_the_page_has_the_table_of_today():
-    assert table() in PAGE.read_text(), "run python tests/test_triton_moves.py"
+def every(name: str) -> list[tuple[Moved, bool]]:
+    own, exact = functions_of(name)
+    return [counted(function, exact) for function in own if function.function.inner]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_more_than_every_array_once_has_a_reason(name):
+    """And what was counted is what the report has."""
+    found = every(name)
+    for row, once in found:
+        assert once or row.why, row
+    assert moves_in(FOLDER)[name] == (hash_of(FOLDER, name), [row for row, _ in found]), (
+        "make moves"
+    )
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text()))
+    known = moves_in(FOLDER)
+    fresh = {
+        n: (hash_of(FOLDER, n), [r for r, _ in every(n)]) for n in NAMES if is_outdated(FOLDER, n)
+    }
+    put_moves(FOLDER, {n: known[n] for n in NAMES if n not in fresh} | fresh)

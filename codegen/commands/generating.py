@@ -144,7 +144,7 @@ def write_report(options: argparse.Namespace) -> int:
     if not options.check:
         _refuse([path], options)
     results = _emitted(forwards, _cache(options), limit)
-    text = report(results, current(path))
+    text = report(results, current(path), options.out / kernels["triton"].folder)
     if options.check:
         return _said(outdated({path: text}))
     written = write_modules({path: text}, files_read(), options.force)

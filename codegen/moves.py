@@ -1,0 +1,75 @@
+"""What the kernels in Triton of a folder move, as it was counted in what a compiler made of them.
+
+That takes Triton, and minutes: the counts are kept beside the kernels, each with a hash of what it
+was counted in, which says where it is out of date.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+FILE = "moves.json"
+SHARED = ("_functions.py", "_rules.py")  # what else changes the instructions
+DIGITS = 12  # of a hash
+AGAIN = "counted for other kernels: run make moves"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A kernel for rows of so many ``entries``: bytes that it reads and writes for each of them,
+    and the least; registers and bytes that spill, for each thread; and why it moves more.
+    """
+
+    kernel: str
+    entries: int
+    reads: float
+    least_reads: int
+    writes: float
+    least_writes: int
+    registers: int
+    spilled: int
+    why: str = ""
+
+
+def hash_of(folder: Path, name: str) -> str:
+    """That of the kernels of a module, in a folder, without what is around them."""
+    text = (folder / f"{name}.py").read_text().partition("@kernel")[2].partition("\ntable = ")[0]
+    texts = [text, *((folder / file).read_text() for file in SHARED)]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:DIGITS]
+
+
+def moves_in(folder: Path) -> dict[str, tuple[str, list[Moved]]]:
+    """By its name, the hash for which a module was counted, and its kernels."""
+    file = folder / FILE
+    found = json.loads(file.read_text()) if file.exists() else {}
+    return {name: (digest, [Moved(*row) for row in rows]) for name, (digest, rows) in found.items()}
+
+
+def put_moves(folder: Path, found: dict[str, tuple[str, list[Moved]]]) -> None:
+    """A line for each kernel."""
+    modules = []
+    for name, (digest, kernels) in sorted(found.items()):
+        rows = ",\n".join(f"    {json.dumps(astuple(kernel))}" for kernel in kernels)
+        modules.append(f'  "{name}": ["{digest}", [\n{rows}\n  ]]')
+    (folder / FILE).write_text("{\n" + ",\n".join(modules) + "\n}\n")
+
+
+def is_outdated(folder: Path, name: str) -> bool:
+    """Whether the kernels of a module were not counted as they are today."""
+    found = moves_in(folder).get(name)
+    return found is None or found[0] != hash_of(folder, name)
+
+
+def cells_of(folder: Path, name: str) -> Iterator[tuple[str, ...]]:
+    """The rows of a table for a module, if its kernels were counted."""
+    _, kernels = moves_in(folder).get(name, ("", []))
+    again = AGAIN if kernels and is_outdated(folder, name) else ""
+    for row in kernels:
+        reads, writes = f"{row.reads:.1f}", f"{row.writes:.1f}"
+        moves = reads, str(row.least_reads), writes, str(row.least_writes)
+        told = "; ".join(filter(None, (again, row.why)))
+        yield name, row.kernel, str(row.entries), *moves, str(row.registers), str(row.spilled), told
