@@ -110,7 +110,7 @@ class _Kernels:
         arrays = {*_words(functions[0].arguments)}
         return Kernel(
             name=name,
-            reads=tuple(n for n in sorted(sweep.reads) if f"{named(n)}_ptr" in arrays),
+            reads=tuple(n for n in sorted(sweep.reads) if self.pointer(n) in arrays),
             writes=sweep.stored,
             sizes=tuple(sorted(self.sizes(sweep, used))),
             scalars=(*(s for s in sorted(scalars) if named(s) in used), *numbers.values()),
@@ -127,6 +127,9 @@ class _Kernels:
 
     def names(self) -> Names:
         return Names([*self.memory], self.flat.scalars, self.codes)
+
+    def pointer(self, name: str) -> str:
+        return f"{self.names().of(name)}_ptr"
 
     def sizes(self, sweep: Sweep, used: Collection[str]) -> set[str]:
         """Those that its functions take, or that say how many programs there are."""
@@ -169,7 +172,7 @@ class _Kernels:
         """Those that are used."""
         names = writer.names
         used = {word for line in lines for word in _words([line])}
-        arrays = [f"{named(name)}_ptr" for name in (*sorted(sweep.reads), *sweep.stored)]
+        arrays = [*map(self.pointer, (*sorted(sweep.reads), *sweep.stored))]
         sizes = ["rows"] if "rows" in used and len(shape.rows) > 1 else []
         sizes += [names.of_codes[code] for code in sorted({*self.codes.values()})]
         scalars = [named(name) for name in sorted(self.flat.scalars)]
@@ -189,20 +192,17 @@ class _Kernels:
         yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows}"'
         if shape.inner and not shape.tile and not shape.chunked:
             yield f"alive={max(1, sweep.alive(shape.rows))}"
-        nodes = {node.name: node for node in sweep.nodes}
+        nodes, own = {node.name: node for node in sweep.nodes}, self.names().of
+        found: dict[str, list[str]] = {}
         for word, kind in (("sums", "sum"), ("largest", "max")):
-            found = [nodes[name] for name in sweep.partial if nodes[name].kind == kind]
-            if found:
-                told = ", ".join(f"{named(n.name)}: {' '.join(n.axes)}".strip() for n in found)
-                yield f'{word}="{told}"'
-        kept = [name for name in sweep.stored if of is not None and name not in of.stored]
-        if kept:
-            told = ", ".join(f"{named(n)}: {' '.join(nodes[n].axes)}".strip() for n in kept)
-            yield f'keeps="{told}"'
+            found[word] = [name for name in sweep.partial if nodes[name].kind == kind]
+        found["keeps"] = [n for n in sweep.stored if of is not None and n not in of.stored]
+        for word, names in found.items():
+            axes = ", ".join(f"{own(n)}: {' '.join(nodes[n].axes)}".strip() for n in names)
+            yield from [f'{word}="{axes}"'] if names else []
         exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
-        exact = [name for name in exact if name not in kept]
         if exact and of is None:
-            yield f'exact="{" ".join(map(named, exact))}"'
+            yield f'exact="{" ".join(map(own, exact))}"'
 
     def axis(self, axis: str) -> str:
         joined = self.flat.joined.get(axis, (axis,))
