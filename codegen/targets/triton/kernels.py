@@ -20,6 +20,7 @@ from codegen.targets.tables.names import short
 from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
@@ -28,7 +29,7 @@ from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
 
 CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
-WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
         self.name, self.flat, self.left_out = name, merged(flat), left_out
         self.codes = {**codes, **{axis: short(axis) for axis in self.flat.joined}}
-        self.plan = planned(self.flat, GPU)
+        self.plan = apart(planned(self.flat, GPU))
         self.inlined = inlined_in(self.flat, self.plan)
         made = {made for _, made in flat.results} - {*left_out}
         self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
@@ -198,8 +199,9 @@ class _Kernels:
             found[word] = [name for name in sweep.partial if nodes[name].kind == kind]
         found["keeps"] = [n for n in sweep.stored if of is not None and n not in of.stored]
         for word, names in found.items():
-            axes = ", ".join(f"{own(n)}: {' '.join(nodes[n].axes)}".strip() for n in names)
-            yield from [f'{word}="{axes}"'] if names else []
+            axes = {own(n): " ".join(map(short, nodes[n].axes)) for n in names}
+            told = ", ".join(f"{n}: {along}".strip() for n, along in axes.items())
+            yield from [f'{word}="{told}"'] if told else []
         exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
         if exact and of is None:
             yield f'exact="{" ".join(map(own, exact))}"'
