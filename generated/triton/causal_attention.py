@@ -37,7 +37,7 @@ def forward(
     tl.store(probs_ptr + row * S + s, probs, mask=inside)
 
 
-@forward.long("B T | S in chunks")
+@forward.long("B T | S in chunks", alive=4)
 @triton.jit
 def forward_in_chunks(
     product_1_ptr, probs_ptr, S, T, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -87,7 +87,7 @@ def backward(
     tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
 
 
-@backward.long("B T | S in chunks")
+@backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=3)
+@kernel("N | C", alive=2)
 @triton.jit
 def forward(
     mask_ptr, x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -36,7 +36,7 @@ def forward(
     tl.store(y_ptr + n * C + c, exp_x_chosen_shifted / (sum_2 + (kept == 0).to(REAL)), mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=5)
 @triton.jit
 def forward_in_chunks(
     mask_ptr, x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -86,7 +86,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, y * (dy - total(dy * y, inside, 1)), mask=inside)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
