@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from codegen.schedule.dropping import last_axes, without
 from codegen.schedule.elements import Axes, Element
+from codegen.schedule.merging import with_joined_sizes
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
@@ -81,7 +82,10 @@ class Kernels:
     ):
         plan = planned(flat)
         self.name, self.flat, self.codes = name, plan.flat, with_joined(codes, plan.flat)
-        self.stages = plan.stages
+        self.stages = [
+            stage if isinstance(stage, Whole) else with_joined_sizes(stage, plan.flat.joined)
+            for stage in plan.stages
+        ]
         self.nodes = plan.nodes
         self.arrays = {array.name: array for array in plan.flat.arrays}
         self.results = {made for _, made in flat.results}
