@@ -131,7 +131,7 @@ class Function:
         if not (self.tile or self.chunked) and entries * self.alive > limits.resident:
             raise TooLong
         rows = 1
-        if self.rows:
+        if "ROWS" in self.constants:
             rows = min(power_of_two(count), max(1, limits.few // entries))
         grid = self.grid(of, cut(count, rows), blocks)
         size = of[self.inner[-1]] if self.inner else 1
