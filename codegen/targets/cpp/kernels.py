@@ -135,8 +135,7 @@ class Kernels:
         elements = [part for node in nodes for part in node.value.parts()]
         axes = used_axes(elements, nodes, memory) | self.axes_of_labels(elements)
         joined = {axis: self.flat.joined[axis] for axis in sorted(axes & self.flat.joined.keys())}
-        axes = axes.difference(joined).union(*joined.values())
-        sizes = tuple(sorted({self.codes[axis] for axis in axes}))
+        sizes = self.sizes(axes.difference(joined).union(*joined.values()))
         scalars = sorted({e.name for e in elements if e.kind == "scalar"})
         arguments = [
             *((self._type(name), named(name)) for name in reads),
@@ -147,9 +146,8 @@ class Kernels:
         ]
         for sweep in sweeps:
             loops.sweep(sweep)
-        size, product = self.names.size, self.names.product
         lines = [
-            *(f"    const {I64} {size(a)} = {product(own)};" for a, own in joined.items()),
+            *map(self._joined, joined.items()),
             *self._labels_checked(elements, loops),
             *self._own_memory(local, loops),
             *loops.lines,
@@ -165,6 +163,13 @@ class Kernels:
             lines=tuple(lines),
             flags=tuple(self.choices.flags),
         )
+
+    def sizes(self, axes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({self.codes[axis] for axis in axes}))
+
+    def _joined(self, pair: tuple[str, Axes]) -> str:
+        axis, parts = pair
+        return f"    const {I64} {self.names.size(axis)} = {self.names.product(parts)};"
 
     def _own_memory(self, local: Sequence[str], loops: Loops) -> list[str]:
         """For what lies between sweeps; a gradient may do so too, where it is not wanted."""

@@ -108,10 +108,11 @@ class _Writer:
             for stage in self.plan.stages
             for name in ((stage.name,) if isinstance(stage, Whole) else stage.stored)
         ]
+        self.memory = {array.name: array.axes for array in self.plan.flat.arrays}
+        self.memory |= {name: self.plan.nodes[name].axes for name in self.stored}
 
     def training(self) -> Training:
-        memory = {array.name: array.axes for array in self.plan.flat.arrays}
-        memory |= {name: self.plan.nodes[name].axes for name in self.stored}
+        memory = self.memory
         names = Names([*self.arrays, *self.plan.nodes], self.flat.scalars, self.codes)
         loops, size = Loops(names, memory), names.size
         products = Products(size, self.flat.parts)
