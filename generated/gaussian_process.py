@@ -95,8 +95,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
-- exp(-distance/(2*lengthscale**2)) may overflow: then covariance, dcovariance_term may be
-  infinite or NaN.
 - float32: dlengthscale, loss, dnoise, dx, dy may be infinite, NaN or inaccurate for x beyond 1e18
   or noise beyond 1e19 or lengthscale below 1e-18.
 - Forward mode, and transforms under torch.compile, use gaussian_process_forward, which is plain

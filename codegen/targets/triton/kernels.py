@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.inlining import needed
-from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
@@ -19,6 +19,7 @@ from codegen.targets.tables.names import short, with_joined
 from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
@@ -27,7 +28,7 @@ from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
 
 CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
-WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def kernels_of(
 
 class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
-        self.plan = planned(flat, GPU)
+        self.plan = apart(planned(flat, GPU))
         self.name, self.flat, self.left_out = name, self.plan.flat, left_out
         self.codes = with_joined(codes, self.flat)
         self.inlined = inlined_in(self.flat, self.plan)
@@ -192,12 +193,10 @@ class _Kernels:
         for word, kind in (("sums", "sum"), ("largest", "max")):
             found = [nodes[name] for name in sweep.partial if nodes[name].kind == kind]
             if found:
-                told = ", ".join(f"{named(n.name)}: {' '.join(n.axes)}".strip() for n in found)
-                yield f'{word}="{told}"'
+                yield f'{word}="{_along(found)}"'
         kept = [name for name in sweep.stored if of is not None and name not in of.stored]
         if kept:
-            told = ", ".join(f"{named(n)}: {' '.join(nodes[n].axes)}".strip() for n in kept)
-            yield f'keeps="{told}"'
+            yield f'keeps="{_along([nodes[name] for name in kept])}"'
         exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
         exact = [name for name in exact if name not in kept]
         if exact and of is None:
@@ -207,6 +206,11 @@ class _Kernels:
         joined = self.flat.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
+
+
+def _along(nodes: Iterable[Node]) -> str:
+    """Their names and axes, as a record has them."""
+    return ", ".join(f"{named(n.name)}: {' '.join(map(short, n.axes))}".strip() for n in nodes)
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:
