@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=3, exact="inv_rms")
+@kernel("N | C", alive=2, exact="inv_rms")
 @triton.jit
 def forward(
     gain_ptr, residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
@@ -36,7 +36,7 @@ def forward(
     tl.store(y_ptr + n * C + c, gain * xhat, mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     gain_ptr, residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr,
@@ -63,7 +63,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, gain * (inv_rms * (residual + x)), mask=c < C)
 
 
-@kernel("N | C", alive=5, sums="dgain: C")
+@kernel("N | C", alive=4, sums="dgain: C")
 @triton.jit
 def backward(
     dh_ptr, dy_ptr, gain_ptr, h_ptr, inv_rms_ptr, dgain_ptr, dx_ptr, C, N, REAL: tl.constexpr,
@@ -91,7 +91,7 @@ def backward(
         tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dh_ptr, dy_ptr, gain_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, REAL: tl.constexpr,
@@ -120,7 +120,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward.long("N | C in tiles", sums="dgain: C")
+@backward.long("N | C in tiles", alive=3, sums="dgain: C")
 @triton.jit
 def backward_columns(
     dy_ptr, h_ptr, inv_rms_ptr, dgain_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -167,7 +167,7 @@ def backward_from_dy(
         tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@backward_from_dy.long("N | C in chunks")
+@backward_from_dy.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_from_dy_in_chunks(
     dy_ptr, gain_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -195,7 +195,7 @@ def backward_from_dy_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward_from_dy.long("N | C in tiles", sums="dgain: C")
+@backward_from_dy.long("N | C in tiles", alive=3, sums="dgain: C")
 @triton.jit
 def backward_from_dy_columns(
     dy_ptr, h_ptr, inv_rms_ptr, dgain_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -234,7 +234,7 @@ def plain_forward(
     tl.store(y_ptr + n * C + c, inv_rms * h, mask=inside)
 
 
-@plain_forward.long("N | C in chunks")
+@plain_forward.long("N | C in chunks", alive=3)
 @triton.jit
 def plain_forward_in_chunks(
     residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -260,7 +260,7 @@ def plain_forward_in_chunks(
         tl.store(y_ptr + n * C + c, inv_rms * (residual + x), mask=c < C)
 
 
-@kernel("N | C", alive=3)
+@kernel("N | C", alive=2)
 @triton.jit
 def plain_backward(
     dh_ptr, dy_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -278,7 +278,7 @@ def plain_backward(
     tl.store(dx_ptr + n * C + c, dh + inv_rms * (dy - square(inv_rms) * sum_1 / C * h), mask=inside)
 
 
-@plain_backward.long("N | C in chunks")
+@plain_backward.long("N | C in chunks", alive=3)
 @triton.jit
 def plain_backward_in_chunks(
     dh_ptr, dy_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -320,7 +320,7 @@ def plain_backward_from_dy(
     tl.store(dx_ptr + n * C + c, inv_rms * (dy - square(inv_rms) * sum_1 / C * h), mask=inside)
 
 
-@plain_backward_from_dy.long("N | C in chunks")
+@plain_backward_from_dy.long("N | C in chunks", alive=3)
 @triton.jit
 def plain_backward_from_dy_in_chunks(
     dy_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,

@@ -72,7 +72,7 @@ def backward(
         tl.store(scanned_2_term_ptr + row, sum_color_dy * alpha, mask=row < rows)
 
 
-@backward.long("R S | C in chunks")
+@backward.long("R S | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     alpha_ptr, color_ptr, dy_ptr, one_minus_alpha_ptr, sum_color_dy_ptr, scanned_2_term_ptr, C, S,

@@ -17,7 +17,7 @@ from ._table import Table
 _runtime = _module._runtime
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_forward(event_ptr, score_ptr, score_logcumsumexp_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -27,7 +27,7 @@ def none_forward(event_ptr, score_ptr, score_logcumsumexp_ptr, losses_ptr, N, BL
     tl.store(losses_ptr + n, event * (score_logcumsumexp - score), mask=n < N)
 
 
-@kernel("| N in tiles", exact="dlosses_term scanned_1_factor")
+@kernel("| N in tiles", alive=3, exact="dlosses_term scanned_1_factor")
 @triton.jit
 def none_backward(
     dloss_ptr, event_ptr, score_logcumsumexp_ptr, dlosses_term_ptr, scanned_1_factor_ptr, N,
@@ -45,7 +45,7 @@ def none_backward(
     tl.store(scanned_1_factor_ptr + n, scanned_1_factor, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_backward_2(
     dlosses_term_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, dscore_ptr, N,
@@ -60,7 +60,7 @@ def none_backward_2(
     tl.store(dscore_ptr + n, dscore, mask=n < N)
 
 
-@kernel("| N in tiles", sums="loss:")
+@kernel("| N in tiles", alive=4, sums="loss:")
 @triton.jit
 def sum_forward(
     event_ptr, score_ptr, score_logcumsumexp_ptr, loss_ptr, N, REAL: tl.constexpr,
@@ -77,7 +77,7 @@ def sum_forward(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("| N in tiles", exact="scanned_1_factor")
+@kernel("| N in tiles", alive=3, exact="scanned_1_factor")
 @triton.jit
 def sum_backward(score_logcumsumexp_ptr, scanned_1_factor_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -89,7 +89,7 @@ def sum_backward(score_logcumsumexp_ptr, scanned_1_factor_ptr, N, BLOCK: tl.cons
     tl.store(scanned_1_factor_ptr + n, scanned_1_factor, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def sum_backward_2(
     dloss_ptr, event_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, dscore_ptr, N,
@@ -105,7 +105,7 @@ def sum_backward_2(
     tl.store(dscore_ptr + n, dscore, mask=n < N)
 
 
-@kernel("| N in tiles", sums="event_sum:, sum_1:", exact="event_sum sum_1")
+@kernel("| N in tiles", alive=5, sums="event_sum:, sum_1:", exact="event_sum sum_1")
 @triton.jit
 def mean_forward(
     event_ptr, score_ptr, score_logcumsumexp_ptr, event_sum_ptr, sum_1_ptr, N, REAL: tl.constexpr,
@@ -133,7 +133,7 @@ def mean_forward_2(event_sum_ptr, sum_1_ptr, loss_ptr):
     tl.store(loss_ptr, sum_1 / event_sum)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def mean_backward_2(
     dloss_ptr, event_ptr, event_sum_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr,

@@ -41,7 +41,7 @@ def forward(
     tl.store(covariance__ptr + row, covariance_, mask=row < rows)
 
 
-@forward.long("N M=N | D in chunks")
+@forward.long("N M=N | D in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     lengthscale_ptr, noise_ptr, x_ptr, covariance_term_ptr, covariance__ptr, D, N,
@@ -65,7 +65,7 @@ def forward_in_chunks(
     tl.store(covariance__ptr + row, tl.exp(covariance_term) + tl.where(n == m, square(noise), 0))
 
 
-@kernel("| M=N in tiles", sums="fit:", exact="fit")
+@kernel("| M=N in tiles", alive=3, sums="fit:", exact="fit")
 @triton.jit
 def forward_2(alpha_ptr, y_ptr, fit_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -109,7 +109,7 @@ def backward_2(
     tl.store(solution_covariance_dloss_y_matrix_ptr + m * N + n, covariance, mask=inside)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def backward_3(
     alpha_ptr, dloss_ptr, solution_covariance_dloss_y_ptr, dy_ptr, N, BLOCK: tl.constexpr,
@@ -121,7 +121,7 @@ def backward_3(
     tl.store(dy_ptr + n, solution_covariance_dloss_y + dloss / 2 * alpha, mask=n < N)
 
 
-@kernel("M=N | N in tiles", sums="sum_4:, sum_5:", exact="dcovariance_term sum_4 sum_5")
+@kernel("M=N | N in tiles", alive=5, sums="sum_4:, sum_5:", exact="dcovariance_term sum_4 sum_5")
 @triton.jit
 def backward_4(
     alpha_ptr, covariance_term_ptr, dloss_ptr, of_matrix_1_ptr, solution_covariance_dloss_y_ptr,
@@ -172,7 +172,7 @@ def backward_5(lengthscale_ptr, noise_ptr, sum_4_ptr, sum_5_ptr, dlengthscale_pt
         tl.store(dnoise_ptr, 2 * noise * sum_5)
 
 
-@kernel("N | M=N D in tiles")
+@kernel("N | M=N D in tiles", alive=4)
 @triton.jit
 def backward_6(
     dcovariance_term_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, ALIGN: tl.constexpr,

@@ -85,7 +85,7 @@ def backward(
     tl.store(sum_1_ptr + bt, total(dy * y, inside, 1), mask=bt < BT)
 
 
-@backward.long("BT=B*T | F in chunks")
+@backward.long("BT=B*T | F in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, y_ptr, sum_1_ptr, F, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -133,7 +133,7 @@ def backward_2(
         tl.store(dquery_ptr + row, dquery, mask=row < rows)
 
 
-@backward_2.long("BT=B*T E | F in chunks")
+@backward_2.long("BT=B*T E | F in chunks", alive=3)
 @triton.jit
 def backward_2_in_chunks(
     dy_ptr, q_ptr, query_ptr, state_ptr, sum_1_ptr, weight_ptr, y_sum_ptr, cumulated_3_operand_ptr,
@@ -164,7 +164,7 @@ def backward_2_in_chunks(
         tl.store(dquery_ptr + row, tl.exp(smaller(query, 0)) * (sum_2 + dy_sum * weight))
 
 
-@kernel("BT=B*T E | F", alive=3, sums="dvalue: BT F")
+@kernel("BT=B*T E | F", alive=2, sums="dvalue: BT F")
 @triton.jit
 def backward_3(
     cumsum_dstate_ptr, cumulated_3_ptr, k_ptr, key_ptr, value_ptr, dvalue_ptr, dkey_ptr, rows, E, F,
@@ -187,7 +187,7 @@ def backward_3(
         tl.store(dkey_ptr + row, tl.exp(smaller(key, 0)) * (cumulated_3 + sum_4), mask=row < rows)
 
 
-@backward_3.long("BT=B*T E | F in chunks")
+@backward_3.long("BT=B*T E | F in chunks", alive=3)
 @triton.jit
 def backward_3_in_chunks(
     cumsum_dstate_ptr, cumulated_3_ptr, key_ptr, value_ptr, dkey_ptr, E, F, REAL: tl.constexpr,

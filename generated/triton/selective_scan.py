@@ -56,7 +56,7 @@ def forward_2(
     tl.store(y_ptr + row, total(C * h, inside, 1) + D * x, mask=row < rows)
 
 
-@forward_2.long("NT=N*T K | S in chunks")
+@forward_2.long("NT=N*T K | S in chunks", alive=3)
 @triton.jit
 def forward_2_in_chunks(
     C_ptr, D_ptr, h_ptr, x_ptr, y_ptr, K, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -110,7 +110,7 @@ def backward(
         tl.store(scan_decay_dh_factor_ptr + row * S + s, tl.where(t + 1 < T, decay, 0), mask=inside)
 
 
-@kernel("N T K | S", alive=7, sums="dB: N T S, dA: K S")
+@kernel("N T K | S", alive=2, sums="dB: N T S, dA: K S")
 @triton.jit
 def backward_2(
     A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dy_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dB_ptr,
@@ -149,7 +149,7 @@ def backward_2(
         tl.store(ddelta_ptr + row, sum_1 + sum_B_decay_dh * x, mask=row < rows)
 
 
-@backward_2.long("N T K | S in chunks")
+@backward_2.long("N T K | S in chunks", alive=5)
 @triton.jit
 def backward_2_in_chunks(
     A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dy_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dx_ptr,
@@ -183,7 +183,7 @@ def backward_2_in_chunks(
         tl.store(ddelta_ptr + row, sum_1 + sum_B_decay_dh * x)
 
 
-@backward_2.long("N T K | S in tiles", sums="dB: N T S, dA: K S")
+@backward_2.long("N T K | S in tiles", alive=2, sums="dB: N T S, dA: K S")
 @triton.jit
 def backward_2_columns(
     decay_ptr, delta_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dB_ptr, dA_ptr, rows, K, S, T,
