@@ -1,8 +1,10 @@
 """What a schedule says beside its loops: formats, over which rows a sum runs, what is alive."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from generating import forward_file
 
 from codegen.build import program_of
 from codegen.driver import derive
@@ -13,6 +15,9 @@ from codegen.schedule.lean import lean
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Array, Flat, Node, Whole
 from codegen.schedule.planning import planned
+from codegen.targets.triton.alive import alive
+from codegen.targets.triton.shape import parts_of, shape_of
+from codegen.targets.triton.values import Values, inlined_in
 from derive.notation.library import as_forward
 
 
@@ -73,19 +78,46 @@ def test_over_which_rows_a_sum_runs(program):
     assert first.over("sum_1") == ("N",)
 
 
+def alive_in(whole, backward, chunked=False):
+    """How many values are alive in the one sweep of a function on a GPU."""
+    own = flat(whole, whole.backward if backward else whole.forward)
+    plan = planned(own, GPU)
+    (sweep,) = plan.stages
+    sweep = parts_of(sweep, shape_of(sweep))[0] if chunked else sweep
+    shape = replace(shape_of(sweep), chunked=chunked)
+    return alive(sweep, shape, Values(sweep, inlined_in(own, plan)))
+
+
 @pytest.mark.parametrize(
-    ("name", "backward", "alive"),
+    ("name", "backward", "registers", "chunks"),
     [
-        ("layer_norm", True, 5),  # dy, gain, xhat, and the sums dgain and dbias
-        ("layer_norm", False, 3),  # x, gain, bias
-        ("rms_norm", True, 4),  # dy, x, gain, and the sum dgain
-        ("softmax", True, 2),  # dy, y
+        ("softmax", False, 1, 3),  # x; in chunks the exponential, a maximum and a sum
+        ("softmax", True, 2, 3),  # dy, y; in chunks their product, and the sum of it
+        ("rms_norm", True, 4, 3),  # x, gain, gain*dy, and the sum dgain, which is apart in chunks
+        ("layer_norm", True, 5, 4),  # xhat, gain, gain*dy, dgain, dbias
+        ("layer_norm", False, 2, 3),  # x and its square, as gain is read later; y, gain, bias
     ],
 )
-def test_how_many_full_rows_are_alive(program, name, backward, alive):
+def test_how_many_values_of_a_row_are_alive(program, name, backward, registers, chunks):
     whole = program(name)
-    (sweep,) = sweeps(flat(whole, whole.backward if backward else whole.forward))
-    assert sweep.alive() == alive
+    assert alive_in(whole, backward) == registers
+    assert alive_in(whole, backward, chunked=True) == chunks
+
+
+@pytest.mark.parametrize(
+    ("lines", "registers"),
+    [
+        ("e = tanh(x)\n    t = Sum(e, C)\n    y = e * t", 1),
+        ("t = Sum(tanh(x), C)\n    y = tanh(x) * t", 1),  # what is the same is computed once
+        ("t = Sum(tanh(x), C)\n    y = tanh(x) * t + x", 2),
+        ("a = tanh(x)\n    t = Sum(a * abs(x), C)\n    y = (a + t) * (abs(x) + t) * x", 3),
+    ],
+)
+def test_what_is_read_on_both_sides_of_a_reduction_is_alive(tmp_path, lines, registers):
+    text = f"x = Input(N, C)\n    {lines}"
+    forward = as_forward(str(forward_file(tmp_path, "Rows", f"\n    {text}\n")))
+    whole = program_of(derive(forward), Path(forward.definition.place.file), "")
+    assert alive_in(whole, backward=False) == registers
 
 
 def test_a_gpu_adds_up_over_rows_where_a_cpu_has_few_long_ones(program):

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 import torch
-from test_triton_values import INTERPRETED, KERNELS, arguments_of, kernels_called, of, outcome
+from test_triton_values import EVERYTHING, INTERPRETED, arguments_of, kernels_called, of, outcome
 from torch.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = [
@@ -55,7 +55,7 @@ class Waits(TorchDispatchMode):
         return function(*args, **kwargs or {})
 
 
-@pytest.mark.parametrize("emitted", KERNELS, ids=str)
+@pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
 def test_nothing_waits_for_the_device(emitted, monkeypatch):
     """A mode sees it, for which kernels do not give way here. Labels are read on a CPU alone."""
     monkeypatch.setattr(import_module("generated.triton._running"), "transformed", lambda: False)

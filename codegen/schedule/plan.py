@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.schedule.elements import Axes, Element, axes_in
+from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Flat, Node, Whole
 
 
@@ -62,21 +62,6 @@ class Sweep:
         """The rows over which a partial sum runs; it has a value for each of the others."""
         node = next(node for node in self.nodes if node.name == name)
         return tuple(axis for axis in self.parallel if axis in node.along)
-
-    def alive(self, rows: Axes = ()) -> int:
-        """How many values of a row's full length there are at once if a row lies in registers: what
-        it loads, the sums over all ``rows`` (those of the sweep) that have its entries, and what it
-        keeps.
-        """
-        rows, nodes = rows or self.rows, self.nodes
-        reads, sums = self.reads, [node for node in nodes if node.name in self.partial]
-        every = {entry for node in nodes for entry in node.value.entries}
-        loads = [e for e in every if e.name in reads and _axes_of(e) - {*rows}]
-        return len(loads) + len(self.kept) + sum(bool({*n.axes} - {*rows}) for n in sums)
-
-
-def _axes_of(entry: Element) -> frozenset[str]:
-    return frozenset().union(*map(axes_in, entry.args))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | D in tiles", sums="sum_1: D, sum_3: D", exact="sum_1 sum_3")
+@kernel("N | D in tiles", alive=3, sums="sum_1: D, sum_3: D", exact="sum_1 sum_3")
 @triton.jit
 def forward(
     first__ptr, second_ptr, sum_1_ptr, sum_3_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -37,7 +37,7 @@ def forward(
     tl.store(sum_3_ptr + program * D + d, tl.sum(sum_3, axis=0, keep_dims=True), mask=d < D)
 
 
-@kernel("N | D in tiles", sums="sum_2: D, sum_4: D", exact="sum_2 sum_4")
+@kernel("N | D in tiles", alive=7, sums="sum_2: D, sum_4: D", exact="sum_2 sum_4")
 @triton.jit
 def forward_2(
     first__ptr, second_ptr, sum_1_ptr, sum_3_ptr, sum_2_ptr, sum_4_ptr, D, N, REAL: tl.constexpr,
@@ -61,7 +61,7 @@ def forward_2(
     tl.store(sum_4_ptr + program * D + d, tl.sum(sum_4, axis=0, keep_dims=True), mask=d < D)
 
 
-@kernel("N | D in tiles", sums="sum_5: D, sum_6: D", exact="sum_5 sum_6")
+@kernel("N | D in tiles", alive=11, sums="sum_5: D, sum_6: D", exact="sum_5 sum_6")
 @triton.jit
 def forward_3(
     first__ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, sum_5_ptr, sum_6_ptr, D, N,
@@ -97,7 +97,7 @@ def forward_4(sum_5_ptr, sum_6_ptr, unit1_root_ptr, unit2_root_ptr, D, N, eps, B
     tl.store(unit2_root_ptr + d, 1 / tl.sqrt(sum_6 / N + eps), mask=d < D)
 
 
-@kernel("N | D in tiles", exact="unit1 unit2")
+@kernel("N | D in tiles", alive=3, exact="unit1 unit2")
 @triton.jit
 def forward_5(
     first__ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_root_ptr,
@@ -122,7 +122,9 @@ def forward_5(
     tl.store(unit2_ptr + n * D + d, unit2_root * centred2_, mask=inside)
 
 
-@kernel("D | E=D in tiles", sums="same:, others:", exact="correlation same_term same others")
+@kernel(
+    "D | E=D in tiles", alive=3, sums="same:, others:", exact="correlation same_term same others",
+)
 @triton.jit
 def forward_6(
     product_7_ptr, correlation_ptr, same_term_ptr, same_ptr, others_ptr, D, N, REAL: tl.constexpr,
@@ -156,7 +158,7 @@ def forward_7(others_ptr, same_ptr, loss_ptr, weight):
     tl.store(loss_ptr, same + others * weight)
 
 
-@kernel("D | E=D in tiles", exact="dcorrelation_")
+@kernel("D | E=D in tiles", alive=2, exact="dcorrelation_")
 @triton.jit
 def backward(
     correlation_ptr, dloss_ptr, same_term_ptr, dcorrelation__ptr, D, weight, ALIGN: tl.constexpr,
@@ -179,7 +181,7 @@ def backward(
     tl.store(dcorrelation__ptr + d * D + e, dcorrelation_, mask=inside)
 
 
-@kernel("| N D in tiles")
+@kernel("| N D in tiles", alive=6)
 @triton.jit
 def backward_2(
     product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,

@@ -112,7 +112,7 @@ def forward_6(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@kernel("N C | S in tiles", sums="dgain: C, dbias: C", exact="dgain dbias")
+@kernel("N C | S in tiles", alive=2, sums="dgain: C, dbias: C", exact="dgain dbias")
 @triton.jit
 def backward(
     dy_ptr, xhat_ptr, dgain_ptr, dbias_ptr, rows, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -136,7 +136,7 @@ def backward(
     )
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def backward_2(
     dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, rows, C, N, S,
@@ -179,7 +179,7 @@ def lean_forward_6(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@kernel("N C | S in tiles", sums="dgain: C, dbias: C", exact="dgain dbias")
+@kernel("N C | S in tiles", alive=2, sums="dgain: C, dbias: C", exact="dgain dbias")
 @triton.jit
 def lean_backward(
     dy_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, rows, C, N, S,
@@ -210,7 +210,7 @@ def lean_backward(
         )
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def lean_backward_2(
     dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dx_ptr, rows,
@@ -253,7 +253,7 @@ def plain_forward_6(
     tl.store(xhat_ptr + row * S + s, inv_std * diff_, mask=inside)
 
 
-@kernel("N C | S in tiles", sums="sum_1: C, sum_2: C", exact="sum_1 sum_2")
+@kernel("N C | S in tiles", alive=2, sums="sum_1: C, sum_2: C", exact="sum_1 sum_2")
 @triton.jit
 def plain_backward(
     dy_ptr, y_ptr, sum_1_ptr, sum_2_ptr, rows, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -277,7 +277,7 @@ def plain_backward(
     )
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def plain_backward_2(
     dy_ptr, inv_std_ptr, sum_1_ptr, sum_2_ptr, y_ptr, dx_ptr, rows, C, N, S, ALIGN: tl.constexpr,

@@ -43,7 +43,7 @@ def forward_2(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@kernel("N C | S in tiles", sums="dgain: C, dbias: C")
+@kernel("N C | S in tiles", alive=3, sums="dgain: C, dbias: C")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_std_ptr, running_mean_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows, C,

@@ -31,7 +31,7 @@ def forward(
     tl.store(sum_1_ptr + row * H + h, x2 * through, mask=inside)
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=2)
 @triton.jit
 def forward_2(
     bias_ptr, sum_1_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -45,7 +45,7 @@ def forward_2(
     tl.store(y_ptr + n * H + h, sum_1 + bias, mask=inside)
 
 
-@kernel("N | H in tiles", sums="dbias: H")
+@kernel("N | H in tiles", alive=2, sums="dbias: H")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -83,7 +83,7 @@ def backward_2(
         tl.store(dthrough_ptr + row * H + h, dy * x2, mask=inside)
 
 
-@backward_2.long("N L | H in chunks")
+@backward_2.long("N L | H in chunks", alive=3)
 @triton.jit
 def backward_2_in_chunks(
     dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, H, L, REAL: tl.constexpr,
@@ -141,7 +141,7 @@ def plain_backward(
         tl.store(dthrough_ptr + row * H + h, dy * x2, mask=inside)
 
 
-@plain_backward.long("N L | H in chunks")
+@plain_backward.long("N L | H in chunks", alive=3)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, H, L, REAL: tl.constexpr,

@@ -36,7 +36,7 @@ def forward(
     tl.store(probs_ptr + row * S + s, exp_scores_chosen_shifted / sum_3, mask=inside)
 
 
-@forward.long("B T | S in chunks")
+@forward.long("B T | S in chunks", alive=4)
 @triton.jit
 def forward_in_chunks(
     product_1_ptr, probs_ptr, S, T, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -84,7 +84,7 @@ def backward(
     tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
 
 
-@backward.long("B T | S in chunks")
+@backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,

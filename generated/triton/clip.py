@@ -50,7 +50,7 @@ def forward_2(
     tl.store(own_sum_ptr + n, total(image * text, inside, 1), mask=n < N)
 
 
-@forward_2.long("N | D in chunks")
+@forward_2.long("N | D in chunks", alive=3)
 @triton.jit
 def forward_2_in_chunks(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, text_norm_ptr, text_length_ptr,
@@ -134,7 +134,7 @@ def forward_3(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@forward_3.long("N | M=N in chunks", sums="sum_3:")
+@forward_3.long("N | M=N in chunks", alive=3, sums="sum_3:")
 @triton.jit
 def forward_3_in_chunks(
     exp_scale_ptr, logits_sum_ptr, own_sum_ptr, scale_ptr, exp_exponent_shifted_ptr,
@@ -178,7 +178,7 @@ def forward_3_in_chunks(
     tl.store(sum_3_ptr + program, sum_3)
 
 
-@forward_3.long("N | M=N in tiles", largest="exponent_max_2_raw: M")
+@forward_3.long("N | M=N in tiles", alive=2, largest="exponent_max_2_raw: M")
 @triton.jit
 def forward_3_columns(
     logits_sum_ptr, scale_ptr, exponent_max_2_raw_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -205,7 +205,7 @@ def forward_3_columns(
 
 
 @kernel(
-    "N | M=N in tiles", sums="exp_logits_sum_2_scaled: M",
+    "N | M=N in tiles", alive=6, sums="exp_logits_sum_2_scaled: M",
     exact="exp_exponent_shifted_2 exp_logits_sum_2_scaled",
 )
 @triton.jit
@@ -235,7 +235,7 @@ def forward_4(
     )
 
 
-@kernel("| N in tiles", sums="sum_4:", exact="sum_4")
+@kernel("| N in tiles", alive=3, sums="sum_4:", exact="sum_4")
 @triton.jit
 def forward_5(
     exp_logits_sum_2_scaled_ptr, exp_scale_ptr, exponent_max_2_raw_ptr, own_sum_ptr, sum_4_ptr, N,
@@ -268,7 +268,7 @@ def forward_6(sum_3_ptr, sum_4_ptr, loss_ptr, N):
     tl.store(loss_ptr, (sum_3 + sum_4) / 2 / N)
 
 
-@kernel("N | M=N in tiles", sums="sum_5:, sum_6:", exact="dlogits_sum sum_5 sum_6")
+@kernel("N | M=N in tiles", alive=4, sums="sum_5:, sum_6:", exact="dlogits_sum sum_5 sum_6")
 @triton.jit
 def backward(
     dloss_ptr, exp_exponent_shifted_ptr, exp_exponent_shifted_2_ptr, exp_logits_sum_2_scaled_ptr,
@@ -349,7 +349,7 @@ def backward_3(
         tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
 
 
-@backward_3.long("N | D in chunks")
+@backward_3.long("N | D in chunks", alive=5)
 @triton.jit
 def backward_3_in_chunks(
     dloss_ptr, exp_scale_ptr, image_ptr, image_length_ptr, image_norm_ptr, product_1_ptr,
@@ -403,7 +403,7 @@ table = Table(_module, __file__, """
     image_norm, image_length, text_norm, text_length: N 1
     own_sum, exp_logits_sum_scaled, exponent_max_2_raw, exp_logits_sum_2_scaled: N
     exp_exponent_shifted, exp_exponent_shifted_2, logits_sum, dlogits_sum: N N
-""", "f8f4a841a24005645cfa06d86e25240b269375061c51daed2e8559e70d3016b1")
+""", "12f8f79f6e513c9f59f76af873a9b9283e1aebd79383d836810bb6516ef24628")
 table.add(
     "forward",
     "forward(scale) -> exp_scale",

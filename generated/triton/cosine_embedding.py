@@ -41,7 +41,7 @@ def none_forward(
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@none_forward.long("N | C in chunks")
+@none_forward.long("N | C in chunks", alive=6)
 @triton.jit
 def none_forward_in_chunks(
     target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, losses_ptr,
@@ -76,7 +76,7 @@ def none_forward_in_chunks(
     tl.store(losses_ptr + n, losses)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def none_backward(
     cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
@@ -143,7 +143,7 @@ def forward(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@forward.long("N | C in chunks", sums="sum_3:")
+@forward.long("N | C in chunks", alive=6, sums="sum_3:")
 @triton.jit
 def forward_in_chunks(
     target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, sum_3_ptr,
@@ -192,7 +192,7 @@ def forward_2(sum_3_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_3 / divisor)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def backward(
     cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
@@ -225,7 +225,7 @@ def backward(
         tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
 
 
-@kernel("N | C", alive=2, sums="sum_3:", exact="sum_3")
+@kernel("N | C", alive=3, sums="sum_3:", exact="sum_3")
 @triton.jit
 def loss(
     target_ptr, x1_ptr, x2_ptr, sum_3_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,
@@ -271,7 +271,7 @@ def loss(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@loss.long("N | C in chunks", sums="sum_3:")
+@loss.long("N | C in chunks", alive=6, sums="sum_3:")
 @triton.jit
 def loss_in_chunks(
     target_ptr, x1_ptr, x2_ptr, sum_3_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,

@@ -17,7 +17,7 @@ from ._table import Table
 _pair = _module._pair
 
 
-@kernel("N | C S in tiles", exact="probs counted")
+@kernel("N | C S in tiles", alive=6, exact="probs counted")
 @triton.jit
 def none_forward(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, losses_ptr, C, N,
@@ -65,7 +65,7 @@ def none_forward(
     tl.store(losses_ptr + n * S + s, losses, mask=(n < N) & (s < S))
 
 
-@kernel("| C in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
 @triton.jit
 def none_backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -77,7 +77,7 @@ def none_backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.conste
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=4)
 @triton.jit
 def none_backward_2(
     counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr, weight_ptr,
@@ -111,7 +111,7 @@ def none_backward_2(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("N | C S in tiles", exact="probs")
+@kernel("N | C S in tiles", alive=3, exact="probs")
 @triton.jit
 def none_plain_forward(
     labels_ptr, logits_ptr, probs_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -140,7 +140,7 @@ def none_plain_forward(
     tl.store(losses_ptr + n * S + s, -picked_, mask=(n < N) & (s < S))
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=4)
 @triton.jit
 def none_plain_backward(
     dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, rows, C, S, ALIGN: tl.constexpr,
@@ -160,7 +160,7 @@ def none_plain_backward(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="loss:", exact="probs counted")
+@kernel("N | C S in tiles", alive=7, sums="loss:", exact="probs counted")
 @triton.jit
 def sum_forward(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, loss_ptr, C, N, S,
@@ -213,7 +213,7 @@ def sum_forward(
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=5)
 @triton.jit
 def sum_backward_2(
     counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr, weight_ptr,
@@ -251,7 +251,7 @@ def sum_backward_2(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("| C in tiles", sums="sum_3:", exact="sum_3")
+@kernel("| C in tiles", alive=2, sums="sum_3:", exact="sum_3")
 @triton.jit
 def sum_loss(weight_ptr, sum_3_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -263,7 +263,7 @@ def sum_loss(weight_ptr, sum_3_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@kernel("N | C S in tiles", sums="loss:")
+@kernel("N | C S in tiles", alive=10, sums="loss:")
 @triton.jit
 def sum_loss_2(
     labels_ptr, labels_kept_ptr, logits_ptr, sum_3_ptr, weight_ptr, loss_ptr, dlogits__ptr, C, N, S,
@@ -331,7 +331,7 @@ def sum_loss_2(
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
-@kernel("N | C S in tiles", sums="sum_2:", exact="probs sum_2")
+@kernel("N | C S in tiles", alive=4, sums="sum_2:", exact="probs sum_2")
 @triton.jit
 def plain_forward(
     labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, C, N, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -371,7 +371,7 @@ def plain_forward_2(sum_2_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_2 / divisor)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def plain_backward(
     dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
@@ -391,7 +391,7 @@ def plain_backward(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="sum_2:", exact="sum_2")
+@kernel("N | C S in tiles", alive=5, sums="sum_2:", exact="sum_2")
 @triton.jit
 def plain_loss(
     labels_ptr, logits_ptr, sum_2_ptr, dlogits__ptr, C, N, S, one_over_divisor,
@@ -430,7 +430,8 @@ def plain_loss(
 
 
 @kernel(
-    "N | C S in tiles", sums="counted_sum_2:, sum_3:", exact="probs counted counted_sum_2 sum_3",
+    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
+    exact="probs counted counted_sum_2 sum_3",
 )
 @triton.jit
 def mean_forward(
@@ -498,7 +499,7 @@ def mean_forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
     tl.store(loss_ptr, sum_3 / counted_sum_2)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=5)
 @triton.jit
 def mean_backward_2(
     counted_ptr, counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr,
@@ -542,7 +543,7 @@ def mean_backward_2(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("| C in tiles", sums="sum_4:", exact="sum_4")
+@kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
 @triton.jit
 def mean_loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -555,7 +556,7 @@ def mean_loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr)
 
 
 @kernel(
-    "N | C S in tiles", sums="counted_sum_2:, sum_3:",
+    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
     exact="exp_logits_shifted exp_logits_sum_scaled counted_sum_2 sum_3",
 )
 @triton.jit
@@ -619,7 +620,7 @@ def mean_loss_2(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=6)
 @triton.jit
 def mean_loss_4(
     counted_sum_2_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, labels_ptr,
@@ -677,7 +678,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept, exp_logits_sum_scaled: N S
     loss, dloss, sum_1, sum_3, sum_2, counted_sum_2, sum_4: one number
-""", "a753c9cdaf7eb10e4f77c0388a246d19cb52a11325bd6cf1c70bc2b23f2388f7", narrow=True)
+""", "58c3fa14b1e4f8f24bf6d2ee5c8dd4716e6ab5dcd19d85d74e2bdb5820fecd7a", narrow=True)
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

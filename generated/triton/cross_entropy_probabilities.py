@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C S in tiles", exact="logprobs")
+@kernel("N | C S in tiles", alive=3, exact="logprobs")
 @triton.jit
 def none_forward(
     logits_ptr, target_ptr, weight_ptr, logprobs_ptr, losses_ptr, C, N, S,
@@ -39,7 +39,7 @@ def none_forward(
     tl.store(losses_ptr + n * S + s, -sum_3, mask=(n < N) & (s < S))
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=4)
 @triton.jit
 def none_backward(
     dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -62,7 +62,7 @@ def none_backward(
     tl.store(dlogits_ptr + (n * C + c) * S + s, dlogprobs - sum_1 * tl.exp(logprobs), mask=inside)
 
 
-@kernel("N | C S in tiles", exact="peak_1 sum_2")
+@kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
 @triton.jit
 def none_lean_forward(
     logits_ptr, target_ptr, weight_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, N, S,
@@ -89,7 +89,7 @@ def none_lean_forward(
     tl.store(losses_ptr + n * S + s, -sum_3, mask=(n < N) & (s < S))
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=4)
 @triton.jit
 def none_lean_backward(
     dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr,
@@ -118,7 +118,7 @@ def none_lean_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", exact="peak_1 sum_2")
+@kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
 @triton.jit
 def none_plain_lean_forward(
     logits_ptr, target_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr,
@@ -141,7 +141,7 @@ def none_plain_lean_forward(
     tl.store(losses_ptr + n * S + s, -total(logprobs * target, inside, 1), mask=(n < N) & (s < S))
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=4)
 @triton.jit
 def none_plain_lean_backward(
     dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -166,7 +166,7 @@ def none_plain_lean_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="logprobs sum_4")
+@kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
 @triton.jit
 def forward(
     logits_ptr, target_ptr, weight_ptr, logprobs_ptr, sum_4_ptr, C, N, S, one_minus_label_smoothing,
@@ -200,7 +200,7 @@ def forward_2(sum_4_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_4 / divisor)
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=3)
 @triton.jit
 def backward(
     dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N, S, divisor,
@@ -228,7 +228,7 @@ def backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="loss:")
+@kernel("N | C S in tiles", alive=7, sums="loss:")
 @triton.jit
 def sum_loss(
     logits_ptr, target_ptr, weight_ptr, loss_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -265,7 +265,7 @@ def sum_loss(
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="logprobs sum_4")
+@kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
 @triton.jit
 def plain_forward(
     logits_ptr, target_ptr, logprobs_ptr, sum_4_ptr, C, N, S, REAL: tl.constexpr,
@@ -289,7 +289,7 @@ def plain_forward(
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=3)
 @triton.jit
 def plain_backward(
     dloss_ptr, logprobs_ptr, target_ptr, dlogits_ptr, dtarget_ptr, C, N, S, divisor,
@@ -311,7 +311,7 @@ def plain_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="loss:")
+@kernel("N | C S in tiles", alive=5, sums="loss:")
 @triton.jit
 def sum_plain_loss(
     logits_ptr, target_ptr, loss_ptr, dlogits_ptr, dtarget_ptr, C, N, S, REAL: tl.constexpr,
@@ -342,7 +342,7 @@ def sum_plain_loss(
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="sum_4")
+@kernel("N | C S in tiles", alive=8, sums="sum_4:", exact="sum_4")
 @triton.jit
 def mean_loss(
     logits_ptr, target_ptr, weight_ptr, sum_4_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -387,7 +387,7 @@ def mean_loss_2(sum_4_ptr, loss_ptr, N, S):
     tl.store(loss_ptr, sum_4 / N / S)
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="sum_4")
+@kernel("N | C S in tiles", alive=5, sums="sum_4:", exact="sum_4")
 @triton.jit
 def mean_plain_loss(
     logits_ptr, target_ptr, sum_4_ptr, dlogits_ptr, dtarget_ptr, C, N, S, one_over_N_over_S,
@@ -425,7 +425,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, sum_4: one number
     dloss, peak_1, sum_2: N S
-""", "09cf0037e1a8e34c7ab12b91c082d3aabd5e599a1d6855f960f57044838a308c", narrow=True)
+""", "e543b467cdae31cabc410bdc25dff8687bfc19602d8ef3a7c6f0933eda62faa9", narrow=True)
 table.add(
     "none forward",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),

@@ -18,7 +18,7 @@ _pair = _module._pair
 
 
 @kernel(
-    "N | C S in tiles", sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
+    "N | C S in tiles", alive=10, sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
     exact="probs counted counted_sum_2 sum_2 log_z excess_sum sum_3",
 )
 @triton.jit
@@ -101,7 +101,7 @@ def forward_2(counted_sum_2_ptr, excess_sum_ptr, sum_2_ptr, sum_3_ptr, loss_ptr,
     tl.store(loss_ptr, sum_2 / counted_sum_2 + sum_3 / excess_sum * z_weight)
 
 
-@kernel("| C in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
 @triton.jit
 def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -113,7 +113,7 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=5)
 @triton.jit
 def backward_2(
     counted_ptr, counted_sum_2_ptr, dloss_ptr, excess_sum_ptr, labels_ptr, labels_kept_ptr,
@@ -167,7 +167,7 @@ def backward_2(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("| C in tiles", sums="sum_4:", exact="sum_4")
+@kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
 @triton.jit
 def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -180,7 +180,7 @@ def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @kernel(
-    "N | C S in tiles", sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
+    "N | C S in tiles", alive=10, sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
     exact="exp_logits_shifted exp_logits_sum_scaled counted_sum_2 sum_2 log_z excess_sum sum_3",
 )
 @triton.jit
@@ -257,7 +257,7 @@ def loss_2(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=5)
 @triton.jit
 def loss_4(
     counted_sum_2_ptr, excess_sum_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr,
@@ -312,7 +312,7 @@ def loss_4(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="sum_1:, sum_2:", exact="probs sum_1 log_z sum_2")
+@kernel("N | C S in tiles", alive=5, sums="sum_1:, sum_2:", exact="probs sum_1 log_z sum_2")
 @triton.jit
 def plain_forward(
     labels_ptr, logits_ptr, probs_ptr, sum_1_ptr, log_z_ptr, sum_2_ptr, C, N, S, REAL: tl.constexpr,
@@ -359,7 +359,7 @@ def plain_forward_2(sum_1_ptr, sum_2_ptr, loss_ptr, N, S, z_weight):
     tl.store(loss_ptr, sum_1 / N / S + sum_2 / N / S * z_weight)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def plain_backward(
     dloss_ptr, labels_ptr, log_z_ptr, probs_ptr, dlogits__ptr, rows, C, N, S, two_times_z_weight,
@@ -380,7 +380,7 @@ def plain_backward(
     tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="sum_1:, sum_2:", exact="sum_1 sum_2")
+@kernel("N | C S in tiles", alive=7, sums="sum_1:, sum_2:", exact="sum_1 sum_2")
 @triton.jit
 def plain_loss(
     labels_ptr, logits_ptr, sum_1_ptr, sum_2_ptr, dlogits__ptr, C, N, S, one_over_N_over_S,
@@ -434,7 +434,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept, exp_logits_sum_scaled: N S
     counted_sum_2, sum_2, excess_sum, sum_3, loss, dloss, sum_1, sum_4: one number
-""", "6a22e88ed94549889860fadf25f8bc21107670a9427783a2cf086a85b905631c", narrow=True)
+""", "a7196a0e195e95e231224cd702974d3eea4c332e1bd7a4b3fdaeeea77893b8cb", narrow=True)
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

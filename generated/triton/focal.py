@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=6)
 @triton.jit
 def none_forward(
     logits_ptr, target_ptr, losses_ptr, N, alpha, gamma, one_minus_alpha, number,
@@ -38,7 +38,7 @@ def none_forward(
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=13)
 @triton.jit
 def none_backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, N, alpha, gamma, one_minus_alpha,
@@ -73,7 +73,7 @@ def none_backward(
         tl.store(dtarget_ptr + n, dtarget, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=7, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(
     logits_ptr, target_ptr, sum_1_ptr, N, alpha, gamma, one_minus_alpha, number, REAL: tl.constexpr,
@@ -107,7 +107,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=12)
 @triton.jit
 def backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, N, alpha, divisor, gamma,
@@ -142,7 +142,7 @@ def backward(
         tl.store(dtarget_ptr + n, dtarget, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=13, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     logits_ptr, target_ptr, sum_1_ptr, dlogits_ptr, dtarget_ptr, N, alpha, gamma, one_minus_alpha,

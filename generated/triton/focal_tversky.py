@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C in tiles", sums="sum_1: C, sum_2: C, sum_3: C", exact="sum_1 sum_2 sum_3")
+@kernel("N | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C", exact="sum_1 sum_2 sum_3")
 @triton.jit
 def forward(
     probs_ptr, target_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, C, N, REAL: tl.constexpr,
@@ -40,7 +40,7 @@ def forward(
     tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("| C in tiles", sums="loss:", exact="found_plus_wrong share")
+@kernel("| C in tiles", alive=4, sums="loss:", exact="found_plus_wrong share")
 @triton.jit
 def forward_2(
     sum_1_ptr, sum_2_ptr, sum_3_ptr, found_plus_wrong_ptr, share_ptr, loss_ptr, C, alpha, beta,
@@ -62,7 +62,7 @@ def forward_2(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("| C in tiles", exact="dshare dfound_plus_wrong")
+@kernel("| C in tiles", alive=2, exact="dshare dfound_plus_wrong")
 @triton.jit
 def backward(
     dloss_ptr, found_plus_wrong_ptr, share_ptr, dshare_ptr, dfound_plus_wrong_ptr, C, gamma, number,
@@ -77,7 +77,7 @@ def backward(
     tl.store(dfound_plus_wrong_ptr + c, -(dshare * share / found_plus_wrong), mask=c < C)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=5)
 @triton.jit
 def backward_2(
     dfound_plus_wrong_ptr, dshare_ptr, found_plus_wrong_ptr, target_ptr, dprobs_ptr, C, N, alpha,
@@ -96,7 +96,7 @@ def backward_2(
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 
 
-@kernel("| C in tiles", sums="loss:", exact="share dshare dfound_plus_wrong dwrong")
+@kernel("| C in tiles", alive=4, sums="loss:", exact="share dshare dfound_plus_wrong dwrong")
 @triton.jit
 def loss_2(
     sum_1_ptr, sum_2_ptr, sum_3_ptr, share_ptr, loss_ptr, dshare_ptr, dfound_plus_wrong_ptr,
@@ -123,7 +123,7 @@ def loss_2(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def loss_3(
     dfound_plus_wrong_ptr, dwrong_ptr, target_ptr, dprobs_ptr, C, N, alpha, beta,

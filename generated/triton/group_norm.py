@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N G=groups | K S", alive=3, exact="inv_std xhat")
+@kernel("N G=groups | K S", alive=2, exact="inv_std xhat")
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, rows, K, S, groups, eps,
@@ -39,7 +39,7 @@ def forward(
     tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
 
 
-@kernel("N G=groups | K S", alive=6, sums="dbias: G K, sum_3: G K", exact="sum_3")
+@kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", exact="sum_3")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dbias_ptr, dx_ptr, sum_3_ptr, rows, K, S, groups,
@@ -78,7 +78,7 @@ def backward_2(
     tl.store(dgain_ptr + g * K + k, sum_3, mask=inside)
 
 
-@kernel("N G=groups | K S", alive=3, exact="mean sum_2 inv_std")
+@kernel("N G=groups | K S", alive=2, exact="mean sum_2 inv_std")
 @triton.jit
 def lean_forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, rows, K, S, groups, eps,
@@ -105,7 +105,7 @@ def lean_forward(
     tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
 
 
-@kernel("N G=groups | K S", alive=6, sums="dbias: G K, sum_3: G K", exact="sum_3")
+@kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", exact="sum_3")
 @triton.jit
 def lean_backward(
     dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dbias_ptr, dx_ptr, sum_3_ptr, rows,
@@ -151,7 +151,7 @@ def lean_backward_2(
     tl.store(dgain_ptr + g * K + k, sum_3, mask=inside)
 
 
-@kernel("NG=N*groups | KS=K*S", alive=1, exact="mean sum_2 inv_std")
+@kernel("NG=N*groups | KS=K*S", alive=2, exact="mean sum_2 inv_std")
 @triton.jit
 def plain_lean_forward(
     x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, NG, S, eps, ALIGN: tl.constexpr,
@@ -173,7 +173,7 @@ def plain_lean_forward(
     tl.store(y_ptr + ng * KS + ks, inv_std * diff_, mask=inside)
 
 
-@plain_lean_forward.long("NG=N*groups | KS=K*S in chunks")
+@plain_lean_forward.long("NG=N*groups | KS=K*S in chunks", alive=2)
 @triton.jit
 def plain_lean_forward_in_chunks(
     x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, S, eps, REAL: tl.constexpr,
@@ -237,7 +237,7 @@ def plain_lean_backward(
     tl.store(dx_ptr + ng * KS + ks, dx, mask=inside)
 
 
-@plain_lean_backward.long("NG=N*groups | KS=K*S in chunks")
+@plain_lean_backward.long("NG=N*groups | KS=K*S in chunks", alive=4)
 @triton.jit
 def plain_lean_backward_in_chunks(
     dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, K, KS, S, REAL: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | H in tiles", exact="proposed reset update candidate")
+@kernel("N | H in tiles", alive=5, exact="proposed reset update candidate")
 @triton.jit
 def forward(
     bias_hh_ptr, bias_ih_ptr, h_ptr, product_1_ptr, product_2_ptr, proposed_ptr, reset_ptr,
@@ -52,7 +52,7 @@ def forward(
     tl.store(y_ptr + n * H + i_H, h * update + candidate * (1 - update), mask=inside)
 
 
-@kernel("N | H in tiles", exact="dto_reset dto_update")
+@kernel("N | H in tiles", alive=7, exact="dto_reset dto_update")
 @triton.jit
 def backward(
     candidate_ptr, dy_ptr, h_ptr, proposed_ptr, reset_ptr, update_ptr, dto_reset_ptr,
@@ -79,7 +79,7 @@ def backward(
 
 
 @kernel(
-    "N Gate | H in tiles", sums="dbias_hh: Gate H, dbias_ih: Gate H",
+    "N Gate | H in tiles", alive=3, sums="dbias_hh: Gate H, dbias_ih: Gate H",
     exact="dfrom_state_term dfrom_input_term",
 )
 @triton.jit
@@ -114,7 +114,7 @@ def backward_2(
         tl.store(dbias_ih_ptr + row * H + i_H, dfrom_input_term, mask=inside)
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=3)
 @triton.jit
 def backward_3(
     dy_ptr, product_1_ptr, update_ptr, dh_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -130,7 +130,7 @@ def backward_3(
     tl.store(dh_ptr + n * H + i_H, product_1 + dy * update, mask=inside)
 
 
-@kernel("N | H in tiles", exact="proposed reset update candidate")
+@kernel("N | H in tiles", alive=4, exact="proposed reset update candidate")
 @triton.jit
 def plain_forward(
     h_ptr, product_1_ptr, product_2_ptr, proposed_ptr, reset_ptr, update_ptr, candidate_ptr, y_ptr,
@@ -160,7 +160,7 @@ def plain_forward(
     tl.store(y_ptr + n * H + i_H, h * update + candidate * (1 - update), mask=inside)
 
 
-@kernel("N | H in tiles", exact="dto_reset dto_update")
+@kernel("N | H in tiles", alive=7, exact="dto_reset dto_update")
 @triton.jit
 def plain_backward(
     candidate_ptr, dy_ptr, h_ptr, proposed_ptr, reset_ptr, update_ptr, dto_reset_ptr,
@@ -186,7 +186,7 @@ def plain_backward(
         tl.store(dto_update_ptr + n * H + i_H, dto_update, mask=inside)
 
 
-@kernel("N Gate | H in tiles", exact="dfrom_state_sum dfrom_input_sum")
+@kernel("N Gate | H in tiles", alive=3, exact="dfrom_state_sum dfrom_input_sum")
 @triton.jit
 def plain_backward_2(
     candidate_ptr, dto_reset_ptr, dto_update_ptr, dy_ptr, reset_ptr, update_ptr,
@@ -218,7 +218,7 @@ def plain_backward_2(
         tl.store(dfrom_input_sum_ptr + row * H + i_H, dfrom_input_sum, mask=inside)
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=3)
 @triton.jit
 def plain_backward_3(
     dy_ptr, product_1_ptr, update_ptr, dh_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -28,7 +28,7 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def none_backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr,
@@ -44,7 +44,7 @@ def none_backward(
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(target_ptr, x_ptr, sum_1_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -68,7 +68,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, N, divisor, margin, REAL: tl.constexpr,
@@ -85,7 +85,7 @@ def backward(
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=6, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dx_ptr, N, margin, one_over_divisor, REAL: tl.constexpr,

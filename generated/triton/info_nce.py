@@ -43,7 +43,7 @@ def forward(
     tl.store(sum_4_ptr + n, total(key * query, inside, 1), mask=n < N)
 
 
-@forward.long("N | D in chunks")
+@forward.long("N | D in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     keys_ptr, queries_ptr, query_norm_ptr, query_length_ptr, key_norm_ptr, key_length_ptr,
@@ -83,7 +83,7 @@ def forward_in_chunks(
     tl.store(sum_4_ptr + n, sum_4)
 
 
-@kernel("N | M=N", alive=1, sums="sum_5:", exact="exp_similarity_shifted of_all_sum_scaled sum_5")
+@kernel("N | M=N", sums="sum_5:", exact="exp_similarity_shifted of_all_sum_scaled sum_5")
 @triton.jit
 def forward_2(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
@@ -111,7 +111,7 @@ def forward_2(
     tl.store(sum_5_ptr + program, tl.sum(sum_5))
 
 
-@forward_2.long("N | M=N in chunks", sums="sum_5:")
+@forward_2.long("N | M=N in chunks", alive=3, sums="sum_5:")
 @triton.jit
 def forward_2_in_chunks(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
@@ -214,7 +214,7 @@ def backward_2(
         tl.store(dkeys_ptr + n * D + d, dkeys, mask=inside)
 
 
-@backward_2.long("N | D in chunks")
+@backward_2.long("N | D in chunks", alive=5)
 @triton.jit
 def backward_2_in_chunks(
     dloss_ptr, key_ptr, key_length_ptr, key_norm_ptr, product_1_ptr, product_2_ptr, query_ptr,
@@ -267,7 +267,7 @@ table = Table(_module, __file__, """
     sum_4, of_all_sum_scaled: N
     exp_similarity_shifted, dsimilarity_sum: N N
     sum_5, loss, dloss: one number
-""", "cfb90c3b4337ae13538bfa4611b2f8b1c4159e474cf9d02cb4cf5f128091106c")
+""", "93bd8b8ef49b3c36e7b1fa9f74b2f55ed8e8a0bcaff3c57d281206fefca1d071")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "

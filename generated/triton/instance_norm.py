@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N C | S", alive=1, exact="inv_std xhat")
+@kernel("N C | S", alive=2, exact="inv_std xhat")
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, rows, C, S, eps, ALIGN: tl.constexpr,
@@ -38,7 +38,7 @@ def forward(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@forward.long("N C | S in chunks")
+@forward.long("N C | S in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, S, eps, REAL: tl.constexpr,
@@ -106,7 +106,7 @@ def backward(
     tl.store(dx_ptr + row * S + s, dx, mask=inside)
 
 
-@backward.long("N C | S in chunks", sums="dgain: C, dbias: C")
+@backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S, REAL: tl.constexpr,
@@ -137,7 +137,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + row * S + s, dx, mask=s < S)
 
 
-@kernel("N C | S", alive=1, exact="mean sum_2 inv_std")
+@kernel("N C | S", alive=2, exact="mean sum_2 inv_std")
 @triton.jit
 def lean_forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, rows, C, S, eps,
@@ -163,7 +163,7 @@ def lean_forward(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@lean_forward.long("N C | S in chunks")
+@lean_forward.long("N C | S in chunks", alive=2)
 @triton.jit
 def lean_forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, S, eps,
@@ -238,7 +238,7 @@ def lean_backward(
         tl.store(dx_ptr + row * S + s, dx, mask=inside)
 
 
-@lean_backward.long("N C | S in chunks", sums="dgain: C, dbias: C")
+@lean_backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def lean_backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S,
@@ -276,7 +276,7 @@ def lean_backward_in_chunks(
             tl.store(dx_ptr + row * S + s, dx, mask=s < S)
 
 
-@kernel("NC=N*C | S", alive=1, exact="inv_std")
+@kernel("NC=N*C | S", alive=2, exact="inv_std")
 @triton.jit
 def plain_forward(
     x_ptr, inv_std_ptr, xhat_ptr, NC, S, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -294,7 +294,7 @@ def plain_forward(
     tl.store(xhat_ptr + nc * S + s, inv_std * diff_, mask=inside)
 
 
-@plain_forward.long("NC=N*C | S in chunks")
+@plain_forward.long("NC=N*C | S in chunks", alive=2)
 @triton.jit
 def plain_forward_in_chunks(
     x_ptr, inv_std_ptr, xhat_ptr, S, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -352,7 +352,7 @@ def plain_backward(
     tl.store(dx_ptr + nc * S + s, inv_std * (dy - sum_2 / S - sum_1 / S * y), mask=inside)
 
 
-@plain_backward.long("NC=N*C | S in chunks")
+@plain_backward.long("NC=N*C | S in chunks", alive=4)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, inv_std_ptr, y_ptr, dx_ptr, S, REAL: tl.constexpr, ALIGN: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=2, sums="sum_4:", exact="sum_4")
+@kernel("N | C", alive=4, sums="sum_4:", exact="sum_4")
 @triton.jit
 def forward(
     p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -41,7 +41,7 @@ def forward(
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@forward.long("N | C in chunks", sums="sum_4:")
+@forward.long("N | C in chunks", alive=8, sums="sum_4:")
 @triton.jit
 def forward_in_chunks(
     p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -80,7 +80,7 @@ def forward_2(sum_4_ptr, loss_ptr, N):
     tl.store(loss_ptr, sum_4 / N)
 
 
-@kernel("| NC=N*C in tiles")
+@kernel("| NC=N*C in tiles", alive=5)
 @triton.jit
 def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr):
     nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -96,7 +96,7 @@ def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr
         tl.store(dq_ptr + nc, dq, mask=nc < NC)
 
 
-@kernel("N | C", alive=2, sums="sum_4:", exact="sum_4")
+@kernel("N | C", alive=7, sums="sum_4:", exact="sum_4")
 @triton.jit
 def loss(
     p_ptr, q_ptr, sum_4_ptr, dp_ptr, dq_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
@@ -133,7 +133,7 @@ def loss(
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@loss.long("N | C in chunks", sums="sum_4:")
+@loss.long("N | C in chunks", alive=11, sums="sum_4:")
 @triton.jit
 def loss_in_chunks(
     p_ptr, q_ptr, dp_ptr, dq_ptr, sum_4_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,

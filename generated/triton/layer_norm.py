@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=3, exact="inv_std xhat")
+@kernel("N | C", alive=2, exact="inv_std xhat")
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
@@ -37,7 +37,7 @@ def forward(
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, eps, REAL: tl.constexpr,
@@ -109,7 +109,7 @@ def backward(
     tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=4)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -139,7 +139,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
 
 
-@backward.long("N | C in tiles", sums="dgain: C, dbias: C")
+@backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def backward_columns(
     dy_ptr, xhat_ptr, dgain_ptr, dbias_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -161,7 +161,7 @@ def backward_columns(
     tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=3, exact="mean sum_2 inv_std")
+@kernel("N | C", alive=2, exact="mean sum_2 inv_std")
 @triton.jit
 def lean_forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, N, eps,
@@ -186,7 +186,7 @@ def lean_forward(
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@lean_forward.long("N | C in chunks")
+@lean_forward.long("N | C in chunks", alive=3)
 @triton.jit
 def lean_forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, eps, REAL: tl.constexpr,
@@ -266,7 +266,7 @@ def lean_backward(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@lean_backward.long("N | C in chunks")
+@lean_backward.long("N | C in chunks", alive=4)
 @triton.jit
 def lean_backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr,
@@ -300,7 +300,7 @@ def lean_backward_in_chunks(
         tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
 
 
-@lean_backward.long("N | C in tiles", sums="dgain: C, dbias: C")
+@lean_backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def lean_backward_columns(
     dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dgain_ptr, dbias_ptr, C, N,
@@ -328,7 +328,7 @@ def lean_backward_columns(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=1, exact="inv_std")
+@kernel("N | C", alive=2, exact="inv_std")
 @triton.jit
 def plain_forward(
     x_ptr, inv_std_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -346,7 +346,7 @@ def plain_forward(
     tl.store(xhat_ptr + n * C + c, inv_std * diff_, mask=inside)
 
 
-@plain_forward.long("N | C in chunks")
+@plain_forward.long("N | C in chunks", alive=2)
 @triton.jit
 def plain_forward_in_chunks(
     x_ptr, inv_std_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -404,7 +404,7 @@ def plain_backward(
     tl.store(dx_ptr + n * C + c, inv_std * (dy - sum_2 / C - sum_1 / C * y), mask=inside)
 
 
-@plain_backward.long("N | C in chunks")
+@plain_backward.long("N | C in chunks", alive=4)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, inv_std_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,

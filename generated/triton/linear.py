@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=2)
 @triton.jit
 def forward(
     bias_ptr, product_1_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -30,7 +30,7 @@ def forward(
     tl.store(y_ptr + n * H + h, bias + product_1, mask=inside)
 
 
-@kernel("N | H in tiles", sums="dbias: H")
+@kernel("N | H in tiles", alive=2, sums="dbias: H")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1)
+@kernel("N | C", alive=2)
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -29,7 +29,7 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -69,7 +69,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, dy - total(dy, inside, 1) * tl.exp(y), mask=inside)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=2)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,

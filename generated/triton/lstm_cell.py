@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | H in tiles", exact="i f g o shown")
+@kernel("N | H in tiles", alive=5, exact="i f g o shown")
 @triton.jit
 def forward(
     bias_hh_ptr, bias_ih_ptr, c_ptr, product_1_ptr, product_2_ptr, i_ptr, f_ptr, g_ptr, o_ptr,
@@ -55,7 +55,7 @@ def forward(
     tl.store(shown_ptr + n * H + i_H, tanh(c * f + g * i), mask=inside)
 
 
-@kernel("State N | H in tiles")
+@kernel("State N | H in tiles", alive=4)
 @triton.jit
 def forward_2(
     c_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, y___ptr, rows, H, N, ALIGN: tl.constexpr,
@@ -80,7 +80,7 @@ def forward_2(
     tl.store(y___ptr + row * H + i_H, y__, mask=inside)
 
 
-@kernel("N | H in tiles", exact="dcell")
+@kernel("N | H in tiles", alive=3, exact="dcell")
 @triton.jit
 def backward(
     dy_ptr, f_ptr, o_ptr, shown_ptr, dcell_ptr, dc_ptr, H, N, ALIGN: tl.constexpr,
@@ -102,7 +102,7 @@ def backward(
         tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside)
 
 
-@kernel("N Gate | H in tiles", sums="dbias_ih: Gate H", exact="dpre")
+@kernel("N Gate | H in tiles", alive=7, sums="dbias_ih: Gate H", exact="dpre")
 @triton.jit
 def backward_2(
     c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, dbias_ih_ptr, rows,
@@ -136,7 +136,7 @@ def backward_2(
         tl.store(dbias_ih_ptr + row * H + i_H, dpre, mask=inside)
 
 
-@kernel("N | H in tiles", exact="i f g o shown")
+@kernel("N | H in tiles", alive=5, exact="i f g o shown")
 @triton.jit
 def plain_forward(
     c_ptr, product_1_ptr, product_2_ptr, i_ptr, f_ptr, g_ptr, o_ptr, shown_ptr, Gate, H, N,
@@ -168,7 +168,7 @@ def plain_forward(
     tl.store(shown_ptr + n * H + i_H, tanh(c * f + g * i), mask=inside)
 
 
-@kernel("N | H in tiles", exact="dcell")
+@kernel("N | H in tiles", alive=3, exact="dcell")
 @triton.jit
 def plain_backward(
     dy_ptr, f_ptr, o_ptr, shown_ptr, dcell_ptr, dc_ptr, H, N, ALIGN: tl.constexpr,
@@ -190,7 +190,7 @@ def plain_backward(
         tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside)
 
 
-@kernel("N Gate | H in tiles", exact="dpre")
+@kernel("N Gate | H in tiles", alive=7, exact="dpre")
 @triton.jit
 def plain_backward_2(
     c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, rows, Gate, H, N,

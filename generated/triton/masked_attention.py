@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("B T | S", alive=3, exact="probs")
+@kernel("B T | S", alive=2, exact="probs")
 @triton.jit
 def forward(
     mask_ptr, product_1_ptr, probs_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -39,7 +39,7 @@ def forward(
     tl.store(probs_ptr + row * S + s, probs, mask=inside)
 
 
-@forward.long("B T | S in chunks")
+@forward.long("B T | S in chunks", alive=5)
 @triton.jit
 def forward_in_chunks(
     mask_ptr, product_1_ptr, probs_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -96,7 +96,7 @@ def backward(
     tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
 
 
-@backward.long("B T | S in chunks")
+@backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,

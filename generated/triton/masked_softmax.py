@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=3)
+@kernel("N | C", alive=2)
 @triton.jit
 def forward(
     mask_ptr, x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -38,7 +38,7 @@ def forward(
     tl.store(y_ptr + n * C + c, y, mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=5)
 @triton.jit
 def forward_in_chunks(
     mask_ptr, x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -91,7 +91,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, y * (dy - total(dy * y, inside, 1)), mask=inside)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,

@@ -44,7 +44,7 @@ def forward(
     tl.store(embcat_ptr + row * E + e, C_at_contexts, mask=inside)
 
 
-@kernel("N | H in tiles", sums="sum_2: H", exact="sum_2")
+@kernel("N | H in tiles", alive=3, sums="sum_2: H", exact="sum_2")
 @triton.jit
 def forward_2(
     b1_ptr, product_1_ptr, sum_2_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -63,7 +63,7 @@ def forward_2(
     tl.store(sum_2_ptr + program * H + i_H, tl.sum(sum_2, axis=0, keep_dims=True), mask=i_H < H)
 
 
-@kernel("N | H in tiles", sums="sum_3: H", exact="sum_3")
+@kernel("N | H in tiles", alive=5, sums="sum_3: H", exact="sum_3")
 @triton.jit
 def forward_3(
     b1_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -84,7 +84,7 @@ def forward_3(
     tl.store(sum_3_ptr + program * H + i_H, tl.sum(sum_3, axis=0, keep_dims=True), mask=i_H < H)
 
 
-@kernel("N | H in tiles", sums="sum_4: H", exact="sum_4")
+@kernel("N | H in tiles", alive=7, sums="sum_4: H", exact="sum_4")
 @triton.jit
 def forward_4(
     b1_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, H, N, REAL: tl.constexpr,
@@ -114,7 +114,7 @@ def forward_5(sum_4_ptr, inv_std_ptr, H, N, eps, BLOCK: tl.constexpr):
     tl.store(inv_std_ptr + i_H, 1 / tl.sqrt(sum_4 / (N - 1) + eps), mask=i_H < H)
 
 
-@kernel("N | H in tiles", exact="xhat h")
+@kernel("N | H in tiles", alive=3, exact="xhat h")
 @triton.jit
 def forward_6(
     b1_ptr, bnbias_ptr, bngain_ptr, inv_std_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, xhat_ptr,
@@ -172,7 +172,7 @@ def forward_7(
     tl.store(sum_6_ptr + program, tl.sum(sum_6))
 
 
-@forward_7.long("N | V in chunks", sums="sum_6:")
+@forward_7.long("N | V in chunks", alive=4, sums="sum_6:")
 @triton.jit
 def forward_7_in_chunks(
     b2_ptr, labels_ptr, product_5_ptr, logit_maxes_ptr, counts_ptr, counts_sum_ptr, sum_6_ptr,
@@ -233,7 +233,7 @@ def backward(db1_ptr, H, BLOCK: tl.constexpr):
     tl.store(db1_ptr + i_H, 0, mask=i_H < H)
 
 
-@kernel("N | V in tiles", sums="db2: V", exact="dlogits_")
+@kernel("N | V in tiles", alive=3, sums="db2: V", exact="dlogits_")
 @triton.jit
 def backward_2(
     dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, db2_ptr, N, V, REAL: tl.constexpr,
@@ -260,7 +260,7 @@ def backward_2(
         tl.store(db2_ptr + program * V + v, tl.sum(db2, axis=0, keep_dims=True), mask=v < V)
 
 
-@kernel("N | H in tiles", sums="dbngain: H, dbnbias: H", exact="dbngain dbnbias")
+@kernel("N | H in tiles", alive=4, sums="dbngain: H, dbnbias: H", exact="dbngain dbnbias")
 @triton.jit
 def backward_3(
     dh_ptr, h_ptr, xhat_ptr, dbngain_ptr, dbnbias_ptr, H, N, REAL: tl.constexpr,
@@ -294,7 +294,7 @@ def backward_3(
         )
 
 
-@kernel("N | H in tiles", exact="dhprebn")
+@kernel("N | H in tiles", alive=4, exact="dhprebn")
 @triton.jit
 def backward_4(
     bngain_ptr, dbnbias_ptr, dbngain_ptr, dh_ptr, h_ptr, inv_std_ptr, xhat_ptr, dhprebn_ptr, H, N,

@@ -17,7 +17,7 @@ from ._table import Table
 _pair = _module._pair
 
 
-@kernel("N | S in tiles")
+@kernel("N | S in tiles", alive=3)
 @triton.jit
 def none_forward(
     labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr,
@@ -35,7 +35,7 @@ def none_forward(
     tl.store(losses_ptr + n * S + s, losses, mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=4)
 @triton.jit
 def none_backward(
     dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S,
@@ -74,7 +74,7 @@ def none_plain_forward(
     tl.store(losses_ptr + n * S + s, -logprobs_at_labels, mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def none_plain_backward(
     dloss_ptr, labels_ptr, dlogprobs__ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -92,7 +92,7 @@ def none_plain_backward(
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
-@kernel("N | S in tiles", sums="loss:")
+@kernel("N | S in tiles", alive=4, sums="loss:")
 @triton.jit
 def sum_forward(
     labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, loss_ptr, C, N, S, REAL: tl.constexpr,
@@ -118,7 +118,7 @@ def sum_forward(
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def sum_backward(
     dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S,
@@ -144,7 +144,7 @@ def sum_backward(
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def sum_loss_2(
     labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S, ALIGN: tl.constexpr,
@@ -169,7 +169,7 @@ def sum_loss_2(
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
-@kernel("N | S in tiles", sums="sum_1:", exact="sum_1")
+@kernel("N | S in tiles", alive=2, sums="sum_1:", exact="sum_1")
 @triton.jit
 def plain_forward(
     labels_ptr, logprobs_ptr, sum_1_ptr, C, N, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -199,7 +199,7 @@ def plain_forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def plain_backward(
     dloss_ptr, labels_ptr, dlogprobs__ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
@@ -217,7 +217,7 @@ def plain_backward(
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=2)
 @triton.jit
 def plain_loss_3(
     labels_ptr, dlogprobs__ptr, rows, C, S, minus_one_over_divisor, ALIGN: tl.constexpr,
@@ -234,7 +234,7 @@ def plain_loss_3(
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
-@kernel("N | S in tiles", sums="counted_sum_2:, sum_1:", exact="counted_sum_2 sum_1")
+@kernel("N | S in tiles", alive=5, sums="counted_sum_2:, sum_1:", exact="counted_sum_2 sum_1")
 @triton.jit
 def mean_forward(
     labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, counted_sum_2_ptr, sum_1_ptr, C, N, S,
@@ -275,7 +275,7 @@ def mean_forward_2(counted_sum_2_ptr, sum_1_ptr, loss_ptr):
     tl.store(loss_ptr, sum_1 / counted_sum_2)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def mean_backward(
     counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C,
@@ -306,7 +306,7 @@ def mean_backward(
     tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", alive=3)
 @triton.jit
 def mean_loss_3(
     counted_sum_2_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S,

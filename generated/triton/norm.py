@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1, exact="squares")
+@kernel("N | C", exact="squares")
 @triton.jit
 def forward(
     x_ptr, squares_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -31,7 +31,7 @@ def forward(
     tl.store(y_ptr + n, y, mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     x_ptr, squares_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles", exact="ratio clipped")
+@kernel("| N in tiles", alive=4, exact="ratio clipped")
 @triton.jit
 def none_forward(
     advantage_ptr, logp_ptr, logp_old_ptr, ratio_ptr, clipped_ptr, losses_ptr, N, beta,
@@ -35,7 +35,7 @@ def none_forward(
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=5)
 @triton.jit
 def none_backward(
     advantage_ptr, clipped_ptr, dloss_ptr, ratio_ptr, dlogp_ptr, N, beta, BLOCK: tl.constexpr,
@@ -52,7 +52,7 @@ def none_backward(
     tl.store(dlogp_ptr + n, dlogp, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="ratio clipped sum_1")
+@kernel("| N in tiles", alive=5, sums="sum_1:", exact="ratio clipped sum_1")
 @triton.jit
 def forward(
     advantage_ptr, logp_ptr, logp_old_ptr, ratio_ptr, clipped_ptr, sum_1_ptr, N, beta,
@@ -83,7 +83,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def backward(
     advantage_ptr, clipped_ptr, dloss_ptr, ratio_ptr, dlogp_ptr, N, beta, divisor,
@@ -108,7 +108,7 @@ def backward(
     tl.store(dlogp_ptr + n, dlogp, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=7, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     advantage_ptr, logp_ptr, logp_old_ptr, sum_1_ptr, dlogp_ptr, N, beta, one_minus_clip,

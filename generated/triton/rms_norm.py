@@ -33,7 +33,7 @@ def forward(
     tl.store(y_ptr + n * C + c, gain * xhat, mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -84,7 +84,7 @@ def backward(
         tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, gain_ptr, inv_rms_ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -112,7 +112,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward.long("N | C in tiles", sums="dgain: C")
+@backward.long("N | C in tiles", alive=3, sums="dgain: C")
 @triton.jit
 def backward_columns(
     dy_ptr, inv_rms_ptr, x_ptr, dgain_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -132,7 +132,7 @@ def backward_columns(
     tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=1, exact="inv_rms")
+@kernel("N | C", alive=2, exact="inv_rms")
 @triton.jit
 def plain_forward(
     x_ptr, inv_rms_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -148,7 +148,7 @@ def plain_forward(
     tl.store(xhat_ptr + n * C + c, inv_rms * x, mask=inside)
 
 
-@plain_forward.long("N | C in chunks")
+@plain_forward.long("N | C in chunks", alive=2)
 @triton.jit
 def plain_forward_in_chunks(
     x_ptr, inv_rms_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -186,7 +186,7 @@ def plain_backward(
     tl.store(dx_ptr + n * C + c, inv_rms * (dy - total(dy * y, inside, 1) / C * y), mask=inside)
 
 
-@plain_backward.long("N | C in chunks")
+@plain_backward.long("N | C in chunks", alive=3)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, inv_rms_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,

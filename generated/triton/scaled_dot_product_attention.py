@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("B T | S", alive=2, exact="probs")
+@kernel("B T | S", exact="probs")
 @triton.jit
 def forward(
     product_1_ptr, probs_ptr, rows, S, scale, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -33,7 +33,7 @@ def forward(
     tl.store(probs_ptr + row * S + s, exp_scores_shifted / sum_3, mask=inside)
 
 
-@forward.long("B T | S in chunks")
+@forward.long("B T | S in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     product_1_ptr, probs_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -77,7 +77,7 @@ def backward(
     tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
 
 
-@backward.long("B T | S in chunks")
+@backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,

@@ -39,7 +39,7 @@ def forward(
     tl.store(text_ptr + n * D + d, texts / text_length, mask=inside)
 
 
-@forward.long("N | D in chunks")
+@forward.long("N | D in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, text_norm_ptr, text_length_ptr,
@@ -73,7 +73,7 @@ def forward_in_chunks(
         tl.store(text_ptr + n * D + d, texts / text_length, mask=d < D)
 
 
-@kernel("N | M=N in tiles", sums="sum_3:, sum_4:", exact="logits sum_3 sum_4")
+@kernel("N | M=N in tiles", alive=3, sums="sum_3:, sum_4:", exact="logits sum_3 sum_4")
 @triton.jit
 def forward_2(
     bias_ptr, logits_sum_ptr, scale_ptr, logits_ptr, sum_3_ptr, sum_4_ptr, N, REAL: tl.constexpr,
@@ -122,7 +122,7 @@ def backward(scale_ptr, exp_scale_ptr):
     tl.store(exp_scale_ptr, tl.exp(scale))
 
 
-@kernel("N | M=N in tiles", sums="dbias:, sum_3:", exact="dlogits_sum sum_3")
+@kernel("N | M=N in tiles", alive=4, sums="dbias:, sum_3:", exact="dlogits_sum sum_3")
 @triton.jit
 def backward_2(
     dloss_ptr, exp_scale_ptr, logits_ptr, logits_sum_ptr, dbias_ptr, dlogits_sum_ptr, sum_3_ptr, N,
@@ -188,7 +188,7 @@ def backward_4(
         tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
 
 
-@backward_4.long("N | D in chunks")
+@backward_4.long("N | D in chunks", alive=4)
 @triton.jit
 def backward_4_in_chunks(
     dimage_ptr, dtext_ptr, image_ptr, image_length_ptr, image_norm_ptr, text_ptr, text_length_ptr,

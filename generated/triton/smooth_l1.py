@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def none_forward(
     target_ptr, x_ptr, losses_ptr, N, beta, beta_over_two, beta_above_zero, BLOCK: tl.constexpr,
@@ -34,7 +34,7 @@ def none_forward(
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=5)
 @triton.jit
 def none_backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, beta, minus_beta, beta_above_zero,
@@ -56,7 +56,7 @@ def none_backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=5, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(
     target_ptr, x_ptr, sum_1_ptr, N, beta, beta_over_two, beta_above_zero, REAL: tl.constexpr,
@@ -87,7 +87,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, beta, divisor, minus_beta,
@@ -109,7 +109,7 @@ def backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=8, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, beta, beta_over_two, beta_above_zero,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -28,7 +28,7 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     tl.store(y_ptr + n * C + c, exp_x_shifted / total(exp_x_shifted, inside, 1), mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -67,7 +67,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, y * (dy - total(dy * y, inside, 1)), mask=inside)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,

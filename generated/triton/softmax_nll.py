@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=2, sums="sum_1:", exact="probs sum_1")
+@kernel("N | C", sums="sum_1:", exact="probs sum_1")
 @triton.jit
 def forward(
     labels_ptr, logits_ptr, probs_ptr, sum_1_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -39,7 +39,7 @@ def forward(
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@forward.long("N | C in chunks", sums="sum_1:")
+@forward.long("N | C in chunks", alive=3, sums="sum_1:")
 @triton.jit
 def forward_in_chunks(
     labels_ptr, logits_ptr, sum_1_ptr, probs_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -84,7 +84,7 @@ def forward_2(sum_1_ptr, loss_ptr, N):
     tl.store(loss_ptr, sum_1 / N)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=2)
 @triton.jit
 def backward(
     dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -129,7 +129,7 @@ def loss(
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@loss.long("N | C in chunks", sums="sum_1:")
+@loss.long("N | C in chunks", alive=3, sums="sum_1:")
 @triton.jit
 def loss_in_chunks(
     labels_ptr, logits_ptr, sum_1_ptr, dlogits__ptr, C, N, one_over_N, minus_one_over_N,

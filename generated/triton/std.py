@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1, exact="diff_ var")
+@kernel("N | C", exact="diff_ var")
 @triton.jit
 def forward(
     x_ptr, diff__ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
@@ -34,7 +34,7 @@ def forward(
     tl.store(y_ptr + n, tl.sqrt(larger(var, 0)), mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     x_ptr, diff__ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
@@ -87,7 +87,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, dx, mask=inside)
 
 
-@kernel("N | C", alive=1, exact="mean sum_2 var")
+@kernel("N | C", exact="mean sum_2 var")
 @triton.jit
 def lean_forward(
     x_ptr, mean_ptr, sum_2_ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
@@ -108,7 +108,7 @@ def lean_forward(
     tl.store(y_ptr + n, tl.sqrt(larger(var, 0)), mask=n < N)
 
 
-@lean_forward.long("N | C in chunks")
+@lean_forward.long("N | C in chunks", alive=2)
 @triton.jit
 def lean_forward_in_chunks(
     x_ptr, mean_ptr, sum_2_ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1, exact="diff_")
+@kernel("N | C", exact="diff_")
 @triton.jit
 def forward(
     x_ptr, diff__ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -32,7 +32,7 @@ def forward(
     tl.store(y_ptr + n, total(square(diff_), inside, 1) / C_minus_correction, mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     x_ptr, diff__ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -81,7 +81,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, 2 * dy / C_minus_correction * diff, mask=inside)
 
 
-@kernel("N | C", alive=1, exact="mean sum_2")
+@kernel("N | C", exact="mean sum_2")
 @triton.jit
 def lean_forward(
     x_ptr, mean_ptr, sum_2_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
@@ -100,7 +100,7 @@ def lean_forward(
     tl.store(y_ptr + n, total(square(diff - sum_2 / C), inside, 1) / C_minus_correction, mask=n < N)
 
 
-@lean_forward.long("N | C in chunks")
+@lean_forward.long("N | C in chunks", alive=2)
 @triton.jit
 def lean_forward_in_chunks(
     x_ptr, mean_ptr, sum_2_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,

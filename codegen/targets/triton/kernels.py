@@ -20,6 +20,7 @@ from codegen.targets.tables.names import short
 from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.triton.alive import alive
 from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
@@ -153,7 +154,7 @@ class _Kernels:
         aligned = self.aligned(lines, shape, writer)
         lines = [INDENT + line for line in aligned] + lines
         arguments = self.arguments(lines, sweep, shape, writer)
-        said = tuple(self.said(sweep, shape, of))
+        said = tuple(self.said(sweep, shape, alive(sweep, shape, values), of))
         return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
 
     def aligned(self, lines: Sequence[str], shape: Shape, writer: Sweeps) -> list[str]:
@@ -182,14 +183,14 @@ class _Kernels:
         ]
         return [*given, *(f"{block}: tl.constexpr" for block in blocks)]
 
-    def said(self, sweep: Sweep, shape: Shape, of: Sweep | None) -> Iterator[str]:
+    def said(self, sweep: Sweep, shape: Shape, alive: int, of: Sweep | None) -> Iterator[str]:
         """What the record of a kernel says."""
         rows = " ".join(self.axis(a) for a in shape.rows)
         inner = " ".join(self.axis(a) for a in shape.inner)
         how = " in tiles" if shape.tile else " in chunks" if shape.chunked else ""
         yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows}"'
-        if shape.inner and not shape.tile and not shape.chunked:
-            yield f"alive={max(1, sweep.alive(shape.rows))}"
+        if alive > 1:
+            yield f"alive={alive}"
         nodes = {node.name: node for node in sweep.nodes}
         for word, kind in (("sums", "sum"), ("largest", "max")):
             found = [nodes[name] for name in sweep.partial if nodes[name].kind == kind]

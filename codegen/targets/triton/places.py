@@ -198,7 +198,7 @@ class Places(Expressions):
 
         def text() -> str:
             place = self.place(entry.name, entry.args)
-            masks = [self.mask(axes), *([self.text(test, self.LEVELS["and"])] if test else [])]
+            masks = [self.mask(axes), *([self.text(test)] if test else [])]
             masks = [mask for mask in masks if mask]
             mask = masks[0] if len(masks) == 1 else " & ".join(f"({m})" for m in masks)
             where = f"{named(entry.name)}_ptr" + (f" + {place}" if place else "")
