@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.inlining import needed
-from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
-from codegen.targets.tables.names import short
+from codegen.targets.tables.names import short, with_joined
 from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
@@ -85,13 +84,13 @@ def kernels_of(
 
 class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
-        self.name, self.flat, self.left_out = name, merged(flat), left_out
-        self.codes = {**codes, **{axis: short(axis) for axis in self.flat.joined}}
-        self.plan = apart(planned(self.flat, GPU))
+        self.plan = apart(planned(flat, GPU))
+        self.name, self.flat, self.left_out = name, self.plan.flat, left_out
+        self.codes = with_joined(codes, self.flat)
         self.inlined = inlined_in(self.flat, self.plan)
         made = {made for _, made in flat.results} - {*left_out}
         self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
-        self.entries = self.plan.entries(self.flat)
+        self.entries = self.plan.entries()
         self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
 

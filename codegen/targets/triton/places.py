@@ -202,7 +202,10 @@ class Places(Expressions):
         if e.kind == "scalar":
             return named(e.name)
         if e not in self.numbers:
+            taken = {*self.names.taken}
+            self.names.taken |= {*map(named, self.memory)}  # beside which it stands in the table
             self.numbers[e] = self.named(e, "number")
+            self.names.taken = taken | {self.numbers[e]}
         return self.numbers[e]
 
     def loaded(self, e: Element) -> str:
