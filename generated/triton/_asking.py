@@ -54,11 +54,11 @@ def transformed() -> bool:
 
 
 def is_plain(tensor: torch.Tensor, keys: Collection) -> bool:
-    """Whether its entries are what its memory holds, at places that a kernel can read."""
+    """Whether it has entries, which are what its memory holds, at places that a kernel can read."""
     if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in keys:
         return False
     address = tensor.data_ptr()
-    return not (address % tensor.itemsize if address else tensor.numel())
+    return bool(address) and not address % tensor.itemsize
 
 
 def formats_of(tensors: Iterable, keys: Collection) -> set[torch.dtype]:

@@ -139,7 +139,7 @@ def computable(tensors) -> bool:
         found.discard(torch.float32)
         if not found <= HALF:
             return False
-    return len(found) == 1 and found <= FORMATS and all(t.numel() for t in tensors)
+    return len(found) == 1 and found <= FORMATS
 
 
 def scaled(gradients: Sequence[Tensor | None], upstream: Tensor) -> bool:

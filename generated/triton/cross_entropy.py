@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy as _module
-from ._functions import aligned, largest, load, load_at, placed, total, within
+from ._functions import aligned, larger, largest, load, load_at, placed, rescaled, total, within
 from ._launching import kernel
 from ._table import Table
 
@@ -60,6 +60,65 @@ def none_forward(
     )
     losses = label_smoothing_minus_one * picked - smoothing
     tl.store(losses_ptr + n * S + s, losses, mask=inside_NS)
+
+
+@none_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def none_forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, probs_ptr, losses_ptr, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    labels = load(labels_ptr + row)
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+    labels_kept = load(labels_kept_ptr + row)
+    labels_kept_is_not_0 = labels_kept != 0
+    counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+    tl.store(counted_ptr + row, counted)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = peak_1_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        logits_shifted = logits - peak_1
+        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+    before = peak_1_raw
+    peak_1_raw = largest(peak_1_raw, True)
+    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+    sum_2 = tl.zeros([BLOCK], REAL)
+    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logits_shifted = logits - peak_1
+        exp_logits_shifted = tl.exp(logits_shifted)
+        probs = exp_logits_shifted / exp_logits_sum_scaled
+        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+        weight = load(weight_ptr + c, c < C)
+        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+    sum_2 = tl.sum(sum_2)
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+    picked = tl.where(
+        labels_kept_is_not_0,
+        counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+        0,
+    )
+    smoothing = tl.where(
+        label_smoothing_is_not_zero,
+        tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+        0,
+    )
+    losses = label_smoothing_minus_one * picked - smoothing
+    tl.store(losses_ptr + row, losses)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
@@ -128,6 +187,43 @@ def none_plain_forward(
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
     picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
     tl.store(losses_ptr + n * S + s, -picked, mask=inside_NS)
+
+
+@none_plain_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def none_plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, losses_ptr, C, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = peak_1_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        logits_shifted = logits - peak_1
+        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+    before = peak_1_raw
+    peak_1_raw = largest(peak_1_raw, True)
+    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+    labels = load(labels_ptr + row)
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+    picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+    tl.store(losses_ptr + row, -picked)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        exp_logits_shifted = tl.exp(logits - peak_1)
+        probs = exp_logits_shifted / exp_logits_sum_scaled
+        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
 
 
 @kernel("N C | S in tiles", alive=4)
@@ -200,6 +296,68 @@ def sum_forward(
         losses = label_smoothing_minus_one * picked - smoothing
         loss += tl.where(inside_NS, losses, 0.0)
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
+
+
+@sum_forward.long("N S | C in chunks", alive=3, sums="loss:")
+@triton.jit
+def sum_forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, probs_ptr, loss_ptr, rows, C,
+    S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss += losses
+    tl.store(loss_ptr + program, loss)
 
 
 @kernel("N C | S in tiles", alive=5)
@@ -311,6 +469,79 @@ def sum_loss_2(
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
+@sum_loss_2.long("N S | C in chunks", alive=5, sums="loss:")
+@triton.jit
+def sum_loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, sum_3_ptr, weight_ptr, dlogits_ptr, loss_ptr, rows, C,
+    S, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C,
+    label_smoothing_minus_one, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([], REAL)
+    sum_3 = load(sum_3_ptr)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            dlogits = (
+                labels_kept_is_not_0.to(REAL) * (
+                    (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
+                    - label_smoothing_over_C * weight
+                )
+                + placed(
+                    tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
+                    c, labels, C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss += losses
+    tl.store(loss_ptr + program, loss)
+
+
 @kernel("N | C S in tiles", alive=4, sums="sum_2:", exact="probs sum_2")
 @triton.jit
 def plain_forward(
@@ -342,6 +573,46 @@ def plain_forward(
         picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
         sum_2 += tl.where(inside_NS, -picked, 0.0)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_forward.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, rows, C, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        sum_2 += -picked
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - peak_1)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel("")
@@ -405,6 +676,47 @@ def plain_loss(
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
 
 
+@plain_loss.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_loss_in_chunks(
+    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, one_over_divisor,
+    minus_one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        sum_2 += -picked
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - peak_1)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            dlogits = one_over_divisor * probs + placed(minus_one_over_divisor, c, labels, C)
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
+
+
 @kernel(
     "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
     exact="probs counted counted_sum_2 sum_3",
@@ -466,6 +778,71 @@ def mean_forward(
         tl.sum(counted_sum_2),
     )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+
+
+@mean_forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def mean_forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
+    sum_3_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_3 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")
@@ -587,6 +964,71 @@ def mean_loss_2(
         tl.sum(counted_sum_2),
     )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+
+
+@mean_loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def mean_loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_logits_shifted_ptr,
+    exp_logits_sum_scaled_ptr, sum_3_ptr, rows, C, S, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            exp_logits_shifted = tl.exp(logits_shifted)
+            tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_3 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("N C | S in tiles", alive=6)

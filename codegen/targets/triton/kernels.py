@@ -24,7 +24,7 @@ from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
-from codegen.targets.triton.shape import Shape, parts_of, shape_of
+from codegen.targets.triton.shape import Shape, parts_of, shape_of, walked
 from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
 
@@ -98,8 +98,9 @@ class _Kernels:
         shape = shape_of(sweep)
         numbers: dict[Element, str] = {}
         functions = [self.function("", sweep, shape, numbers)]
-        if shape.may_be_chunked:
-            for part in parts_of(sweep, shape):
+        along = walked(sweep)
+        if along is not None:
+            for part in parts_of(along, shape_of(along)):
                 own = shape_of(part)
                 if own.tile:
                     functions.append(self.function("_columns", part, own, numbers, sweep))
