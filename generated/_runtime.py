@@ -1288,8 +1288,7 @@ class Pair(Arguments, Lines):
             return self.transformed.apply(*arguments)
         if not is_compiling():
             return self.function.apply(*arguments)
-        rule, arguments = self.chosen(arguments)
-        outputs = rule.paired.apply(*arguments)
+        outputs = self.function.traced(*arguments)
         if is_exporting():
             return outputs
         return [torch.ops.gradform.once(output, self.refusal) for output in outputs]
@@ -1297,6 +1296,11 @@ class Pair(Arguments, Lines):
     def apply(self, *arguments) -> tuple:
         rule, arguments = self.chosen(arguments)
         return rule.apply(*arguments)
+
+    def traced(self, *arguments) -> tuple:
+        """The same under torch.compile."""
+        rule, arguments = self.chosen(arguments)
+        return rule.traced(*arguments)
 
     def chosen(self, arguments) -> tuple[Rule, Sequence]:
         """The shorter rule with its arguments, if it applies."""
@@ -1366,6 +1370,9 @@ class Rule:
 
     def apply(self, *arguments) -> tuple:
         return self.fast(*unwrap_dead_wrappers(arguments))
+
+    def traced(self, *arguments) -> tuple:
+        return self.paired.apply(*arguments)
 
     def of_several(self, *arguments) -> tuple:
         """The backward of several outputs: of one alone, where no other one has a gradient."""

@@ -44,6 +44,10 @@ class AtOnce:
                 return fast(LossWithGradients)(found, self.original, *arguments)
         return self.original.apply(*arguments)
 
+    def traced(self, *arguments):
+        """Under torch.compile a forward and a backward, since none can be handed out once."""
+        return self.original.traced(*arguments)
+
     def computes(self, arguments):
         """The function that computes what is wanted, if there is one."""
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
@@ -94,13 +98,23 @@ class KeepingLess:
 
     def apply(self, *arguments):
         if computable([a for a in arguments if isinstance(a, torch.Tensor)]):
-            functions = self.ways[self.takes_plain(*arguments)]
-            if functions is not None:
+            ways = self.ways[self.takes_plain(*arguments)]
+            if ways is not None:
+                functions = [way.compute for way in ways]
                 try:
                     return fast(PairThatKeepsLess)(*functions, self.original, *arguments)
                 except Refused:
                     pass
         return self.original.apply(*arguments)
+
+    def traced(self, *arguments):
+        """The same under torch.compile, where nothing may be refused later."""
+        ways = self.ways[self.takes_plain(*arguments)]
+        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+        if ways is None or any(way.refuses for way in ways) or not computable(tensors):
+            return self.original.traced(*arguments)
+        functions = [way.traced for way in ways]
+        return PairThatKeepsLess.apply(*functions, self.original, *arguments)
 
 
 class ByReduction:
@@ -116,6 +130,9 @@ class ByReduction:
 
     def apply(self, *arguments):
         return self.words.get(arguments[-1], self.original).apply(*arguments)
+
+    def traced(self, *arguments):
+        return self.words.get(arguments[-1], self.original).traced(*arguments)
 
 
 class Refused(Exception):

@@ -52,6 +52,11 @@ class Record:
         for function in (self.first, *self.longer):
             function.makes = [name for name in function.arrays if name in own]
 
+    @property
+    def refuses(self) -> bool:
+        """Whether rows may be too long for it."""
+        return not (self.longer or self.first.tile or self.first.chunked)
+
     def launches(self, sizes: Mapping[str, int]) -> list[tuple[Function, Launch]]:
         """What computes it for these sizes. Raises `TooLong`."""
         try:

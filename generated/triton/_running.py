@@ -12,8 +12,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.compiler import is_compiling
 
-from ._asking import formats_of, keys_of, tell, transformed
+from ._asking import Seen, formats_of, keys_of, tell, transformed
 from ._reading import Read
 
 FOLDER = Path(__file__).parent
@@ -34,6 +36,12 @@ def problem() -> str:
 @functools.cache
 def keys() -> set:
     return keys_of(DEVICE)
+
+
+def registered_as(name: str, computed: Callable, described: Callable) -> None:
+    """Makes an operation of what computes it, and of what does with tensors without memory."""
+    own = torch.library.custom_op(name, computed, mutates_args=())
+    own.register_fake(described)
 
 
 class Kernels:
@@ -69,6 +77,7 @@ class Kernel:
         self.name, self.called = step.kernel, step
         self.record = _launching.records[kernels.file, step.kernel]
         self.record.made_of(step.makes)
+        self.refuses = self.record.refuses
         self.launches: dict = {}
 
     def step(
@@ -99,6 +108,8 @@ class Kernel:
             values += made
             arrays = none | dict(zip(takes, map(contiguous, reads(values)), strict=True))
             arrays |= zip(makes, made, strict=True)
+            if type(values) is Seen:
+                return 0 if isinstance(given, FakeTensor) else launch(arrays, numbers(values), real)
             with torch.cuda.device_of(given):
                 return launch(arrays, numbers(values), real)
 
@@ -132,9 +143,10 @@ def computable(tensors) -> bool:
         return False
     tensors = [tensor for tensor in tensors if tensor is not None]
     if any(tensor.device.type != DEVICE for tensor in tensors):
-        tell(f"Triton's kernels run on {DEVICE} tensors alone; others run on torch")
+        if not is_compiling():
+            tell(f"Triton's kernels run on {DEVICE} tensors alone; others run on torch")
         return False
-    found = formats_of(tensors, keys())
+    found = formats_of(tensors, () if is_compiling() else keys())
     if len(found) > 1:
         found.discard(torch.float32)
         if not found <= HALF:

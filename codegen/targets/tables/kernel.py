@@ -18,6 +18,7 @@ RUNTIME = {
     "_table.py": "table.py",
     "_reading.py": "reading.py",
     "_calls.py": "calls.py",
+    "_operation.py": "operation.py",
     "_applied.py": "applied.py",
     "_asking.py": "asking.py",
 }
