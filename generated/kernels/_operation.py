@@ -87,10 +87,12 @@ class Operation:
                 return self.by_lines(given)
         return apart([values[place] for place in self.made(arguments)], given)
 
-    def described(self, *arguments) -> list[Tensor]:
-        """What it makes, where tensors have no memory: of these shapes, strides and dtypes."""
+    def described(self, *arguments) -> list[Tensor] | None:
+        """What it makes, where tensors have no memory: of these shapes, strides and dtypes. None
+        where a kernel refuses.
+        """
         values = self.call.seen(*arguments)
-        return apart([values[place] for place in self.made(arguments)], arguments)
+        return None if values is None else apart([values[place] for place in self.made(arguments)], arguments)
 
     def by_lines(self, arguments: Sequence) -> list[Tensor]:
         """What the lines compute, as it was described."""

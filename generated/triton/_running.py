@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_compiling
+from torch.library import wrap_triton
 
 from ._asking import Seen, formats_of, keys_of, tell, transformed
 from ._reading import Read
@@ -39,9 +40,35 @@ def keys() -> set:
 
 
 def registered_as(name: str, computed: Callable, described: Callable) -> None:
-    """Makes an operation of what computes it, and of what does with tensors without memory."""
-    own = torch.library.custom_op(name, computed, mutates_args=())
-    own.register_fake(described)
+    """Makes an operation of what computes it, and of what does with tensors without memory. On a
+    GPU its kernels are put into the graph themselves where they can be: the launch of others is
+    known when they run.
+    """
+    whole = f"{name}{'' if INTERPRETED else '_whole'}"
+    torch.library.custom_op(whole, computed, mutates_args=()).register_fake(described)
+    if INTERPRETED:  # torch cannot see kernels of Python's
+        return
+    namespace, _, opaque = whole.partition("::")
+
+    def decomposed(*arguments):
+        found = described(*arguments) if launchable(arguments) else None
+        return getattr(getattr(torch.ops, namespace), opaque)(*arguments) if found is None else found
+
+    decomposed.__signature__ = described.__signature__
+    operation = torch.library.triton_op(name, decomposed, mutates_args=())
+    operation.register_kernel(DEVICE, computed)
+    operation.register_fake(described)
+
+
+def launchable(arguments: Sequence) -> bool:
+    """Whether sizes are known, and no kernel is a copy, of which torch has no source."""
+    tensors = [each for each in arguments if isinstance(each, Tensor)]
+    sizes = [size for tensor in tensors for size in tensor.shape]
+    numbers = [each for each in arguments if not isinstance(each, Tensor)]
+    symbols = (torch.SymInt, torch.SymFloat)
+    return not any(isinstance(each, symbols) for each in (*sizes, *numbers)) and all(
+        tensor.dtype is not torch.float64 for tensor in tensors
+    )
 
 
 class Kernels:
@@ -109,13 +136,15 @@ class Kernel:
             arrays = none | dict(zip(takes, map(contiguous, reads(values)), strict=True))
             arrays |= zip(makes, made, strict=True)
             if type(values) is Seen:
-                return 0 if isinstance(given, FakeTensor) else launch(arrays, numbers(values), real)
+                known = isinstance(given, FakeTensor)  # nothing is computed
+                return 0 if known else launch(arrays, numbers(values), real, wrap_triton)
             with torch.cuda.device_of(given):
                 return launch(arrays, numbers(values), real)
 
         return step
 
-    def launch(self, arrays: dict[str, Tensor | None], numbers: tuple, real: torch.dtype) -> int:
+    def launch(self, arrays: dict, numbers: tuple, real: torch.dtype, seen=None) -> int:
+        """``seen`` is what shows a function in Triton to torch."""
         count = self.called.sizes
         launches = self.launches.get(numbers[:count])
         known = dict(zip(self.called.numbers, numbers, strict=True))
@@ -129,7 +158,7 @@ class Kernel:
         for name in self.called.numbers[count:]:
             known[name] = known[name] if isinstance(known[name], bool) else float(known[name])
         for function, launch in launches:
-            self.launching.launched(function, launch, arrays, known, real)
+            self.launching.launched(function, launch, arrays, known, real, seen)
         if self.kernels.called is not None:
             self.kernels.called.append(self.name)
         return 0
