@@ -38,7 +38,7 @@ def problem() -> str:
     return ""
 
 
-def registered_as(name: str, computed: Callable, described: Callable) -> None:
+def registered_as(name: str, computed: Callable, described: Callable, visible: bool) -> None:
     """Makes an operation of what computes it, and of what does with tensors without memory."""
     torch.library.custom_op(name, computed, mutates_args=()).register_fake(described)
 
@@ -79,7 +79,7 @@ class Kernel:
         self.kernels, self.name, self.called = kernels, name, called
         arrays = len(called.takes) + len(called.makes)
         self.counts = arrays, called.sizes, len(called.numbers) - called.sizes
-        self.file, self.refuses = kernels.source.stem, False
+        self.file, self.refuses, self.visible = kernels.source.stem, False, False
         self.functions: dict[torch.dtype, Callable[..., int]] = {}
 
     def load(self, dtype: torch.dtype) -> Callable[..., int]:

@@ -36,7 +36,8 @@ class Call:
         """Long: what a row says."""
         self.kernels, self.read = kernels, [*map(read, steps)]
         self.of_torch = not all(isinstance(step, str) for step in steps)
-        self.part, self.left_out, self.refuses = part, {*left_out}, False
+        self.part, self.left_out = part, {*left_out}
+        self.refuses, self.visible = False, True
         self.used = {name for step in self.read for name in step.takes}
         self.shapes = dict(shapes.axes)
         for step in self.read:
@@ -182,6 +183,7 @@ class Call:
         left_out = [name for name in step.makes if name not in made]
         kernel = self.kernels.kernel(step, self.part)
         self.refuses |= kernel.refuses
+        self.visible &= kernel.visible
         return kernel.step(self.like, reads, shapes, numbers, left_out)
 
 

@@ -39,20 +39,20 @@ def keys() -> set:
     return keys_of(DEVICE)
 
 
-def registered_as(name: str, computed: Callable, described: Callable) -> None:
-    """Makes an operation of what computes it, and of what does with tensors without memory. On a
-    GPU its kernels are put into the graph themselves where they can be: the launch of others is
-    known when they run.
+def registered_as(name: str, computed: Callable, described: Callable, visible: bool) -> None:
+    """Makes an operation of what computes it, and of what does with tensors without memory. Where
+    it is ``visible``, and sizes are known, torch puts the kernels themselves into the graph.
     """
-    whole = f"{name}{'' if INTERPRETED else '_whole'}"
+    visible &= not INTERPRETED  # torch sees no kernels of Python's
+    whole = f"{name}_whole" if visible else name
     torch.library.custom_op(whole, computed, mutates_args=()).register_fake(described)
-    if INTERPRETED:  # torch cannot see kernels of Python's
+    if not visible:
         return
-    namespace, _, opaque = whole.partition("::")
+    namespace, _, whole = whole.partition("::")
 
     def decomposed(*arguments):
         found = described(*arguments) if launchable(arguments) else None
-        return getattr(getattr(torch.ops, namespace), opaque)(*arguments) if found is None else found
+        return getattr(getattr(torch.ops, namespace), whole)(*arguments) if found is None else found
 
     decomposed.__signature__ = described.__signature__
     operation = torch.library.triton_op(name, decomposed, mutates_args=())
@@ -61,14 +61,11 @@ def registered_as(name: str, computed: Callable, described: Callable) -> None:
 
 
 def launchable(arguments: Sequence) -> bool:
-    """Whether sizes are known, and no kernel is a copy, of which torch has no source."""
+    """Whether all sizes are known, and no kernel is a copy, of which torch has no text."""
     tensors = [each for each in arguments if isinstance(each, Tensor)]
     sizes = [size for tensor in tensors for size in tensor.shape]
-    numbers = [each for each in arguments if not isinstance(each, Tensor)]
-    symbols = (torch.SymInt, torch.SymFloat)
-    return not any(isinstance(each, symbols) for each in (*sizes, *numbers)) and all(
-        tensor.dtype is not torch.float64 for tensor in tensors
-    )
+    known = not any(isinstance(each, torch.SymInt) for each in (*sizes, *arguments))
+    return known and all(tensor.dtype is not torch.float64 for tensor in tensors)
 
 
 class Kernels:
@@ -105,6 +102,7 @@ class Kernel:
         self.record = _launching.records[kernels.file, step.kernel]
         self.record.made_of(step.makes)
         self.refuses = self.record.refuses
+        self.visible = len(step.numbers) == step.sizes  # Inductor passes numbers in float64
         self.launches: dict = {}
 
     def step(

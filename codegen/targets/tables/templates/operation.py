@@ -71,10 +71,9 @@ class Operation:
             return self.described(*arguments)
 
         for each in (function, described):
-            each.__signature__ = inspect.Signature(
-                self.parameters, return_annotation=list[Tensor]
-            )
-        registered_as(f"{NAMESPACE}::{self.name}", function, described)
+            each.__signature__ = inspect.Signature(self.parameters, return_annotation=list[Tensor])
+        name = f"{NAMESPACE}::{self.name}"
+        registered_as(name, function, described, self.call.visible)
 
     def computed(self, *arguments) -> list[Tensor]:
         with torch.no_grad():
@@ -92,7 +91,11 @@ class Operation:
         where a kernel refuses.
         """
         values = self.call.seen(*arguments)
-        return None if values is None else apart([values[place] for place in self.made(arguments)], arguments)
+        return (
+            None
+            if values is None
+            else apart([values[place] for place in self.made(arguments)], arguments)
+        )
 
     def by_lines(self, arguments: Sequence) -> list[Tensor]:
         """What the lines compute, as it was described."""

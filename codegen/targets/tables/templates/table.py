@@ -100,7 +100,7 @@ class Pair:
         self.forward, self.backward, self.prefix = rule.forward, rule.backward, prefix
         self.inputs = tuple(inspect.signature(rule.forward).parameters)
         self.handed = tuple(inspect.signature(rule.backward).parameters)  # needs is the last one
-        self.results = rule.results
+        self.results, self.needs = rule.results, rule.needs
         self.gradients = [f"d{name}" for name in rule.gradients]
         self.result, self.gradient = (
             getattr(module, function.__annotations__["return"], None)
@@ -207,7 +207,11 @@ class Table:
         if rows[0].kind == "forward":
             return self.way(rows[0], pair.inputs, [pair.results], pair.result, lines=lines)
         handed = pair.handed, [pair.gradients], pair.gradient
-        return self.by_needs(rows, pair.inputs, handed, lines)
+
+        def by_names(*given):  # an operation hands on what is asked for without them
+            return lines(*given[:-1], pair.needs(*given[-1]))
+
+        return self.by_needs(rows, pair.inputs, handed, by_names)
 
     def way(self, row: Row, arguments, results, kind=None, *, part=(), lines=None) -> Way:
         """A row, or a ``part`` of it; ``lines`` compute what it refuses."""
