@@ -1372,7 +1372,10 @@ class Rule:
         return self.fast(*unwrap_dead_wrappers(arguments))
 
     def traced(self, *arguments) -> tuple:
-        return self.paired.apply(*arguments)
+        """Dynamo mistakes the first of two arguments for the context where none has a gradient."""
+        if needs_gradient(arguments):
+            return self.paired.apply(*arguments)
+        return tuple(self.forward(*arguments)[: self.pair.count])
 
     def of_several(self, *arguments) -> tuple:
         """The backward of several outputs: of one alone, where no other one has a gradient."""
@@ -1622,6 +1625,12 @@ def named(function: type[Function], name: str) -> type[Function]:
     for kind, own in ((function, name), (function._backward_cls, f"{name}Backward")):
         kind.__name__ = kind.__qualname__ = own
     return function
+
+
+def needs_gradient(arguments: Sequence) -> bool:
+    """Whether autograd records what is computed of these."""
+    tensors = [a for a in arguments if isinstance(a, Tensor)]
+    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
 def some(values: Sequence) -> bool:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.types import Number
 
 from ._asking import is_plain
@@ -99,6 +98,8 @@ class Operation:
 
     def by_lines(self, arguments: Sequence) -> list[Tensor]:
         """What the lines compute, as it was described."""
+        from torch._subclasses.fake_tensor import FakeTensorMode  # slow
+
         found, places = self.lines(*arguments), self.groups[0]
         with FakeTensorMode() as mode:
             fakes = [mode.from_tensor(a) if isinstance(a, Tensor) else a for a in arguments]

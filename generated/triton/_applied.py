@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch.autograd import Function
 
+from ._asking import is_empty
 from ._running import computable, scaled
 
 
@@ -111,10 +112,13 @@ class KeepingLess:
         """The same under torch.compile, where nothing may be refused later."""
         ways = self.ways[self.takes_plain(*arguments)]
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
-        if ways is None or any(way.refuses for way in ways) or not computable(tensors):
+        refused = ways is None or any(way.refuses for way in ways)
+        if refused or not computable(tensors) or any(is_empty(t, True) for t in tensors):
             return self.original.traced(*arguments)
-        functions = [way.traced for way in ways]
-        return PairThatKeepsLess.apply(*functions, self.original, *arguments)
+        forward, backward = (way.traced for way in ways)
+        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            return PairThatKeepsLess.apply(forward, backward, self.original, *arguments)
+        return forward(*arguments)[0]
 
 
 class ByReduction:

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_compiling
-from torch.library import wrap_triton
 
-from ._asking import Seen, formats_of, keys_of, tell, transformed
+from ._asking import Seen, formats_of, is_empty, is_fake, keys_of, tell, transformed
 from ._reading import Read
 
 FOLDER = Path(__file__).parent
@@ -134,8 +132,9 @@ class Kernel:
             arrays = none | dict(zip(takes, map(contiguous, reads(values)), strict=True))
             arrays |= zip(makes, made, strict=True)
             if type(values) is Seen:
-                known = isinstance(given, FakeTensor)  # nothing is computed
-                return 0 if known else launch(arrays, numbers(values), real, wrap_triton)
+                if is_fake(given):
+                    return 0
+                return launch(arrays, numbers(values), real, torch.library.wrap_triton)
             with torch.cuda.device_of(given):
                 return launch(arrays, numbers(values), real)
 
@@ -178,7 +177,11 @@ def computable(tensors) -> bool:
         found.discard(torch.float32)
         if not found <= HALF:
             return False
-    return len(found) == 1 and found <= FORMATS and all(t.numel() for t in tensors)
+    if len(found) != 1 or not found <= FORMATS:
+        return False
+    if is_compiling():  # what turns out to be empty when it runs is computed by lines
+        return not any(map(is_empty, tensors))
+    return all(t.numel() for t in tensors)
 
 
 def scaled(gradients: Sequence[Tensor | None], upstream: Tensor) -> bool:

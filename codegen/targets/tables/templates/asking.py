@@ -87,3 +87,16 @@ def formats_of(tensors: Iterable, keys: Collection) -> set[torch.dtype]:
         found.add(tensor.dtype)
     found.discard(torch.int64)
     return found
+
+
+def is_empty(tensor: torch.Tensor, unknown: bool = False) -> bool:
+    """Whether it has no entries; ``unknown`` where torch knows its sizes only when it runs."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_false, guard_or_true  # slow
+
+    return (guard_or_true if unknown else guard_or_false)(tensor.numel() == 0)
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor  # slow
+
+    return isinstance(tensor, FakeTensor)
