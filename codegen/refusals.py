@@ -18,7 +18,7 @@ from codegen.sizes import Sizes
 from derive.formulas.text import formula
 from derive.language.divisors import size_divisors
 from derive.language.guarded import unguarded_divisors
-from derive.language.nodes import Flatten, Max, OneHot, Reshaping
+from derive.language.nodes import Flatten, Max, OneHot, Peak, Reshaping
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import IGNORE_INDEX
 
@@ -31,13 +31,16 @@ class Refusals(Sizes):
     def _requirements(self) -> Iterable[Refuse]:
         """Sizes at which the mathematics divides by zero, or takes the maximum of nothing.
 
-        A size itself may be divided by: the mean of nothing is NaN.
+        A size itself may be divided by: the mean of nothing is NaN. A maximum that is written and
+        only shifts what is computed is any number, that of nothing too.
         """
         found: dict[object, Refuse] = {}
         for name, e in self._formulas():
-            for requirements in (self._divisors, self._maxima, self._reshapings):
-                for what, refuse in requirements(name, e):
-                    found.setdefault(what, refuse)
+            for requirements in (self._divisors, self._reshapings):
+                found |= {w: r for w, r in requirements(name, e) if w not in found}
+        for line in self.plan:
+            for axis, refuse in self._maxima(line.tensor.name, line.expression):
+                found.setdefault(axis, refuse)
         for state in self.definition.carried:
             axis = self.definition.size(state.axis)
             use, named = "goes along it, from place to place", self._named([axis])
@@ -53,7 +56,7 @@ class Refusals(Sizes):
                 yield divisor, Refuse(name, size, ZERO, False, "divides by it", axes)
 
     def _maxima(self, name: str, e: Expr) -> Iterator[tuple[Axis, Refuse]]:
-        for largest in sorted(e.atoms(Max), key=str):
+        for largest in sorted(e.atoms(Max) - e.atoms(Peak), key=str):
             axis = self.definition.size(largest.axes[0])
             size, use = SizeOf(axis.name), "takes a maximum along it"
             yield axis, Refuse(name, size, ZERO, False, use, self._named([axis]))

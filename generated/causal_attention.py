@@ -53,7 +53,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 
 Edge cases:
 
-- ValueError if S is 0: exp_scores_chosen_shifted takes a maximum along it.
 - NaN if E is 0: scale divides by it.
 - B may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
@@ -78,7 +77,6 @@ _pair = _runtime.Pair("causal_attention", """
     value: *B S F
     y, g: *B T F
     probs, scores, counts: *B T S
-    S != 0: exp_scores_chosen_shifted takes a maximum along it, but S is 0
     scale = E ** -0.5
 """)
 
@@ -115,9 +113,7 @@ def causal_attention_forward(
         torch.arange(S, device=query.device) <= torch.arange(T, device=query.device)[:, None],
         scores, -math.inf,
     )
-    exp_scores_chosen_shifted = torch.exp(
-        scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    )
+    exp_scores_chosen_shifted = torch.exp(scores_chosen - _runtime.peak(scores_chosen, 2))
     probs = exp_scores_chosen_shifted / exp_scores_chosen_shifted.sum(2, keepdim=True)
     y = probs @ value
     return CausalAttentionForward(y, query, key, value, probs, scale)

@@ -98,7 +98,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
-- ValueError if C is 0: logits_shifted takes a maximum along it.
 - NaN if C is 0: smoothing divides by it.
 - TypeError if labels is not an integer tensor.
 - IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
@@ -115,7 +114,6 @@ Edge cases:
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -131,7 +129,6 @@ _pair = _runtime.Pair("cross_entropy", """
     labels_kept, counted, picked, smoothing, losses: N *S
     counted_sum_2: () for mean, needed for mean
     reduction: none | sum | mean
-    C != 0: logits_shifted takes a maximum along it, but C is 0
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
 """)
 
@@ -171,7 +168,7 @@ def cross_entropy_forward(
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    logits_shifted = logits - _runtime.peak(logits, 1)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
     probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
@@ -626,7 +623,7 @@ def _plain_forward(logits, labels, reduction) -> tuple:
     if reduction == "mean":
         N = logits.shape[0]
         S = logits.shape[2]
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    logits_shifted = logits - _runtime.peak(logits, 1)
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
     probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]

@@ -64,7 +64,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
-- ValueError if C is 0: logits_shifted takes a maximum along it.
 - NaN if C is 0: smoothed divides by it.
 - NaN if N is 0: loss divides by it.
 - NaN if S is 0: loss divides by it.
@@ -80,7 +79,6 @@ Edge cases:
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -94,7 +92,6 @@ _pair = _runtime.Pair("cross_entropy_probabilities", """
     loss, g: N *S for none; () for sum mean
     losses: N *S
     reduction: none | sum | mean
-    C != 0: logits_shifted takes a maximum along it, but C is 0
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
 """)
 
@@ -132,7 +129,7 @@ def cross_entropy_probabilities_forward(
         S = logits.shape[2]
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    logits_shifted = logits - _runtime.peak(logits, 1)
     logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
     smoothed = (1 - label_smoothing) * target + label_smoothing / C
     losses = -(weight[:, None] * logprobs * smoothed).sum(1)
@@ -430,7 +427,7 @@ def _plain_forward(logits, target, reduction) -> tuple:
     if reduction == "mean":
         N = logits.shape[0]
         S = logits.shape[2]
-    logits_shifted = logits - logits.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    logits_shifted = logits - _runtime.peak(logits, 1)
     logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
     losses = -(logprobs * target).sum(1)
     if reduction == "none":

@@ -77,7 +77,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
-- ValueError if C is 0: capped_shifted takes a maximum along it.
 - NaN if C is 0: smoothing divides by it.
 - TypeError if labels is not an integer tensor.
 - IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
@@ -95,7 +94,6 @@ Edge cases:
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -109,7 +107,6 @@ _pair = _runtime.Pair("cross_entropy_softcap", """
     weight: C = 1, constant
     loss, counted_sum_2, g: ()
     labels_kept, counted, picked, smoothing, losses: N *S
-    C != 0: capped_shifted takes a maximum along it, but C is 0
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
     cap > 0: cap must be above 0
 """)
@@ -152,7 +149,7 @@ def cross_entropy_softcap_forward(
         weight = logits.new_full((), 1).expand(C)
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     capped = cap * torch.tanh(logits / cap)
-    capped_shifted = capped - capped.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    capped_shifted = capped - _runtime.peak(capped, 1)
     exp_capped_shifted = torch.exp(capped_shifted)
     exp_capped_sum_scaled = exp_capped_shifted.sum(1)
     probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]
@@ -444,7 +441,7 @@ def _plain_forward(logits, labels, cap) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
     capped = cap * torch.tanh(logits / cap)
-    capped_shifted = capped - capped.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
+    capped_shifted = capped - _runtime.peak(capped, 1)
     exp_capped_shifted = torch.exp(capped_shifted)
     exp_capped_sum_scaled = exp_capped_shifted.sum(1)
     probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]

@@ -93,7 +93,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
-- ValueError if C is 0: logits_max takes a maximum along it.
 - NaN if C is 0: smoothing divides by it.
 - float32: loss may be infinite or NaN for logits beyond 1e18.
 - TypeError if labels is not an integer tensor.
@@ -111,7 +110,6 @@ Edge cases:
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -125,7 +123,6 @@ _pair = _runtime.Pair("cross_entropy_z_loss", """
     weight: C = 1, constant
     loss, counted_sum_2, excess_sum, entropy, excess, g: ()
     labels_kept, counted, log_z, picked, smoothing, losses: N *S
-    C != 0: logits_max takes a maximum along it, but C is 0
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
 """)
 
@@ -167,7 +164,7 @@ def cross_entropy_z_loss_forward(
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    logits_max = logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    logits_max = _runtime.peak(logits, 1, added=True)
     logits_shifted = logits - logits_max
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)
@@ -498,7 +495,7 @@ _plain = _pair.special(
 def _plain_forward(logits, labels, z_weight) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
-    logits_max = logits.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    logits_max = _runtime.peak(logits, 1, added=True)
     logits_shifted = logits - logits_max
     exp_logits_shifted = torch.exp(logits_shifted)
     exp_logits_sum_scaled = exp_logits_shifted.sum(1)

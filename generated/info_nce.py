@@ -114,7 +114,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
-- ValueError if N is 0: similarity_max takes a maximum along it.
 - NaN if N is 0: loss divides by it.
 - float32: loss, dqueries, dkeys may be inaccurate for queries, keys beyond 1e19.
 - ValueError unless temperature is above 0.
@@ -124,7 +123,6 @@ Edge cases:
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -138,7 +136,6 @@ _pair = _runtime.Pair("info_nce", """
     query_norm, query_length, key_norm, key_length: N 1
     exp_similarity_shifted, similarity: N N
     of_all_sum_scaled, own, of_all: N
-    N != 0: similarity_max takes a maximum along it, but N is 0
     temperature > 0: temperature must be above 0
 """)
 
@@ -177,7 +174,7 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
     key = keys / key_length
     similarity = query @ key.mT / temperature
     own = (key * query).sum(1) / temperature
-    similarity_max = similarity.amax(1, keepdim=True).nan_to_num(math.nan, 0.0, 0.0)
+    similarity_max = _runtime.peak(similarity, 1, added=True)
     exp_similarity_shifted = torch.exp(similarity - similarity_max)
     of_all_sum_scaled = exp_similarity_shifted.sum(1)
     of_all = similarity_max[:, 0] + torch.log(of_all_sum_scaled)

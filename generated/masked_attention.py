@@ -54,7 +54,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 
 Edge cases:
 
-- ValueError if S is 0: exp_scores_chosen_shifted takes a maximum along it.
 - NaN if E is 0: scale divides by it.
 - B may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
@@ -83,7 +82,6 @@ _pair = _runtime.Pair("masked_attention", """
     y, g: *B T F
     probs, scores, counts: *B T S
     kept, nothing: *B T 1
-    S != 0: exp_scores_chosen_shifted takes a maximum along it, but S is 0
     scale = E ** -0.5
 """)
 
@@ -117,9 +115,7 @@ def masked_attention_forward(
     mask_is_not_0 = mask != 0
     scores_chosen = torch.where(mask_is_not_0, scores, -math.inf)
     kept = (mask_is_not_0).to(query.dtype).sum(2, keepdim=True)
-    exp_scores_chosen_shifted = torch.exp(
-        scores_chosen - scores_chosen.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    )
+    exp_scores_chosen_shifted = torch.exp(scores_chosen - _runtime.peak(scores_chosen, 2))
     probs = exp_scores_chosen_shifted / (
         exp_scores_chosen_shifted.sum(2, keepdim=True) + (kept == 0).to(query.dtype)
     )

@@ -30,7 +30,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
-- ValueError if C is 0: exp_x_chosen_shifted takes a maximum along it.
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - RuntimeError if mask requires grad: no gradient is derived for it.
@@ -53,7 +52,6 @@ _pair = _runtime.Pair("masked_softmax", """
     x, y, counts, g: *N C
     mask: *N C, constant
     kept, nothing: *N 1
-    C != 0: exp_x_chosen_shifted takes a maximum along it, but C is 0
 """)
 
 
@@ -75,9 +73,7 @@ def masked_softmax_forward(x: Tensor, mask: Tensor) -> MaskedSoftmaxForward:
     mask_is_not_0 = mask != 0
     x_chosen = torch.where(mask_is_not_0, x, -math.inf)
     kept = (mask_is_not_0).to(x.dtype).sum(1, keepdim=True)
-    exp_x_chosen_shifted = torch.exp(
-        x_chosen - x_chosen.amax(1, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    )
+    exp_x_chosen_shifted = torch.exp(x_chosen - _runtime.peak(x_chosen, 1))
     y = exp_x_chosen_shifted / (exp_x_chosen_shifted.sum(1, keepdim=True) + (kept == 0).to(x.dtype))
     return MaskedSoftmaxForward(y)
 

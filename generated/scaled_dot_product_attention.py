@@ -54,7 +54,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 
 Edge cases:
 
-- ValueError if S is 0: exp_scores_shifted takes a maximum along it.
 - NaN if E is 0: scale divides by it.
 - B may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
@@ -65,7 +64,6 @@ Edge cases:
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -79,7 +77,6 @@ _pair = _runtime.Pair("scaled_dot_product_attention", """
     value: *B S F
     y, g: *B T F
     probs, scores: *B T S
-    S != 0: exp_scores_shifted takes a maximum along it, but S is 0
     scale = E ** -0.5
 """)
 
@@ -110,9 +107,7 @@ def scaled_dot_product_attention_forward(
 ) -> ScaledDotProductAttentionForward:
     """The output y, then what the backward needs."""
     scores = scale * (query @ key.mT)
-    exp_scores_shifted = torch.exp(
-        scores - scores.amax(2, keepdim=True).nan_to_num(math.nan, math.inf, 0.0)
-    )
+    exp_scores_shifted = torch.exp(scores - _runtime.peak(scores, 2))
     probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
     y = probs @ value
     return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)

@@ -326,6 +326,11 @@ WITHOUT_INFLUENCE = {
     "l = Label(N, ignored=-100); y = x * w": ["l = Label(...) has no"],
     "l = Label(N); y = x * w + 0 * OneHot(l, C)": ["l stands in y"],
     "size = Size(H); y = x * w": ["size = Size(H) has no"],
+    # Without these the size of an axis would be unknown.
+    "l = Label(N); size = Size(H); y = x * w * Sum(OneHot(l, H), H)": [],
+    "l = Label(N); of = Given(H); y = x * w * Gather(SegmentMax(x, l, H), l, H)": [],
+    'size = Size(H); P = Axis("P", C + H); y = Sum(Pad(x * w, C, into=P, before=1), P)': [],
+    "size = Size(H); z = Scalar(0, below=H); y = x * z * w": [],
     "l = Label(N, ignored=-100); y = x * w * Kept(l)": [],
     "g = Given(K); y = Broadcast(x, K) * w": [],
     "y = x * w": [],
@@ -338,7 +343,8 @@ def test_what_has_no_influence_on_the_output_is_warned_of(lines, tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         file = tmp_path / "mine.py"
-        file.write_text(written(*lines.split("; ")).replace("import Axis,", "import Axis, Size,"))
+        more = "import Axis, Gather, Pad, SegmentMax, Size,"
+        file.write_text(written(*lines.split("; ")).replace("import Axis,", more))
         forward_from(file)
     said = [str(w.message) for w in caught if issubclass(w.category, NotationWarning)]
     assert len(said) == len(WITHOUT_INFLUENCE[lines])

@@ -50,6 +50,37 @@ def test_a_size_itself_may_be_divided_by(tmp_path):
         module.mean_atoms(torch.zeros(0, 3))
 
 
+SHARES = {
+    "shares": "    y = exp(x) / Sum(exp(x), C)\n",
+    "by the logarithm": "    s = log(Sum(exp(x), C))\n    y = exp(x - s)\n",
+    "masked": "    z = Piecewise((x, x > -9), (-oo, True))\n    y = exp(z) / Sum(exp(z), C)\n",
+}
+LOGARITHMS = {
+    "logarithm": "    y = log(Sum(exp(x), C))\n",
+    "in powers of two": "    y = log(Sum(2**(x / log(2)), C))\n",
+}
+
+
+@pytest.mark.parametrize("name", [*SHARES, *LOGARITHMS])
+def test_exponentials_are_shifted_by_the_largest_of_nothing(name, tmp_path):
+    body = "    x = Input(N, C)\n" + (SHARES | LOGARITHMS)[name]
+    function, _, _ = generated(forward_file(tmp_path, "Own", body), tmp_path)
+    reference = torch.softmax if name in SHARES else torch.logsumexp
+    for shape in ((2, 0), (0, 3), (0, 0)):
+        x = torch.zeros(shape, dtype=torch.float64, requires_grad=True)
+        y = function(x)
+        assert torch.equal(y, reference(x, 1))
+        assert torch.autograd.grad(y.sum(), x)[0].shape == shape
+        assert torch.func.jvp(function, (x,), (x,))[1].shape == y.shape
+
+
+def test_the_largest_of_nothing_that_is_written_is_refused(tmp_path):
+    body = "    x = Input(N, C)\n    m = Max(x, C)\n    y = m + log(Sum(exp(x - m), C))\n"
+    function, _, _ = generated(forward_file(tmp_path, "Own", body), tmp_path)
+    with pytest.raises(ValueError, match="takes a maximum along it, but C is 0"):
+        function(torch.zeros(2, 0))
+
+
 def test_residual_variance(tmp_path):
     function, _, _ = generated(forward_file(tmp_path, "Residual", BODIES["N - 2"]), tmp_path)
     assert_same_gradients(function, lambda x: ((x - x.mean()) ** 2).sum() / (len(x) - 2), draw(9))

@@ -118,5 +118,6 @@ def test_a_row_of_extreme_entries_is_torchs(functional, row, dtype):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_an_activation_of_nothing_is_nothing(name):
     functional = ACTIVATIONS[name]
-    for shape in ((0,), (0, 3), (2, 0, 3)) if functional in POINTWISE else ((0, 3), (2, 0, 3)):
+    along_rows = (0, 3), (2, 0, 3), (2, 0)
+    for shape in ((0,), *along_rows[:2]) if functional in POINTWISE else along_rows:
         assert_agrees_on(functional, shape, torch.float64)

@@ -268,7 +268,7 @@ def test_a_loss_is_torchs_in_every_layout(name, dtype):
 
 # Edges, decided as torch decides them
 
-CONTRASTIVE = ("clip", "siglip", "info_nce", "barlow_twins")
+CONTRASTIVE = ("clip", "siglip", "barlow_twins")
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if name not in CONTRASTIVE])
@@ -291,11 +291,6 @@ def test_a_view_that_is_zero_is_as_far_from_every_key(dtype):
     queries, keys = drawing(0)(2, 4, 3).to(dtype)
     queries[1], keys[2] = 0, 0
     assert_agrees(LOSSES["info_nce"], {"queries": queries, "keys": keys})
-
-
-def test_among_no_keys_there_is_none_to_pick():
-    with pytest.raises(ValueError, match="takes a maximum along it, but N is 0"):
-        LOSSES["info_nce"].ours(torch.zeros(0, 3), torch.zeros(0, 3))
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)

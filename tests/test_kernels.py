@@ -362,6 +362,13 @@ def test_a_variable_chooses_too():
     assert wrong.returncode and "unknown target 'cuda'" in wrong.stderr
 
 
+def test_where_no_kernels_were_written_it_is_said_how_they_are(tmp_path):
+    (tmp_path / "mine").mkdir()
+    shutil.copy(ROOT / "generated" / "__init__.py", tmp_path / "mine")
+    wrong = run("import mine; mine.use('triton')", tmp_path)
+    assert "gradform NAME --target triton" in wrong.stderr
+
+
 def test_without_a_compiler_torch_runs_and_says_so_once(tmp_path):
     alone = {"PATH": str(tmp_path), "GRADFORM_TARGET": "cpp", "GRADFORM_KERNELS": str(tmp_path)}
     alone["CXX"] = ""

@@ -237,6 +237,20 @@ def test_rounds_that_depend_on_others_are_refused(text):
         check("batch_norm", text)
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("dx = dy.copy()\ndx[x <= 0] = 0", "right"),
+        ("dx = dy.copy()\ndx[x < 0] = 0", "wrong"),
+        ("dy * np.heaviside(x, 0)", "right"),
+        ("dy * np.heaviside(x, 1)", "wrong"),
+        ("m = x.copy()\ndx = dy*(x > 0) + dy*(m.var() - ((x - x.mean())**2).mean())", "right"),
+    ],
+)
+def test_what_numpy_alone_has_is_read_as_numpys(text, outcome):
+    assert check("relu", text).outcome == outcome
+
+
 def test_all_unknown_names_are_said_at_once():
     text = "dx = foo * bar * dy + baz"
     with pytest.raises(NotUnderstood) as error:

@@ -279,6 +279,12 @@ TEXTS = {
         "x.type(torch.float64) + x.type_as(dy) + x.to(torch.double) + x.bfloat16().float()*0",
         "x.clone().zero_() + x.clone().add_(dy).mul_(2) + torch.zeros_like(x).fill_(2)",
         "torch.zeros_like(x).copy_(gain) + x.clone().exp_()",
+        "x.masked_fill(x > dy, 0) + torch.masked_fill(gain, x < 0, 0.5)"
+        " + dy.clone().masked_fill_(x > 1, 2)",
+        "torch.linalg.norm(x, 2, 1).sum() + torch.linalg.vector_norm(x, dim=1).mean()"
+        " - torch.linalg.norm(x)",
+        "x @ torch.diag(gain) + dy @ torch.diagflat(gain[:, None]) + torch.diag_embed(x).sum(1)",
+        "(torch.diag(gain) - torch.outer(gain, bias)) @ bias + (x[:, None] @ gain.diag())[:, 0]",
         "(x == x.max(0, keepdim=True).values)*dy + (x != dy)*1.0 + (x < x)*2.0 + (x <= x)*3.0",
     ],
     "softmax_nll": [
@@ -516,6 +522,7 @@ NOT_UNDERSTOOD = {  # text, where the caret stands, the problem, what is said to
     "a unicode minus": ("x \u2212 dy", "\u2212", "U+2212", "type -"),
     "a product sign": ("x \u00b7 dy", "\u00b7", "U+00B7", "type *"),
     "numpy": ("np.bincount(x)", "bincount", "not a supported function", "supported:"),
+    "LaTeX": (r"\frac{dy}{n}", "f", "not an expression", "LaTeX is not read"),
     "two equal signs": ("dx == gain*dy", "==", "== compares", "dx = ..."),
     "the gradient itself": ("gain*dx", "dx", "gradient that is checked", "other values"),
     "x.grad": ("x.grad", "grad", "not supported", "called dx"),

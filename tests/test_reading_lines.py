@@ -117,6 +117,10 @@ BOUND = {  # a text, and what its gradients hold at the end
         "dgain = torch.zeros_like(gain)\ndgain.add_(bias)\ndgain.mul_(gain)",
         {"gain": "bias*gain"},
     ),
+    "methods that write, in a row": (
+        "dgain = torch.zeros_like(gain)\ndgain.add_(bias).mul_(gain).sub_(1)",
+        {"gain": "bias*gain - 1"},
+    ),
     "filled": ("dgain = gain.clone()\ndgain.zero_()\ndgain.fill_(3)", {"gain": "3"}),
     "wholly written": ("dx = torch.zeros_like(x)\ndx[:] = gain", {"x": "gain"}),
     "wholly added": ("dx = dy.clone()\ndx[:] += gain", {"x": "dy + gain"}),
@@ -168,6 +172,12 @@ REFUSED = {
     "read before": ("dbias = dx.sum(0)\ndx = dy", "assigned only on line 2", "move"),
     "the upstream computed": ("dy = x*2\ndx = dy", "upstream gradient", "number"),
     "a loop": ("for i in range(3):\n  dx = dy", "loops", "whole tensors"),
+    "a method in a loop": (
+        "dbias = torch.zeros(C)\nfor i in range(N):\n  dbias.add_(dy.sum(0))",
+        "not in every round",
+        "dx += ...",
+    ),
+    "a view behind a method": ("a = dy.clone()\na.mul_(2).T.add_(1)\ndx = a", "view", "add_"),
     "a lost value": ("dy*gain\ndx = dy", "unused", "assign"),
     "no gradient": ("foo = dy*gain", "no line assigns", "--let"),
     "unequal tuples": ("a, b = x.shape[0], 2, 3\ndx = a", "2 names, but 3 values", ""),

@@ -1,5 +1,6 @@
 """``gradform watch`` and ``gradform diff``: what a change of a file means for the mathematics."""
 
+import argparse
 import json
 import os
 import signal
@@ -15,7 +16,9 @@ from forwards import HEAD
 import derive
 from codegen.cli import gradform
 from codegen.commands.comparison import Derivation, Fact, changes, described
+from codegen.commands.deriving import Deriver
 from codegen.commands.facts import derivation_facts
+from codegen.commands.watch import watch_parser
 from codegen.driver import generate
 from codegen.qualities import emitted
 from derive.notation.library import load
@@ -231,6 +234,21 @@ class Watcher:
             assert self.process.poll() is None or words in "".join(self.lines), self.lines
             time.sleep(0.05)
         raise AssertionError(f"{words!r} was not said: {self.lines}")
+
+
+def test_who_derives_ends_with_who_asked_and_writes_nothing(tmp_path):
+    """A watcher that is killed, or whose terminal is closed, leaves nobody behind who writes."""
+    (tmp_path / "square.py").write_text(SQUARE)
+    out = tmp_path / "out"
+    arguments = [str(tmp_path / "square.py"), "--out", str(out)]
+    options = watch_parser("gradform watch").parse_args(arguments)
+    deriver = Deriver()
+    try:
+        deriver.ask(argparse.Namespace(**vars(options), standalone=False), writes=True)
+        deriver.process.stdin.close()  # as its end does
+        assert deriver.process.wait(LONGEST) == 1 and not out.exists()
+    finally:
+        deriver.end()
 
 
 def test_watch_says_what_a_save_changes_and_outlives_mistakes(tmp_path):

@@ -3,8 +3,9 @@
 A process of its own has imported nothing of the user's before, may take the gallery from another
 folder, and can be ended at any time; it imports SymPy and torch while nothing is asked of it yet.
 
-In: on its standard input a line of JSON, the options of a command. Out: on its standard output the
-`Answer`; what is said to a person goes to standard error.
+In: on its standard input a line of JSON, the options of a command; where it is closed then, whoever
+asked is gone, and so is this process. Out: on its standard output the `Answer`; what is said to a
+person goes to standard error.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Deriver:
         asked = {**vars(options), "out": str(options.out)}
         try:
             self.process.stdin.write(json.dumps({"options": asked, "writes": writes}) + "\n")
-            self.process.stdin.close()
+            self.process.stdin.flush()
         except BrokenPipeError:  # it died: the answer says so
             pass
         threading.Thread(target=self._listen, daemon=True).start()
@@ -147,11 +148,18 @@ def main() -> None:
         import_module(module)
     line = sys.stdin.readline()
     if line:
+        threading.Thread(target=_end_with_input, daemon=True).start()
         asked = json.loads(line)
         options = argparse.Namespace(**asked["options"])
         options.out = Path(options.out)
         channel.write(json.dumps(asdict(answered(options, asked["writes"]))) + "\n")
         channel.close()
+
+
+def _end_with_input() -> None:
+    """Of a process in a session of its own: no closed terminal ends it."""
+    sys.stdin.read()
+    os._exit(WRONG)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,16 @@ def _layouts(flat: Flat) -> dict[str, Axes]:
 
 
 def _neighbours(flat: Flat) -> Iterator[Pair]:
-    """Those of all that loops run over."""
+    """Those of all that loops run over, but for a pair whose letters are the name of another axis
+    or number: N and C, where NC is one.
+    """
     looped = {axis for node in flat.nodes if isinstance(node, Node) for axis in node.space}
-    for axes in _layouts(flat).values():
-        yield from (pair for pair in pairwise(axes) if looped.issuperset(pair))
+    layouts = [*_layouts(flat).values()]
+    taken = {axis for axes in layouts for axis in axes} | looped | {*flat.scalars}
+    taken = {name.replace("*", "") for name in taken}
+    for pair in (pair for axes in layouts for pair in pairwise(axes)):
+        if looped.issuperset(pair) and "".join(pair).replace("*", "") not in taken:
+            yield pair
 
 
 def _is_always_met(flat: Flat, pair: Pair) -> bool:

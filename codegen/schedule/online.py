@@ -44,7 +44,7 @@ def in_chunks(sweep: Sweep) -> Sweep:
             gone = {
                 n: node for n, node in of.items() if _is_by_entry(node, sweep) and n not in names
             }
-            of[name] = _computed_again(of[name], gone)
+            of[name] = computed_again(of[name], gone)
     read = stored.union(*(node.reads for node in of.values()))
     left = [node for node in of.values() if node.kind or node.name in read]
     return sweep_of(left, sweep.parallel, stored, pairs)
@@ -54,7 +54,7 @@ def _is_by_entry(node: Node, sweep: Sweep) -> bool:
     return not node.kind and bool({*node.axes} - {*sweep.rows})
 
 
-def _computed_again(node: Node, gone: Mapping[str, Node]) -> Node:
+def computed_again(node: Node, gone: Mapping[str, Node]) -> Node:
     """A node that reads none of those that are ``gone``."""
 
     def change(e: Element) -> Element | None:
@@ -71,7 +71,7 @@ def _followed(nodes: tuple[Node, ...]) -> tuple[list[Node], dict[str, str]]:
     """The nodes with sums that go with a maximum, and which these are: by the sum."""
     plain = {node.name: node for node in nodes if not node.kind}
     reductions = {node.name: node for node in nodes if node.kind}
-    expanded = {name: _computed_again(node, plain) for name, node in reductions.items()}
+    expanded = {name: computed_again(node, plain) for name, node in reductions.items()}
     found, pairs = [], {}
     for node in nodes:
         own = expanded.get(node.name, node)

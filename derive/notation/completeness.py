@@ -11,12 +11,12 @@ from sympy import Expr
 from derive.language.declarations import exact
 from derive.language.errors import NotationError
 from derive.language.names import snake_case
-from derive.language.nodes import ArrayNode, Reshaping
+from derive.language.nodes import Reshaping
 from derive.language.reading_at import At
 from derive.language.symbols import Axis
 from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement
-from derive.notation.made_axes import check_spare, derived_in, known_sizes
+from derive.notation.made_axes import check_spare, derived_in, known_sizes, met_in
 
 FUNCTIONS = ("forward", "backward", "atoms", "chain", "jvp", "double_backward")
 CLASSES = ("Forward", "Gradients", "Atoms", "Chain", "Second", "Function", "Gradient", "Compiled")
@@ -154,10 +154,8 @@ def _check_read_along(statement: Statement, known: set[Axis], twins) -> None:
 
 
 def _check_sizes_known(statement: Statement, order) -> None:
-    used = set(statement.tensor.axes) | statement.expression.atoms(Axis)
-    for node in statement.expression.atoms(ArrayNode):
-        used |= {*node.binds, *node.brings}
-    unknown = sorted(axis.name for axis in used if axis not in order)
+    met = met_in(statement.tensor, statement.expression)
+    unknown = sorted(axis.name for axis in met if axis not in order)
     if unknown:
         raise NotationError(
             f"{statement.name} uses the axis {unknown[0]}, which no input has: its size is unknown",

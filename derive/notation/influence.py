@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import warnings
 
-from sympy import Mul
+from sympy import Expr, Mul
 
 from derive.formulas.text import formula
 from derive.language.errors import NotationWarning, Place, said
-from derive.language.symbols import axes_of, ordered, tensors_in
+from derive.language.symbols import Axis, axes_of, ordered, tensors_in
 from derive.notation.class_body import ClassBody
 from derive.notation.definition import Statement
+from derive.notation.made_axes import met_in, with_sizes
 
 
 def warn_of(body: ClassBody) -> None:
@@ -39,8 +40,7 @@ def _warn_of_no_influence(body: ClassBody) -> None:
     kinds = {t.name: f"{t.name} = {ROLES[t.role]}(...)" for t in body.inputs if t.role in ROLES}
     kinds |= {scalar.name: f"{scalar.name} = Scalar(...)" for scalar, _ in body.scalars}
     kinds |= {s.name: f"the statement {s.name}" for s in body.statements if not s.block}
-    met = {axis for s in body.statements for axis in s.tensor.axes}
-    met |= {a for s in body.statements for a in s.expression.free_symbols}
+    met = _met(body)
     sized = {axis for _, axis in body.sizes}
     sized |= {axis for t in body.inputs if t.name in reached for axis in t.axes}
     giving_sizes = {t.name for t in body.inputs if (met & {*t.axes}) - sized}
@@ -93,6 +93,14 @@ def _warn_of_wider_domains(body: ClassBody) -> None:
 
 
 ROLES = {"input": "Input", "given": "Given", "label": "Label"}
+
+
+def _met(body: ClassBody) -> set[Axis]:
+    """The axes that need a size."""
+    numbers = [default for _, default in body.scalars if isinstance(default, Expr)]
+    numbers += [bound.limit for demand in body.demands for bound in demand.domain.bounds]
+    met = [met_in(s.tensor, s.expression) for s in body.statements]
+    return set(with_sizes(set().union(*met, *(e.atoms(Axis) for e in numbers))))
 
 
 def _reached(body: ClassBody) -> set[str]:

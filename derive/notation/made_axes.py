@@ -129,12 +129,18 @@ def read_in(expressions) -> dict[Axis, Axis]:
     nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, At)]
     found = {axis: node.axis for node in nodes for axis in node.brings if axis != node.axis}
     sizes = {axis for e in expressions for axis in e.atoms(Axis)} | set(found)
-    for axis in derived_in(_with_sizes(sizes)):
+    for axis in derived_in(with_sizes(sizes)):
         found.setdefault(axis, axis)
     return found
 
 
-def _with_sizes(axes: Iterable[Axis]) -> list[Axis]:
+def met_in(tensor: Tensor, e: Expr) -> set[Axis]:
+    """The axes that need a size for the statement ``tensor = e`` to be computed."""
+    inside = (axis for node in e.atoms(ArrayNode) for axis in (*node.binds, *node.brings))
+    return {*tensor.axes, *e.atoms(Axis), *inside}
+
+
+def with_sizes(axes: Iterable[Axis]) -> list[Axis]:
     """``axes``, and those that their lengths are made of."""
     found, pending = set(), set(axes)
     while pending:

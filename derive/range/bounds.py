@@ -62,7 +62,7 @@ class Bounds:
         if exponent.is_number and self.low >= 0:
             ends = [_power(x, float(exponent)) for x in (self.low, self.high)]
             return Bounds(min(ends), max(ends))
-        return NONNEGATIVE if self.low >= 0 else ANYWHERE
+        return NONNEGATIVE if self.low >= 0 or exponent.is_even else ANYWHERE
 
     @property
     def is_away_from_zero(self) -> bool:

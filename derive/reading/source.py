@@ -225,12 +225,15 @@ class Source:
 
 
 NUMPY, TORCH = {"np", "numpy"}, {"torch", "F", "ctx", "nn"}
+NUMPYS_OWN = {"copy", "astype"}  # methods
 
 
 def _is_numpy(tree: ast.Module) -> bool:
-    """Whether a text is numpy's: it names numpy, and not torch."""
-    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    return bool(names & NUMPY) and not names & TORCH
+    """Whether a text is numpy's: it names numpy, or calls what numpy alone has, and not torch."""
+    nodes = [*ast.walk(tree)]
+    names = {n.id for n in nodes if isinstance(n, ast.Name)}
+    methods = {n.func.attr for n in nodes if isinstance(n, ast.Call) and hasattr(n.func, "attr")}
+    return bool(names & NUMPY or methods & NUMPYS_OWN) and not names & TORCH
 
 
 # Slips of the pen: where they stand, and what to write.
@@ -246,5 +249,6 @@ SYNTAX = {
     "unexpected indent": "put an expression of several lines in brackets: (a + b)",
     "expected an indented block": "write the lines without def, for or if",
     "unterminated string": "close the quotation mark",
+    "line continuation": r"LaTeX is not read: \frac{a}{b} is a/b, \sum_j x_j is x.sum(1)",
     "invalid decimal literal": "a product is written with *: 2*x",
 }

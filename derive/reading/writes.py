@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from derive.reading.expressions import BINARY, Expressions
-from derive.reading.lines import written_in
+from derive.reading.lines import writes, written_in
 from derive.reading.loops import ADDS, WHOLE, Loops
 from derive.reading.memory import Cell, Memory, stored_in
 from derive.reading.names import Names
@@ -18,6 +18,8 @@ from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.stores import Write, stored, stored_in_loop
 from derive.reading.unread import STATEMENTS
 from derive.reading.values import MASK, NUMBER, Space, Value, entries
+
+ROUNDS = f"write dx += ..., or {WHOLE}"
 
 
 class Writes:
@@ -135,20 +137,31 @@ class Writes:
         same_shape(self.space, x, new, "an in-place write cannot change the shape")
         if x.storage is None:
             return new
-        if not isinstance(func.value, ast.Name):
+        name = _written_name(func.value)
+        if name is None:
             raise Refusal("this writes into a view", "write into a name: dx.add_(...)", func)
-        cell = self.memory.own_cell(func.value)
-        self.memory.write(cell, func.value, self.statement, lambda before: new)
+        cell = self.memory.own_cell(name)
+        if self.loops.guards or self.loops.outside(cell.loops):
+            raise Refusal("a method that writes is read once, not in every round", ROUNDS, func)
+        self.memory.write(cell, name, self.statement, lambda before: new)
         return stored_in(cell)
 
     def run_method(self, call: ast.Call) -> None:
         try:
             self.expressions.read(call)
         except Mismatch as error:
-            if not isinstance(call.func.value, ast.Name):
+            name = _written_name(call.func.value)
+            if name is None:
                 raise Refusal(error.problem, error.remedy, error.node) from None
-            cell = self.memory.own_cell(call.func.value)
+            cell = self.memory.own_cell(name)
             cell.broken, cell.node = self.memory.misaligned(error), self.statement
+
+
+def _written_name(node: ast.expr) -> ast.Name | None:
+    """``dx`` of ``dx`` and of ``dx.mul_(a).add_(b)``: what writes returns what it wrote into."""
+    while writes(node):
+        node = node.func.value
+    return node if isinstance(node, ast.Name) else None
 
 
 def is_number(value) -> bool:

@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     bias, probs, dbias, dscores_sum: B T S
     dy: B T F
-""", "490e1b2be7c0bfb4372c64633dc106582eef2f42ec970143f31cef3d7ce2b464")
+""", "b90427ee9072440a7628c5793ef01b7b58f564f58c5f639daae7982b84343be8")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

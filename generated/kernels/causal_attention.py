@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     probs, dscores_sum: B T S
     dy: B T F
-""", "1e4c7eae245f7e1d2facffccfe86e8c55eeab7e8899777379f7e4398abcb9eb2")
+""", "032348b7ca0494f4b4bc4f173fd8ff2b8d30dc753df1e24038aa21d2d26868f8")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     counted_sum_2, loss, dloss: one number
-""", "821d725323bfc16d1faf5cfd9fefabd8d7b0b69305cf633142f6318fe3bd6bb7")
+""", "2b892563d2c2fb81cfc172e045050d804cda5beb35653b3d0fcdf9c958516678")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     sum_4, of_all_sum_scaled: N
     exp_similarity_shifted, dsimilarity_sum: N N
     loss, dloss: one number
-""", "81028481253cc097fb4a4fcbebad78379303e739f9b115bcabe2830c272a1ce0")
+""", "cfb90c3b4337ae13538bfa4611b2f8b1c4159e474cf9d02cb4cf5f128091106c")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "

@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "a4eab7a8e3e6a866a86fa5c55221ad9b4339e0c01e4dcf064dff726dbcb68e0a")
+""", "94234fe0cc050544808eb54d2d96f11380f5fdcc4d2f562e6721f177c57d2560")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

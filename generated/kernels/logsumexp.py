@@ -10,6 +10,6 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, dx: N C
     y, dy: N
-""", "0a2224531d8513906d1b97283f631a2235cb9026726b24c5fe891e829b3d044b")
+""", "e922f27384c1d5713c56ea06c39dbbf83439c32e9c8ca43b44d5db39b904417a")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, x, y; C, N) -> dx")

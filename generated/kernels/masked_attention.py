@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     mask, probs, dscores_sum: B T S
     dy: B T F
-""", "c2784613c082f53cb959cc7fb5988ebd619052463d6f18079a9a736aeec97613")
+""", "61a3a7d0b48d79c195a28880e42b808038cbcb09719139d41b74dea111436c8d")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

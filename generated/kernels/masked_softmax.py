@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, mask, y, dy, dx: N C
-""", "9bd144530c49870ff585bca4efd2a0c827f1b5ddf219d6e24c619c97d30d8465")
+""", "2e38cc88e2d0e504144ca0b3d6617c367825da2e7b0cf83fa74f53494cfc21fa")
 table.add("forward", "forward(mask, x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

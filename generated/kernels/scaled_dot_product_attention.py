@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     probs, dscores_sum: B T S
     dy: B T F
-""", "c5c9c8e4ecb0b9d752b5f151ffd00071ca7355c054753bba75a090faf6e71e9f")
+""", "c39113c24e9db4e87e9ef8edcd1a725b52c5643fc445fe34e4a6b7ea9ab5a9db")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "244b865458447c703a445c72a54e1b33acf35947b5f892d733d44b7682a25b88")
+""", "f8d80115d5cfcd1c64001336ea90ad96964f1543deb7af4a1918fdccd09271c8")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -40,19 +40,16 @@ def picked(place, inside, there):
 @triton.jit
 def total(x, inside, axis: tl.constexpr = None):
     """The sum along an axis, which it has as one of length 1; of all where there is none."""
-    x = tl.where(inside, x, 0.0)
-    return tl.sum(x) if axis is None else tl.sum(x, axis=axis, keep_dims=True)
+    return tl.sum(tl.where(inside, x, 0.0), axis=axis, keep_dims=axis is not None)
 
 
 @triton.jit
 def largest(x, inside, axis: tl.constexpr = None):
     """The same for the largest entry; NaN if one is, over which ``tl.max`` passes."""
     x = tl.where(inside, x, float("-inf"))
-    unordered = (x != x).to(tl.int32)
-    if axis is None:
-        return tl.where(tl.max(unordered) != 0, float("nan"), tl.max(x))
-    none = tl.max(unordered, axis=axis, keep_dims=True) != 0
-    return tl.where(none, float("nan"), tl.max(x, axis=axis, keep_dims=True))
+    unordered = tl.max((x != x).to(tl.int32), axis=axis, keep_dims=axis is not None)
+    found = tl.max(x, axis=axis, keep_dims=axis is not None)
+    return tl.where(unordered != 0, float("nan"), found)
 
 
 @triton.jit

@@ -109,7 +109,7 @@ def launched(
         if arrays[name] is not None
     }
     constants = {"REAL": REALS.get(real, tl.float32), **launch.constants}
-    numbers = function.numbers({**launch.lengths, **known, "rows": launch.rows})
+    numbers = function.numbers(launch.lengths, known, launch.rows)
     pairs = zip(function.given, numbers, strict=True)
     run = function.function_for(real, [name for name, n in pairs if isinstance(n, float)])
     if triton.knobs.runtime.interpret:

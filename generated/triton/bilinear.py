@@ -86,25 +86,24 @@ def backward_2(
 @backward_2.long("N L | H in chunks")
 @triton.jit
 def backward_2_in_chunks(
-    dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, rows, H, L, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, H, L, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    dx2 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    dx2 = tl.zeros([BLOCK], REAL)
     n = row // L
-    x2 = load(x2_ptr + row, row < rows)
+    x2 = load(x2_ptr + row)
     for start in range(0, H, BLOCK):
-        h = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (h < H)
-        dy = load(dy_ptr + n * H + h, inside)
-        through = load(through_ptr + row * H + h, inside)
-        dx2 += tl.where(inside, dy * through, 0.0)
+        h = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * H + h, h < H)
+        through = load(through_ptr + row * H + h, h < H)
+        dx2 += tl.where(h < H, dy * through, 0.0)
         if dthrough_ptr is not None:
-            tl.store(dthrough_ptr + row * H + h, dy * x2, mask=inside)
-    dx2 = tl.sum(dx2, axis=1, keep_dims=True)
+            tl.store(dthrough_ptr + row * H + h, dy * x2, mask=h < H)
+    dx2 = tl.sum(dx2)
     if dx2_ptr is not None:
-        tl.store(dx2_ptr + row, dx2, mask=row < rows)
+        tl.store(dx2_ptr + row, dx2)
 
 
 @kernel("N L | H in tiles", sums="y: N H")
@@ -145,25 +144,24 @@ def plain_backward(
 @plain_backward.long("N L | H in chunks")
 @triton.jit
 def plain_backward_in_chunks(
-    dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, rows, H, L, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, H, L, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    dx2 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    dx2 = tl.zeros([BLOCK], REAL)
     n = row // L
-    x2 = load(x2_ptr + row, row < rows)
+    x2 = load(x2_ptr + row)
     for start in range(0, H, BLOCK):
-        h = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (h < H)
-        dy = load(dy_ptr + n * H + h, inside)
-        through = load(through_ptr + row * H + h, inside)
-        dx2 += tl.where(inside, dy * through, 0.0)
+        h = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * H + h, h < H)
+        through = load(through_ptr + row * H + h, h < H)
+        dx2 += tl.where(h < H, dy * through, 0.0)
         if dthrough_ptr is not None:
-            tl.store(dthrough_ptr + row * H + h, dy * x2, mask=inside)
-    dx2 = tl.sum(dx2, axis=1, keep_dims=True)
+            tl.store(dthrough_ptr + row * H + h, dy * x2, mask=h < H)
+    dx2 = tl.sum(dx2)
     if dx2_ptr is not None:
-        tl.store(dx2_ptr + row, dx2, mask=row < rows)
+        tl.store(dx2_ptr + row, dx2)
 
 
 table = Table(_module, __file__, """

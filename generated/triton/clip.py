@@ -54,43 +54,41 @@ def forward_2(
 @triton.jit
 def forward_2_in_chunks(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, text_norm_ptr, text_length_ptr,
-    image_ptr, text_ptr, own_sum_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    image_ptr, text_ptr, own_sum_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        images = load(images_ptr + n * D + d, inside)
-        sum_1 += tl.where(inside, square(images), 0.0)
-        texts = load(texts_ptr + n * D + d, inside)
-        sum_2 += tl.where(inside, square(texts), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+        d = start + tl.arange(0, BLOCK)
+        images = load(images_ptr + n * D + d, d < D)
+        sum_1 += tl.where(d < D, square(images), 0.0)
+        texts = load(texts_ptr + n * D + d, d < D)
+        sum_2 += tl.where(d < D, square(texts), 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
     image_norm = tl.sqrt(sum_1)
-    tl.store(image_norm_ptr + n, image_norm, mask=n < N)
+    tl.store(image_norm_ptr + n, image_norm)
     image_length = larger(image_norm, 1e-12)
-    tl.store(image_length_ptr + n, image_length, mask=n < N)
+    tl.store(image_length_ptr + n, image_length)
     text_norm = tl.sqrt(sum_2)
-    tl.store(text_norm_ptr + n, text_norm, mask=n < N)
+    tl.store(text_norm_ptr + n, text_norm)
     text_length = larger(text_norm, 1e-12)
-    tl.store(text_length_ptr + n, text_length, mask=n < N)
-    own_sum = tl.zeros([ROWS, BLOCK], REAL)
+    tl.store(text_length_ptr + n, text_length)
+    own_sum = tl.zeros([BLOCK], REAL)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        images = load(images_ptr + n * D + d, inside)
+        d = start + tl.arange(0, BLOCK)
+        images = load(images_ptr + n * D + d, d < D)
         image = images / image_length
-        tl.store(image_ptr + n * D + d, image, mask=inside)
-        texts = load(texts_ptr + n * D + d, inside)
+        tl.store(image_ptr + n * D + d, image, mask=d < D)
+        texts = load(texts_ptr + n * D + d, d < D)
         text = texts / text_length
-        tl.store(text_ptr + n * D + d, text, mask=inside)
-        own_sum += tl.where(inside, image * text, 0.0)
-    own_sum = tl.sum(own_sum, axis=1, keep_dims=True)
-    tl.store(own_sum_ptr + n, own_sum, mask=n < N)
+        tl.store(text_ptr + n * D + d, text, mask=d < D)
+        own_sum += tl.where(d < D, image * text, 0.0)
+    own_sum = tl.sum(own_sum)
+    tl.store(own_sum_ptr + n, own_sum)
 
 
 @kernel(
@@ -141,49 +139,43 @@ def forward_3(
 def forward_3_in_chunks(
     exp_scale_ptr, logits_sum_ptr, own_sum_ptr, scale_ptr, exp_exponent_shifted_ptr,
     exp_logits_sum_scaled_ptr, sum_3_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
+    sum_3 = tl.zeros([], REAL)
     scale = load(scale_ptr)
     exp_scale = load(exp_scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        exponent_max_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    for n in range(program, N, tl.num_programs(0)):
+        exponent_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
         for start in range(0, N, BLOCK):
             before = exponent_max_raw
-            m = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (m < N)
-            logits_sum = load(logits_sum_ptr + n * N + m, inside)
+            m = start + tl.arange(0, BLOCK)
+            logits_sum = load(logits_sum_ptr + n * N + m, m < N)
             exponent_max_raw = larger(
                 exponent_max_raw,
-                tl.where(inside, tl.exp(scale) * logits_sum, float("-inf")),
+                tl.where(m < N, tl.exp(scale) * logits_sum, float("-inf")),
             )
             exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
             exp_logits_sum_scaled = (
                 exp_logits_sum_scaled * rescaled(before, exponent_max_raw)
-                + tl.where(inside, tl.exp(tl.exp(scale) * logits_sum - exponent_max), 0.0)
+                + tl.where(m < N, tl.exp(tl.exp(scale) * logits_sum - exponent_max), 0.0)
             )
-        exp_logits_sum_scaled = total(
-            exp_logits_sum_scaled * rescaled(exponent_max_raw, largest(exponent_max_raw, True, 1)),
-            True, 1,
+        exp_logits_sum_scaled = tl.sum(
+            exp_logits_sum_scaled * rescaled(exponent_max_raw, largest(exponent_max_raw, True))
         )
-        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled, mask=n < N)
-        exponent_max_raw = largest(exponent_max_raw, True, 1)
+        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled)
+        exponent_max_raw = largest(exponent_max_raw, True)
         exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
-        of_texts = exponent_max + tl.log(exp_logits_sum_scaled)
-        own_sum = load(own_sum_ptr + n, n < N)
-        own = exp_scale * own_sum
-        sum_3 += tl.where(n < N, of_texts - own, 0.0)
+        own_sum = load(own_sum_ptr + n)
+        sum_3 += exponent_max + tl.log(exp_logits_sum_scaled) - exp_scale * own_sum
         for start in range(0, N, BLOCK):
-            m = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (m < N)
-            logits_sum = load(logits_sum_ptr + n * N + m, inside)
+            m = start + tl.arange(0, BLOCK)
+            logits_sum = load(logits_sum_ptr + n * N + m, m < N)
             exp_exponent_shifted = tl.exp(tl.exp(scale) * logits_sum - exponent_max)
-            tl.store(exp_exponent_shifted_ptr + n * N + m, exp_exponent_shifted, mask=inside)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
+            tl.store(exp_exponent_shifted_ptr + n * N + m, exp_exponent_shifted, mask=m < N)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @forward_3.long("N | M=N in tiles", largest="exponent_max_2_raw: M")
@@ -362,49 +354,47 @@ def backward_3(
 def backward_3_in_chunks(
     dloss_ptr, exp_scale_ptr, image_ptr, image_length_ptr, image_norm_ptr, product_1_ptr,
     product_2_ptr, text_ptr, text_length_ptr, text_norm_ptr, dimages_ptr, dtexts_ptr, D, N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_4 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    sum_4 = tl.zeros([BLOCK], REAL)
     dloss = load(dloss_ptr)
     exp_scale = load(exp_scale_ptr)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        product_2 = load(product_2_ptr + n * D + d, inside)
-        text = load(text_ptr + n * D + d, inside)
+        d = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, d < D)
+        text = load(text_ptr + n * D + d, d < D)
         dimage = product_2 - dloss * exp_scale / N * text
-        image = load(image_ptr + n * D + d, inside)
-        sum_3 += tl.where(inside, dimage * image, 0.0)
-        product_1 = load(product_1_ptr + n * D + d, inside)
+        image = load(image_ptr + n * D + d, d < D)
+        sum_3 += tl.where(d < D, dimage * image, 0.0)
+        product_1 = load(product_1_ptr + n * D + d, d < D)
         dtext = product_1 - dloss * exp_scale / N * image
-        sum_4 += tl.where(inside, dtext * text, 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
-    sum_4 = tl.sum(sum_4, axis=1, keep_dims=True)
-    image_length = load(image_length_ptr + n, n < N)
-    image_norm = load(image_norm_ptr + n, n < N)
-    text_length = load(text_length_ptr + n, n < N)
-    text_norm = load(text_norm_ptr + n, n < N)
+        sum_4 += tl.where(d < D, dtext * text, 0.0)
+    sum_3 = tl.sum(sum_3)
+    sum_4 = tl.sum(sum_4)
+    image_length = load(image_length_ptr + n)
+    image_norm = load(image_norm_ptr + n)
+    text_length = load(text_length_ptr + n)
+    text_norm = load(text_norm_ptr + n)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        product_2 = load(product_2_ptr + n * D + d, inside)
-        text = load(text_ptr + n * D + d, inside)
+        d = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, d < D)
+        text = load(text_ptr + n * D + d, d < D)
         dimage = product_2 - dloss * exp_scale / N * text
-        image = load(image_ptr + n * D + d, inside)
+        image = load(image_ptr + n * D + d, d < D)
         dimages = (
             dimage / image_length
             - tl.where(image_norm >= 1e-12, sum_3 / image_norm, 0) * image
         )
         if dimages_ptr is not None:
-            tl.store(dimages_ptr + n * D + d, dimages, mask=inside)
-        product_1 = load(product_1_ptr + n * D + d, inside)
+            tl.store(dimages_ptr + n * D + d, dimages, mask=d < D)
+        product_1 = load(product_1_ptr + n * D + d, d < D)
         dtext = product_1 - dloss * exp_scale / N * image
         dtexts = dtext / text_length - tl.where(text_norm >= 1e-12, sum_4 / text_norm, 0) * text
         if dtexts_ptr is not None:
-            tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
+            tl.store(dtexts_ptr + n * D + d, dtexts, mask=d < D)
 
 
 table = Table(_module, __file__, """
@@ -413,7 +403,7 @@ table = Table(_module, __file__, """
     image_norm, image_length, text_norm, text_length: N 1
     own_sum, exp_logits_sum_scaled, exponent_max_2_raw, exp_logits_sum_2_scaled: N
     exp_exponent_shifted, exp_exponent_shifted_2, logits_sum, dlogits_sum: N N
-""", "22be89acf46eff2a32d363da87edac1b4a081b1a39a530d78ae6171a020a14f4")
+""", "f8f4a841a24005645cfa06d86e25240b269375061c51daed2e8559e70d3016b1")
 table.add(
     "forward",
     "forward(scale) -> exp_scale",

@@ -45,37 +45,35 @@ def none_forward(
 @triton.jit
 def none_forward_in_chunks(
     target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, losses_ptr,
-    C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    C, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    product = tl.zeros([ROWS, BLOCK], REAL)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    product = tl.zeros([BLOCK], REAL)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x1 = load(x1_ptr + n * C + c, inside)
-        x2 = load(x2_ptr + n * C + c, inside)
-        product += tl.where(inside, x1 * x2, 0.0)
-        sum_1 += tl.where(inside, square(x1), 0.0)
-        sum_2 += tl.where(inside, square(x2), 0.0)
-    product = tl.sum(product, axis=1, keep_dims=True)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        x1 = load(x1_ptr + n * C + c, c < C)
+        x2 = load(x2_ptr + n * C + c, c < C)
+        product += tl.where(c < C, x1 * x2, 0.0)
+        sum_1 += tl.where(c < C, square(x1), 0.0)
+        sum_2 += tl.where(c < C, square(x2), 0.0)
+    product = tl.sum(product)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
     norms_term = sum_1 + eps
-    tl.store(norms_term_ptr + n, norms_term, mask=n < N)
+    tl.store(norms_term_ptr + n, norms_term)
     norms_term_2 = sum_2 + eps
-    tl.store(norms_term_2_ptr + n, norms_term_2, mask=n < N)
+    tl.store(norms_term_2_ptr + n, norms_term_2)
     norms = tl.sqrt(norms_term * norms_term_2)
-    tl.store(norms_ptr + n, norms, mask=n < N)
+    tl.store(norms_ptr + n, norms)
     cosine = product / norms
-    tl.store(cosine_ptr + n, cosine, mask=n < N)
+    tl.store(cosine_ptr + n, cosine)
     excess = cosine - margin
-    target = load(target_ptr + n, n < N)
+    target = load(target_ptr + n)
     losses = tl.where(target == 1, 1 - cosine, tl.where((target == -1) & (excess >= 0), excess, 0))
-    tl.store(losses_ptr + n, losses, mask=n < N)
+    tl.store(losses_ptr + n, losses)
 
 
 @kernel("N | C in tiles")
@@ -149,45 +147,42 @@ def forward(
 @triton.jit
 def forward_in_chunks(
     target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, sum_3_ptr,
-    C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        product = tl.zeros([ROWS, BLOCK], REAL)
-        sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_3 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        product = tl.zeros([BLOCK], REAL)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            x1 = load(x1_ptr + n * C + c, inside)
-            x2 = load(x2_ptr + n * C + c, inside)
-            product += tl.where(inside, x1 * x2, 0.0)
-            sum_1 += tl.where(inside, square(x1), 0.0)
-            sum_2 += tl.where(inside, square(x2), 0.0)
-        product = tl.sum(product, axis=1, keep_dims=True)
-        sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-        sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+            c = start + tl.arange(0, BLOCK)
+            x1 = load(x1_ptr + n * C + c, c < C)
+            x2 = load(x2_ptr + n * C + c, c < C)
+            product += tl.where(c < C, x1 * x2, 0.0)
+            sum_1 += tl.where(c < C, square(x1), 0.0)
+            sum_2 += tl.where(c < C, square(x2), 0.0)
+        product = tl.sum(product)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
         norms_term = sum_1 + eps
-        tl.store(norms_term_ptr + n, norms_term, mask=n < N)
+        tl.store(norms_term_ptr + n, norms_term)
         norms_term_2 = sum_2 + eps
-        tl.store(norms_term_2_ptr + n, norms_term_2, mask=n < N)
+        tl.store(norms_term_2_ptr + n, norms_term_2)
         norms = tl.sqrt(norms_term * norms_term_2)
-        tl.store(norms_ptr + n, norms, mask=n < N)
+        tl.store(norms_ptr + n, norms)
         cosine = product / norms
-        tl.store(cosine_ptr + n, cosine, mask=n < N)
+        tl.store(cosine_ptr + n, cosine)
         excess = cosine - margin
-        target = load(target_ptr + n, n < N)
+        target = load(target_ptr + n)
         losses = tl.where(
             target == 1,
             1 - cosine,
             tl.where((target == -1) & (excess >= 0), excess, 0),
         )
-        sum_3 += tl.where(n < N, losses, 0.0)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
+        sum_3 += losses
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")
@@ -281,39 +276,37 @@ def loss(
 def loss_in_chunks(
     target_ptr, x1_ptr, x2_ptr, sum_3_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,
     minus_one_over_divisor, one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        product = tl.zeros([ROWS, BLOCK], REAL)
-        sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_3 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        product = tl.zeros([BLOCK], REAL)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            x1 = load(x1_ptr + n * C + c, inside)
-            x2 = load(x2_ptr + n * C + c, inside)
-            product += tl.where(inside, x1 * x2, 0.0)
-            sum_1 += tl.where(inside, square(x1), 0.0)
-            sum_2 += tl.where(inside, square(x2), 0.0)
-        product = tl.sum(product, axis=1, keep_dims=True)
-        sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-        sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+            c = start + tl.arange(0, BLOCK)
+            x1 = load(x1_ptr + n * C + c, c < C)
+            x2 = load(x2_ptr + n * C + c, c < C)
+            product += tl.where(c < C, x1 * x2, 0.0)
+            sum_1 += tl.where(c < C, square(x1), 0.0)
+            sum_2 += tl.where(c < C, square(x2), 0.0)
+        product = tl.sum(product)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
         norms_term = sum_1 + eps
         norms_term_2 = sum_2 + eps
         norms = tl.sqrt(norms_term * norms_term_2)
         cosine = product / norms
         excess = cosine - margin
-        target = load(target_ptr + n, n < N)
+        target = load(target_ptr + n)
         losses = tl.where(
             target == 1,
             1 - cosine,
             tl.where((target == -1) & (excess >= 0), excess, 0),
         )
-        sum_3 += tl.where(n < N, losses, 0.0)
+        sum_3 += losses
         dcosine = tl.where(
             target == 1,
             minus_one_over_divisor,
@@ -321,17 +314,16 @@ def loss_in_chunks(
         )
         dproduct = dcosine / norms
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            x2 = load(x2_ptr + n * C + c, inside)
-            x1 = load(x1_ptr + n * C + c, inside)
+            c = start + tl.arange(0, BLOCK)
+            x2 = load(x2_ptr + n * C + c, c < C)
+            x1 = load(x1_ptr + n * C + c, c < C)
             dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
             if dx1_ptr is not None:
-                tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
+                tl.store(dx1_ptr + n * C + c, dx1, mask=c < C)
             dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
             if dx2_ptr is not None:
-                tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
+                tl.store(dx2_ptr + n * C + c, dx2, mask=c < C)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")

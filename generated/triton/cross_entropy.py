@@ -677,7 +677,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept, exp_logits_sum_scaled: N S
     loss, dloss, sum_1, sum_3, sum_2, counted_sum_2, sum_4: one number
-""", "a0aebc50c96fe38eeae09cf1cf5ad635ad273cfd25e85242161674a485134da1", narrow=True)
+""", "a753c9cdaf7eb10e4f77c0388a246d19cb52a11325bd6cf1c70bc2b23f2388f7", narrow=True)
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

@@ -425,7 +425,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, sum_4: one number
     dloss, peak_1, sum_2: N S
-""", "ee53a91553f2cfacef7fa47475a87e4ec70b05ca81b1c6982d8a132f1345a55f", narrow=True)
+""", "09cf0037e1a8e34c7ab12b91c082d3aabd5e599a1d6855f960f57044838a308c", narrow=True)
 table.add(
     "none forward",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),

@@ -434,7 +434,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept, exp_logits_sum_scaled: N S
     counted_sum_2, sum_2, excess_sum, sum_3, loss, dloss, sum_1, sum_4: one number
-""", "45352c964f7581b9486ad158e7e3fa43ef56657dddce07c288f689d33281bd2f", narrow=True)
+""", "6a22e88ed94549889860fadf25f8bc21107670a9427783a2cf086a85b905631c", narrow=True)
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

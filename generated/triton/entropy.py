@@ -32,19 +32,17 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    probs_ptr, uncertainty_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    probs_ptr, uncertainty_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        probs = load(probs_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, tl.where(tl.abs(probs) <= 0, 0, tl.log(probs) * probs), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    tl.store(uncertainty_ptr + n, -sum_1, mask=n < N)
+        c = start + tl.arange(0, BLOCK)
+        probs = load(probs_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, tl.where(tl.abs(probs) <= 0, 0, tl.log(probs) * probs), 0.0)
+    sum_1 = tl.sum(sum_1)
+    tl.store(uncertainty_ptr + n, -sum_1)
 
 
 @kernel("N | C in tiles")

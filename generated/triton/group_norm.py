@@ -176,47 +176,43 @@ def plain_lean_forward(
 @plain_lean_forward.long("NG=N*groups | KS=K*S in chunks")
 @triton.jit
 def plain_lean_forward_in_chunks(
-    x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, NG, S, eps, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, S, eps, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     KS = aligned(KS, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    ng = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    ng = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)[None, :]
-        inside = (ng < NG) & (ks < KS)
-        x = load(x_ptr + ng * KS + ks, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + ng * KS + ks, ks < KS)
+        sum_1 += tl.where(ks < KS, x, 0.0)
+    sum_1 = tl.sum(sum_1)
     mean = sum_1 / K / S
-    tl.store(mean_ptr + ng, mean, mask=ng < NG)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+    tl.store(mean_ptr + ng, mean)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)[None, :]
-        inside = (ng < NG) & (ks < KS)
-        x = load(x_ptr + ng * KS + ks, inside)
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + ng * KS + ks, ks < KS)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    tl.store(sum_2_ptr + ng, sum_2, mask=ng < NG)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(ks < KS, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    tl.store(sum_2_ptr + ng, sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)[None, :]
-        inside = (ng < NG) & (ks < KS)
-        x = load(x_ptr + ng * KS + ks, inside)
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + ng * KS + ks, ks < KS)
         diff = x - mean
         diff_ = diff - sum_2 / K / S
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(ks < KS, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / K / S + eps)
-    tl.store(inv_std_ptr + ng, inv_std, mask=ng < NG)
+    tl.store(inv_std_ptr + ng, inv_std)
     for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)[None, :]
-        inside = (ng < NG) & (ks < KS)
-        x = load(x_ptr + ng * KS + ks, inside)
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + ng * KS + ks, ks < KS)
         diff = x - mean
         diff_ = diff - sum_2 / K / S
-        tl.store(y_ptr + ng * KS + ks, inv_std * diff_, mask=inside)
+        tl.store(y_ptr + ng * KS + ks, inv_std * diff_, mask=ks < KS)
 
 
 @kernel("NG=N*groups | KS=K*S", alive=2)
@@ -244,34 +240,32 @@ def plain_lean_backward(
 @plain_lean_backward.long("NG=N*groups | KS=K*S in chunks")
 @triton.jit
 def plain_lean_backward_in_chunks(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, K, KS, NG, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, K, KS, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     KS = aligned(KS, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    ng = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inv_std = load(inv_std_ptr + ng, ng < NG)
-    mean = load(mean_ptr + ng, ng < NG)
-    sum_2_ = load(sum_2__ptr + ng, ng < NG)
+    ng = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    inv_std = load(inv_std_ptr + ng)
+    mean = load(mean_ptr + ng)
+    sum_2_ = load(sum_2__ptr + ng)
     for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)[None, :]
-        inside = (ng < NG) & (ks < KS)
-        dy = load(dy_ptr + ng * KS + ks, inside)
-        x = load(x_ptr + ng * KS + ks, inside)
+        ks = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + ng * KS + ks, ks < KS)
+        x = load(x_ptr + ng * KS + ks, ks < KS)
         xhat = inv_std * (x - mean - sum_2_ / K / S)
-        sum_1 += tl.where(inside, dy * xhat, 0.0)
-        sum_2 += tl.where(inside, dy, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+        sum_1 += tl.where(ks < KS, dy * xhat, 0.0)
+        sum_2 += tl.where(ks < KS, dy, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
     for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)[None, :]
-        inside = (ng < NG) & (ks < KS)
-        dy = load(dy_ptr + ng * KS + ks, inside)
-        x = load(x_ptr + ng * KS + ks, inside)
+        ks = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + ng * KS + ks, ks < KS)
+        x = load(x_ptr + ng * KS + ks, ks < KS)
         xhat = inv_std * (x - mean - sum_2_ / K / S)
         dx = inv_std * (dy - sum_1 / K / S * xhat - sum_2 / K / S)
-        tl.store(dx_ptr + ng * KS + ks, dx, mask=inside)
+        tl.store(dx_ptr + ng * KS + ks, dx, mask=ks < KS)
 
 
 

@@ -47,43 +47,40 @@ def forward(
 @triton.jit
 def forward_in_chunks(
     keys_ptr, queries_ptr, query_norm_ptr, query_length_ptr, key_norm_ptr, key_length_ptr,
-    query_ptr, key_ptr, sum_4_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    query_ptr, key_ptr, sum_4_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        queries = load(queries_ptr + n * D + d, inside)
-        sum_1 += tl.where(inside, square(queries), 0.0)
-        keys = load(keys_ptr + n * D + d, inside)
-        sum_2 += tl.where(inside, square(keys), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+        d = start + tl.arange(0, BLOCK)
+        queries = load(queries_ptr + n * D + d, d < D)
+        sum_1 += tl.where(d < D, square(queries), 0.0)
+        keys = load(keys_ptr + n * D + d, d < D)
+        sum_2 += tl.where(d < D, square(keys), 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
     query_norm = tl.sqrt(sum_1)
-    tl.store(query_norm_ptr + n, query_norm, mask=n < N)
+    tl.store(query_norm_ptr + n, query_norm)
     query_length = larger(query_norm, 1e-12)
-    tl.store(query_length_ptr + n, query_length, mask=n < N)
+    tl.store(query_length_ptr + n, query_length)
     key_norm = tl.sqrt(sum_2)
-    tl.store(key_norm_ptr + n, key_norm, mask=n < N)
+    tl.store(key_norm_ptr + n, key_norm)
     key_length = larger(key_norm, 1e-12)
-    tl.store(key_length_ptr + n, key_length, mask=n < N)
-    sum_4 = tl.zeros([ROWS, BLOCK], REAL)
+    tl.store(key_length_ptr + n, key_length)
+    sum_4 = tl.zeros([BLOCK], REAL)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        queries = load(queries_ptr + n * D + d, inside)
+        d = start + tl.arange(0, BLOCK)
+        queries = load(queries_ptr + n * D + d, d < D)
         query = queries / query_length
-        tl.store(query_ptr + n * D + d, query, mask=inside)
-        keys = load(keys_ptr + n * D + d, inside)
+        tl.store(query_ptr + n * D + d, query, mask=d < D)
+        keys = load(keys_ptr + n * D + d, d < D)
         key = keys / key_length
-        tl.store(key_ptr + n * D + d, key, mask=inside)
-        sum_4 += tl.where(inside, key * query, 0.0)
-    sum_4 = tl.sum(sum_4, axis=1, keep_dims=True)
-    tl.store(sum_4_ptr + n, sum_4, mask=n < N)
+        tl.store(key_ptr + n * D + d, key, mask=d < D)
+        sum_4 += tl.where(d < D, key * query, 0.0)
+    sum_4 = tl.sum(sum_4)
+    tl.store(sum_4_ptr + n, sum_4)
 
 
 @kernel("N | M=N", alive=1, sums="sum_5:", exact="exp_similarity_shifted of_all_sum_scaled sum_5")
@@ -118,24 +115,22 @@ def forward_2(
 @triton.jit
 def forward_2_in_chunks(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
-    temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_5 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        similarity_max_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-        of_all_sum_scaled = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_5 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        similarity_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        of_all_sum_scaled = tl.zeros([BLOCK], REAL)
         for start in range(0, N, BLOCK):
             before = similarity_max_raw
-            m = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (m < N)
-            product_3 = load(product_3_ptr + n * N + m, inside)
+            m = start + tl.arange(0, BLOCK)
+            product_3 = load(product_3_ptr + n * N + m, m < N)
             similarity = product_3 / temperature
             similarity_max_raw = larger(
                 similarity_max_raw,
-                tl.where(inside, similarity, float("-inf")),
+                tl.where(m < N, similarity, float("-inf")),
             )
             similarity_max = tl.where(
                 tl.abs(similarity_max_raw) == float("inf"),
@@ -143,27 +138,23 @@ def forward_2_in_chunks(
             )
             of_all_sum_scaled = (
                 of_all_sum_scaled * rescaled(before, similarity_max_raw)
-                + tl.where(inside, tl.exp(similarity - similarity_max), 0.0)
+                + tl.where(m < N, tl.exp(similarity - similarity_max), 0.0)
             )
-        of_all_sum_scaled = total(
-            of_all_sum_scaled * rescaled(similarity_max_raw, largest(similarity_max_raw, True, 1)),
-            True, 1,
+        of_all_sum_scaled = tl.sum(
+            of_all_sum_scaled * rescaled(similarity_max_raw, largest(similarity_max_raw, True))
         )
-        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled, mask=n < N)
-        similarity_max_raw = largest(similarity_max_raw, True, 1)
+        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled)
+        similarity_max_raw = largest(similarity_max_raw, True)
         similarity_max = tl.where(tl.abs(similarity_max_raw) == float("inf"), 0, similarity_max_raw)
-        of_all = similarity_max + tl.log(of_all_sum_scaled)
-        sum_4 = load(sum_4_ptr + n, n < N)
-        own = sum_4 / temperature
-        sum_5 += tl.where(n < N, of_all - own, 0.0)
+        sum_4 = load(sum_4_ptr + n)
+        sum_5 += similarity_max + tl.log(of_all_sum_scaled) - sum_4 / temperature
         for start in range(0, N, BLOCK):
-            m = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (m < N)
-            product_3 = load(product_3_ptr + n * N + m, inside)
+            m = start + tl.arange(0, BLOCK)
+            product_3 = load(product_3_ptr + n * N + m, m < N)
             similarity = product_3 / temperature
             exp_similarity_shifted = tl.exp(similarity - similarity_max)
-            tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=inside)
-    tl.store(sum_5_ptr + program, tl.sum(sum_5))
+            tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=m < N)
+    tl.store(sum_5_ptr + program, sum_5)
 
 
 @kernel("")
@@ -228,48 +219,46 @@ def backward_2(
 def backward_2_in_chunks(
     dloss_ptr, key_ptr, key_length_ptr, key_norm_ptr, product_1_ptr, product_2_ptr, query_ptr,
     query_length_ptr, query_norm_ptr, dqueries_ptr, dkeys_ptr, D, N, temperature,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_4 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    sum_4 = tl.zeros([BLOCK], REAL)
     dloss = load(dloss_ptr)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        product_2 = load(product_2_ptr + n * D + d, inside)
-        key = load(key_ptr + n * D + d, inside)
+        d = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, d < D)
+        key = load(key_ptr + n * D + d, d < D)
         dquery = product_2 - dloss / N / temperature * key
-        query = load(query_ptr + n * D + d, inside)
-        sum_3 += tl.where(inside, dquery * query, 0.0)
-        product_1 = load(product_1_ptr + n * D + d, inside)
+        query = load(query_ptr + n * D + d, d < D)
+        sum_3 += tl.where(d < D, dquery * query, 0.0)
+        product_1 = load(product_1_ptr + n * D + d, d < D)
         dkey = product_1 - dloss / N / temperature * query
-        sum_4 += tl.where(inside, dkey * key, 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
-    sum_4 = tl.sum(sum_4, axis=1, keep_dims=True)
-    query_length = load(query_length_ptr + n, n < N)
-    query_norm = load(query_norm_ptr + n, n < N)
-    key_length = load(key_length_ptr + n, n < N)
-    key_norm = load(key_norm_ptr + n, n < N)
+        sum_4 += tl.where(d < D, dkey * key, 0.0)
+    sum_3 = tl.sum(sum_3)
+    sum_4 = tl.sum(sum_4)
+    query_length = load(query_length_ptr + n)
+    query_norm = load(query_norm_ptr + n)
+    key_length = load(key_length_ptr + n)
+    key_norm = load(key_norm_ptr + n)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        product_2 = load(product_2_ptr + n * D + d, inside)
-        key = load(key_ptr + n * D + d, inside)
+        d = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, d < D)
+        key = load(key_ptr + n * D + d, d < D)
         dquery = product_2 - dloss / N / temperature * key
-        query = load(query_ptr + n * D + d, inside)
+        query = load(query_ptr + n * D + d, d < D)
         dqueries = (
             dquery / query_length
             - tl.where(query_norm >= 1e-12, sum_3 / query_norm, 0) * query
         )
         if dqueries_ptr is not None:
-            tl.store(dqueries_ptr + n * D + d, dqueries, mask=inside)
-        product_1 = load(product_1_ptr + n * D + d, inside)
+            tl.store(dqueries_ptr + n * D + d, dqueries, mask=d < D)
+        product_1 = load(product_1_ptr + n * D + d, d < D)
         dkey = product_1 - dloss / N / temperature * query
         dkeys = dkey / key_length - tl.where(key_norm >= 1e-12, sum_4 / key_norm, 0) * key
         if dkeys_ptr is not None:
-            tl.store(dkeys_ptr + n * D + d, dkeys, mask=inside)
+            tl.store(dkeys_ptr + n * D + d, dkeys, mask=d < D)
 
 
 table = Table(_module, __file__, """
@@ -278,7 +267,7 @@ table = Table(_module, __file__, """
     sum_4, of_all_sum_scaled: N
     exp_similarity_shifted, dsimilarity_sum: N N
     sum_5, loss, dloss: one number
-""", "81028481253cc097fb4a4fcbebad78379303e739f9b115bcabe2830c272a1ce0")
+""", "cfb90c3b4337ae13538bfa4611b2f8b1c4159e474cf9d02cb4cf5f128091106c")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "

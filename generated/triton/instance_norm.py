@@ -41,50 +41,46 @@ def forward(
 @forward.long("N C | S in chunks")
 @triton.jit
 def forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, rows, C, S, eps, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, S, eps, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
+        sum_1 += tl.where(s < S, x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.zeros([BLOCK], REAL)
     mean = sum_1 / S
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(s < S, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
         diff = x - mean
         diff_ = diff - sum_2 / S
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(s < S, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
-    tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
+    tl.store(inv_std_ptr + row, inv_std)
     c = row % C
-    bias = load(bias_ptr + c, row < rows)
-    gain = load(gain_ptr + c, row < rows)
+    bias = load(bias_ptr + c)
+    gain = load(gain_ptr + c)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
         diff = x - mean
         diff_ = diff - sum_2 / S
         xhat = inv_std * diff_
-        tl.store(xhat_ptr + row * S + s, xhat, mask=inside)
-        tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
+        tl.store(xhat_ptr + row * S + s, xhat, mask=s < S)
+        tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
 
 @kernel("N C | S", alive=2, sums="dgain: C, dbias: C")
@@ -113,34 +109,32 @@ def backward(
 @backward.long("N C | S in chunks", sums="dgain: C, dbias: C")
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows, C, S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_dy = tl.zeros([ROWS, BLOCK], REAL)
-    sum_dy_xhat = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    sum_dy = tl.zeros([BLOCK], REAL)
+    sum_dy_xhat = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        dy = load(dy_ptr + row * S + s, inside)
-        sum_dy += tl.where(inside, dy, 0.0)
-        xhat = load(xhat_ptr + row * S + s, inside)
-        sum_dy_xhat += tl.where(inside, dy * xhat, 0.0)
-    sum_dy = tl.sum(sum_dy, axis=1, keep_dims=True)
-    sum_dy_xhat = tl.sum(sum_dy_xhat, axis=1, keep_dims=True)
-    tl.store(dgain_ptr + row, sum_dy_xhat, mask=row < rows)
-    tl.store(dbias_ptr + row, sum_dy, mask=row < rows)
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + row * S + s, s < S)
+        sum_dy += tl.where(s < S, dy, 0.0)
+        xhat = load(xhat_ptr + row * S + s, s < S)
+        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
+    sum_dy = tl.sum(sum_dy)
+    sum_dy_xhat = tl.sum(sum_dy_xhat)
+    tl.store(dgain_ptr + row, sum_dy_xhat)
+    tl.store(dbias_ptr + row, sum_dy)
     c = row % C
-    gain = load(gain_ptr + c, row < rows)
-    inv_std = load(inv_std_ptr + row, row < rows)
+    gain = load(gain_ptr + c)
+    inv_std = load(inv_std_ptr + row)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        dy = load(dy_ptr + row * S + s, inside)
-        xhat = load(xhat_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + row * S + s, s < S)
+        xhat = load(xhat_ptr + row * S + s, s < S)
         dx = gain * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
-        tl.store(dx_ptr + row * S + s, dx, mask=inside)
+        tl.store(dx_ptr + row * S + s, dx, mask=s < S)
 
 
 @kernel("N C | S", alive=1, exact="mean sum_2 inv_std")
@@ -172,51 +166,47 @@ def lean_forward(
 @lean_forward.long("N C | S in chunks")
 @triton.jit
 def lean_forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, rows, C, S, eps,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, S, eps,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
+        sum_1 += tl.where(s < S, x, 0.0)
+    sum_1 = tl.sum(sum_1)
     mean = sum_1 / S
-    tl.store(mean_ptr + row, mean, mask=row < rows)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+    tl.store(mean_ptr + row, mean)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    tl.store(sum_2_ptr + row, sum_2, mask=row < rows)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(s < S, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    tl.store(sum_2_ptr + row, sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
         diff = x - mean
         diff_ = diff - sum_2 / S
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(s < S, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
-    tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
+    tl.store(inv_std_ptr + row, inv_std)
     c = row % C
-    bias = load(bias_ptr + c, row < rows)
-    gain = load(gain_ptr + c, row < rows)
+    bias = load(bias_ptr + c)
+    gain = load(gain_ptr + c)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
         diff = x - mean
         diff_ = diff - sum_2 / S
         xhat = inv_std * diff_
-        tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
+        tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
 
 @kernel("N C | S", alive=2, sums="dgain: C, dbias: C")
@@ -251,41 +241,39 @@ def lean_backward(
 @lean_backward.long("N C | S in chunks", sums="dgain: C, dbias: C")
 @triton.jit
 def lean_backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows,
-    C, S, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_dy = tl.zeros([ROWS, BLOCK], REAL)
-    sum_dy_xhat = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inv_std = load(inv_std_ptr + row, row < rows)
-    mean = load(mean_ptr + row, row < rows)
-    sum_2 = load(sum_2_ptr + row, row < rows)
+    row = tl.program_id(0).to(tl.int64)
+    sum_dy = tl.zeros([BLOCK], REAL)
+    sum_dy_xhat = tl.zeros([BLOCK], REAL)
+    inv_std = load(inv_std_ptr + row)
+    mean = load(mean_ptr + row)
+    sum_2 = load(sum_2_ptr + row)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        dy = load(dy_ptr + row * S + s, inside)
-        sum_dy += tl.where(inside, dy, 0.0)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + row * S + s, s < S)
+        sum_dy += tl.where(s < S, dy, 0.0)
+        x = load(x_ptr + row * S + s, s < S)
         xhat = inv_std * (x - mean - sum_2 / S)
-        sum_dy_xhat += tl.where(inside, dy * xhat, 0.0)
-    sum_dy = tl.sum(sum_dy, axis=1, keep_dims=True)
-    sum_dy_xhat = tl.sum(sum_dy_xhat, axis=1, keep_dims=True)
+        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
+    sum_dy = tl.sum(sum_dy)
+    sum_dy_xhat = tl.sum(sum_dy_xhat)
     if dgain_ptr is not None:
-        tl.store(dgain_ptr + row, sum_dy_xhat, mask=row < rows)
+        tl.store(dgain_ptr + row, sum_dy_xhat)
     if dbias_ptr is not None:
-        tl.store(dbias_ptr + row, sum_dy, mask=row < rows)
+        tl.store(dbias_ptr + row, sum_dy)
     c = row % C
-    gain = load(gain_ptr + c, row < rows)
+    gain = load(gain_ptr + c)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        dy = load(dy_ptr + row * S + s, inside)
-        x = load(x_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + row * S + s, s < S)
+        x = load(x_ptr + row * S + s, s < S)
         xhat = inv_std * (x - mean - sum_2 / S)
         dx = gain * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
         if dx_ptr is not None:
-            tl.store(dx_ptr + row * S + s, dx, mask=inside)
+            tl.store(dx_ptr + row * S + s, dx, mask=s < S)
 
 
 @kernel("NC=N*C | S", alive=1, exact="inv_std")
@@ -309,45 +297,41 @@ def plain_forward(
 @plain_forward.long("NC=N*C | S in chunks")
 @triton.jit
 def plain_forward_in_chunks(
-    x_ptr, inv_std_ptr, xhat_ptr, NC, S, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, inv_std_ptr, xhat_ptr, S, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    nc = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    nc = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (nc < NC) & (s < S)
-        x = load(x_ptr + nc * S + s, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + nc * S + s, s < S)
+        sum_1 += tl.where(s < S, x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.zeros([BLOCK], REAL)
     mean = sum_1 / S
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (nc < NC) & (s < S)
-        x = load(x_ptr + nc * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + nc * S + s, s < S)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(s < S, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (nc < NC) & (s < S)
-        x = load(x_ptr + nc * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + nc * S + s, s < S)
         diff = x - mean
         diff_ = diff - sum_2 / S
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(s < S, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
-    tl.store(inv_std_ptr + nc, inv_std, mask=nc < NC)
+    tl.store(inv_std_ptr + nc, inv_std)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (nc < NC) & (s < S)
-        x = load(x_ptr + nc * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + nc * S + s, s < S)
         diff = x - mean
         diff_ = diff - sum_2 / S
-        tl.store(xhat_ptr + nc * S + s, inv_std * diff_, mask=inside)
+        tl.store(xhat_ptr + nc * S + s, inv_std * diff_, mask=s < S)
 
 
 @kernel("NC=N*C | S", alive=2)
@@ -371,29 +355,27 @@ def plain_backward(
 @plain_backward.long("NC=N*C | S in chunks")
 @triton.jit
 def plain_backward_in_chunks(
-    dy_ptr, inv_std_ptr, y_ptr, dx_ptr, NC, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, inv_std_ptr, y_ptr, dx_ptr, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    nc = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    nc = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (nc < NC) & (s < S)
-        dy = load(dy_ptr + nc * S + s, inside)
-        y = load(y_ptr + nc * S + s, inside)
-        sum_1 += tl.where(inside, dy * y, 0.0)
-        sum_2 += tl.where(inside, dy, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    inv_std = load(inv_std_ptr + nc, nc < NC)
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + nc * S + s, s < S)
+        y = load(y_ptr + nc * S + s, s < S)
+        sum_1 += tl.where(s < S, dy * y, 0.0)
+        sum_2 += tl.where(s < S, dy, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
+    inv_std = load(inv_std_ptr + nc)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (nc < NC) & (s < S)
-        dy = load(dy_ptr + nc * S + s, inside)
-        y = load(y_ptr + nc * S + s, inside)
-        tl.store(dx_ptr + nc * S + s, inv_std * (dy - sum_2 / S - sum_1 / S * y), mask=inside)
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + nc * S + s, s < S)
+        y = load(y_ptr + nc * S + s, s < S)
+        tl.store(dx_ptr + nc * S + s, inv_std * (dy - sum_2 / S - sum_1 / S * y), mask=s < S)
 
 
 table = Table(_module, __file__, """

@@ -44,36 +44,33 @@ def forward(
 @forward.long("N | C in chunks", sums="sum_4:")
 @triton.jit
 def forward_in_chunks(
-    p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_4 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        sum_3 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            p = load(p_ptr + n * C + c, inside)
-            q = load(q_ptr + n * C + c, inside)
+            c = start + tl.arange(0, BLOCK)
+            p = load(p_ptr + n * C + c, c < C)
+            q = load(q_ptr + n * C + c, c < C)
             mixture_whole = p + q
             of_mixture_information = tl.where(
                 tl.abs(mixture_whole) <= 0,
                 0,
                 tl.log(mixture_whole / 2) * mixture_whole / 2,
             )
-            sum_1 += tl.where(inside, of_mixture_information, 0.0)
-            sum_2 += tl.where(inside, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
-            sum_3 += tl.where(inside, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
-        sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-        sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-        sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
-        sum_4 += tl.where(n < N, -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3, 0.0)
-    tl.store(sum_4_ptr + program, tl.sum(sum_4))
+            sum_1 += tl.where(c < C, of_mixture_information, 0.0)
+            sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
+            sum_3 += tl.where(c < C, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
+        sum_3 = tl.sum(sum_3)
+        sum_4 += -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3
+    tl.store(sum_4_ptr + program, sum_4)
 
 
 @kernel("")
@@ -140,30 +137,28 @@ def loss(
 @triton.jit
 def loss_in_chunks(
     p_ptr, q_ptr, dp_ptr, dq_ptr, sum_4_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_4 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        sum_3 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            p = load(p_ptr + n * C + c, inside)
-            q = load(q_ptr + n * C + c, inside)
+            c = start + tl.arange(0, BLOCK)
+            p = load(p_ptr + n * C + c, c < C)
+            q = load(q_ptr + n * C + c, c < C)
             mixture_whole = p + q
             of_mixture_information = tl.where(
                 tl.abs(mixture_whole) <= 0,
                 0,
                 tl.log(mixture_whole / 2) * mixture_whole / 2,
             )
-            sum_1 += tl.where(inside, of_mixture_information, 0.0)
-            sum_2 += tl.where(inside, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
-            sum_3 += tl.where(inside, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
+            sum_1 += tl.where(c < C, of_mixture_information, 0.0)
+            sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
+            sum_3 += tl.where(c < C, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
             dmixture_whole = -tl.where(
                 tl.abs(mixture_whole) <= 0,
                 0,
@@ -171,15 +166,15 @@ def loss_in_chunks(
             )
             dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
             if dp_ptr is not None:
-                tl.store(dp_ptr + n * C + c, dp, mask=inside)
+                tl.store(dp_ptr + n * C + c, dp, mask=c < C)
             dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
             if dq_ptr is not None:
-                tl.store(dq_ptr + n * C + c, dq, mask=inside)
-        sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-        sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-        sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
-        sum_4 += tl.where(n < N, -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3, 0.0)
-    tl.store(sum_4_ptr + program, tl.sum(sum_4))
+                tl.store(dq_ptr + n * C + c, dq, mask=c < C)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
+        sum_3 = tl.sum(sum_3)
+        sum_4 += -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3
+    tl.store(sum_4_ptr + program, sum_4)
 
 
 @kernel("")

@@ -36,27 +36,25 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, norm_ptr, length_ptr, y_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, norm_ptr, length_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, square(x), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, square(x), 0.0)
+    sum_1 = tl.sum(sum_1)
     norm = tl.sqrt(sum_1)
-    tl.store(norm_ptr + n, norm, mask=n < N)
+    tl.store(norm_ptr + n, norm)
     length = larger(norm, eps)
-    tl.store(length_ptr + n, length, mask=n < N)
+    tl.store(length_ptr + n, length)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        tl.store(y_ptr + n * C + c, x / length, mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        tl.store(y_ptr + n * C + c, x / length, mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -81,28 +79,26 @@ def backward(
 @backward.long("N | C in chunks")
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, length_ptr, norm_ptr, y_ptr, dx_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, length_ptr, norm_ptr, y_ptr, dx_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dy * y, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    length = load(length_ptr + n, n < N)
-    norm = load(norm_ptr + n, n < N)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dy * y, 0.0)
+    sum_1 = tl.sum(sum_1)
+    length = load(length_ptr + n)
+    norm = load(norm_ptr + n)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
         dx = dy / length - tl.where(eps <= norm, sum_1 / norm, 0) * y
-        tl.store(dx_ptr + n * C + c, dx, mask=inside)
+        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
 table = Table(_module, __file__, """

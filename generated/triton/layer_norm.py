@@ -40,49 +40,45 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, N, eps, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, eps, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.zeros([BLOCK], REAL)
     mean = sum_1 / C
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(c < C, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
         diff_ = diff - sum_2 / C
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(c < C, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
-    tl.store(inv_std_ptr + n, inv_std, mask=n < N)
+    tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
         diff_ = diff - sum_2 / C
         xhat = inv_std * diff_
-        tl.store(xhat_ptr + n * C + c, xhat, mask=inside)
+        tl.store(xhat_ptr + n * C + c, xhat, mask=c < C)
         bias = load(bias_ptr + c, c < C)
         gain = load(gain_ptr + c, c < C)
-        tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
+        tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=c < C)
 
 
 @kernel("N | C", alive=5, sums="dgain: C, dbias: C")
@@ -116,33 +112,31 @@ def backward(
 @backward.long("N | C in chunks")
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, inside)
+        dy = load(dy_ptr + n * C + c, c < C)
         dxhat = gain * dy
-        xhat = load(xhat_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dxhat * xhat, 0.0)
-        sum_2 += tl.where(inside, dxhat, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    inv_std = load(inv_std_ptr + n, n < N)
+        xhat = load(xhat_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dxhat * xhat, 0.0)
+        sum_2 += tl.where(c < C, dxhat, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
+    inv_std = load(inv_std_ptr + n)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, inside)
+        dy = load(dy_ptr + n * C + c, c < C)
         dxhat = gain * dy
-        xhat = load(xhat_ptr + n * C + c, inside)
-        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=inside)
+        xhat = load(xhat_ptr + n * C + c, c < C)
+        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
 
 
 @backward.long("N | C in tiles", sums="dgain: C, dbias: C")
@@ -195,50 +189,46 @@ def lean_forward(
 @lean_forward.long("N | C in chunks")
 @triton.jit
 def lean_forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, N, eps,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, eps, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, x, 0.0)
+    sum_1 = tl.sum(sum_1)
     mean = sum_1 / C
-    tl.store(mean_ptr + n, mean, mask=n < N)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+    tl.store(mean_ptr + n, mean)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    tl.store(sum_2_ptr + n, sum_2, mask=n < N)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(c < C, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    tl.store(sum_2_ptr + n, sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
         diff_ = diff - sum_2 / C
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(c < C, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
-    tl.store(inv_std_ptr + n, inv_std, mask=n < N)
+    tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         bias = load(bias_ptr + c, c < C)
         gain = load(gain_ptr + c, c < C)
-        x = load(x_ptr + n * C + c, inside)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
         diff_ = diff - sum_2 / C
         xhat = inv_std * diff_
-        tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
+        tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=c < C)
 
 
 @kernel("N | C", alive=5, sums="dgain: C, dbias: C")
@@ -279,37 +269,35 @@ def lean_backward(
 @lean_backward.long("N | C in chunks")
 @triton.jit
 def lean_backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, C, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inv_std = load(inv_std_ptr + n, n < N)
-    mean = load(mean_ptr + n, n < N)
-    sum_2_ = load(sum_2__ptr + n, n < N)
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    inv_std = load(inv_std_ptr + n)
+    mean = load(mean_ptr + n)
+    sum_2_ = load(sum_2__ptr + n)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, inside)
+        dy = load(dy_ptr + n * C + c, c < C)
         dxhat = gain * dy
-        x = load(x_ptr + n * C + c, inside)
+        x = load(x_ptr + n * C + c, c < C)
         xhat = inv_std * (x - mean - sum_2_ / C)
-        sum_1 += tl.where(inside, dxhat * xhat, 0.0)
-        sum_2 += tl.where(inside, dxhat, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+        sum_1 += tl.where(c < C, dxhat * xhat, 0.0)
+        sum_2 += tl.where(c < C, dxhat, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, inside)
+        dy = load(dy_ptr + n * C + c, c < C)
         dxhat = gain * dy
-        x = load(x_ptr + n * C + c, inside)
+        x = load(x_ptr + n * C + c, c < C)
         xhat = inv_std * (x - mean - sum_2_ / C)
-        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=inside)
+        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
 
 
 @lean_backward.long("N | C in tiles", sums="dgain: C, dbias: C")
@@ -361,45 +349,41 @@ def plain_forward(
 @plain_forward.long("N | C in chunks")
 @triton.jit
 def plain_forward_in_chunks(
-    x_ptr, inv_std_ptr, xhat_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, inv_std_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.zeros([BLOCK], REAL)
     mean = sum_1 / C
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(c < C, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
         diff_ = diff - sum_2 / C
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(c < C, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
-    tl.store(inv_std_ptr + n, inv_std, mask=n < N)
+    tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
         diff_ = diff - sum_2 / C
-        tl.store(xhat_ptr + n * C + c, inv_std * diff_, mask=inside)
+        tl.store(xhat_ptr + n * C + c, inv_std * diff_, mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -423,29 +407,27 @@ def plain_backward(
 @plain_backward.long("N | C in chunks")
 @triton.jit
 def plain_backward_in_chunks(
-    dy_ptr, inv_std_ptr, y_ptr, dx_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, inv_std_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dy * y, 0.0)
-        sum_2 += tl.where(inside, dy, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    inv_std = load(inv_std_ptr + n, n < N)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dy * y, 0.0)
+        sum_2 += tl.where(c < C, dy, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
+    inv_std = load(inv_std_ptr + n)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        tl.store(dx_ptr + n * C + c, inv_std * (dy - sum_2 / C - sum_1 / C * y), mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        tl.store(dx_ptr + n * C + c, inv_std * (dy - sum_2 / C - sum_1 / C * y), mask=c < C)
 
 
 table = Table(_module, __file__, """

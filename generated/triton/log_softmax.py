@@ -32,30 +32,27 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    x_max_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    x_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         before = x_max_raw
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        x_max_raw = larger(x_max_raw, tl.where(inside, x, float("-inf")))
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
         x_minus_x_max = x - tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
-        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(inside, tl.exp(x_minus_x_max), 0.0)
-    sum_1 = total(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True, 1)), True, 1)
-    x_max_raw = largest(x_max_raw, True, 1)
+        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(c < C, tl.exp(x_minus_x_max), 0.0)
+    sum_1 = tl.sum(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True)))
+    x_max_raw = largest(x_max_raw, True)
     x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         x_minus_x_max = x - x_max
-        tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=inside)
+        tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -75,28 +72,25 @@ def backward(
 @backward.long("N | C in chunks")
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, y_ptr, dx_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dy, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dy, 0.0)
+    sum_1 = tl.sum(sum_1)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        tl.store(dx_ptr + n * C + c, dy - sum_1 * tl.exp(y), mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        tl.store(dx_ptr + n * C + c, dy - sum_1 * tl.exp(y), mask=c < C)
 
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "a4eab7a8e3e6a866a86fa5c55221ad9b4339e0c01e4dcf064dff726dbcb68e0a", narrow=True)
+""", "94234fe0cc050544808eb54d2d96f11380f5fdcc4d2f562e6721f177c57d2560", narrow=True)
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -31,25 +31,23 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    x_max_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    x_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         before = x_max_raw
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        x_max_raw = larger(x_max_raw, tl.where(inside, x, float("-inf")))
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
         x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(inside, tl.exp(x - x_max), 0.0)
-    sum_1 = total(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True, 1)), True, 1)
-    x_max_raw = largest(x_max_raw, True, 1)
+        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(c < C, tl.exp(x - x_max), 0.0)
+    sum_1 = tl.sum(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True)))
+    x_max_raw = largest(x_max_raw, True)
     x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-    tl.store(y_ptr + n, x_max + tl.log(sum_1), mask=n < N)
+    tl.store(y_ptr + n, x_max + tl.log(sum_1))
 
 
 @kernel("N | C in tiles")
@@ -71,6 +69,6 @@ def backward(
 table = Table(_module, __file__, """
     x, dx: N C
     y, dy: N
-""", "0a2224531d8513906d1b97283f631a2235cb9026726b24c5fe891e829b3d044b", narrow=True)
+""", "e922f27384c1d5713c56ea06c39dbbf83439c32e9c8ca43b44d5db39b904417a", narrow=True)
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, x, y; C, N) -> dx")

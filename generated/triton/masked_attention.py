@@ -42,44 +42,42 @@ def forward(
 @forward.long("B T | S in chunks")
 @triton.jit
 def forward_in_chunks(
-    mask_ptr, product_1_ptr, probs_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    mask_ptr, product_1_ptr, probs_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    kept = tl.zeros([ROWS, BLOCK], REAL)
-    peak_2_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    kept = tl.zeros([BLOCK], REAL)
+    peak_2_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        mask = load(mask_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        mask = load(mask_ptr + row * S + s, s < S)
         mask_is_not_0 = mask != 0
-        kept += tl.where(inside, tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), 0.0)
+        kept += tl.where(s < S, tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), 0.0)
         before = peak_2_raw
-        product_1 = load(product_1_ptr + row * S + s, inside)
+        product_1 = load(product_1_ptr + row * S + s, s < S)
         scores_chosen = tl.where(mask_is_not_0, scale * product_1, float("-inf"))
-        peak_2_raw = larger(peak_2_raw, tl.where(inside, scores_chosen, float("-inf")))
+        peak_2_raw = larger(peak_2_raw, tl.where(s < S, scores_chosen, float("-inf")))
         peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
         sum_3 = (
             sum_3 * rescaled(before, peak_2_raw)
-            + tl.where(inside, tl.exp(scores_chosen - peak_2), 0.0)
+            + tl.where(s < S, tl.exp(scores_chosen - peak_2), 0.0)
         )
-    kept = tl.sum(kept, axis=1, keep_dims=True)
-    sum_3 = total(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True, 1)), True, 1)
-    peak_2_raw = largest(peak_2_raw, True, 1)
+    kept = tl.sum(kept)
+    sum_3 = tl.sum(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True)))
+    peak_2_raw = largest(peak_2_raw, True)
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        product_1 = load(product_1_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        product_1 = load(product_1_ptr + row * S + s, s < S)
         scores = scale * product_1
-        mask = load(mask_ptr + row * S + s, inside)
+        mask = load(mask_ptr + row * S + s, s < S)
         mask_is_not_0 = mask != 0
         scores_chosen = tl.where(mask_is_not_0, scores, float("-inf"))
         exp_scores_chosen_shifted = tl.exp(scores_chosen - peak_2)
         probs = exp_scores_chosen_shifted / (sum_3 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
-        tl.store(probs_ptr + row * S + s, probs, mask=inside)
+        tl.store(probs_ptr + row * S + s, probs, mask=s < S)
 
 
 @kernel("B T | S", alive=2, exact="dscores_sum")
@@ -101,26 +99,24 @@ def backward(
 @backward.long("B T | S in chunks")
 @triton.jit
 def backward_in_chunks(
-    dprobs_ptr, probs_ptr, dscores_sum_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        dprobs = load(dprobs_ptr + row * S + s, inside)
-        probs = load(probs_ptr + row * S + s, inside)
-        sum_1 += tl.where(inside, dprobs * probs, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        s = start + tl.arange(0, BLOCK)
+        dprobs = load(dprobs_ptr + row * S + s, s < S)
+        probs = load(probs_ptr + row * S + s, s < S)
+        sum_1 += tl.where(s < S, dprobs * probs, 0.0)
+    sum_1 = tl.sum(sum_1)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        probs = load(probs_ptr + row * S + s, inside)
-        dprobs = load(dprobs_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        probs = load(probs_ptr + row * S + s, s < S)
+        dprobs = load(dprobs_ptr + row * S + s, s < S)
         dscores = probs * (dprobs - sum_1)
-        tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
+        tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=s < S)
 
 
 table = Table(_module, __file__, """
@@ -129,7 +125,7 @@ table = Table(_module, __file__, """
     value: B S F
     mask, probs, dscores_sum: B T S
     dy: B T F
-""", "c2784613c082f53cb959cc7fb5988ebd619052463d6f18079a9a736aeec97613")
+""", "61a3a7d0b48d79c195a28880e42b808038cbcb09719139d41b74dea111436c8d")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -41,43 +41,40 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    mask_ptr, x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    mask_ptr, x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    kept = tl.zeros([ROWS, BLOCK], REAL)
-    peak_1_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    kept = tl.zeros([BLOCK], REAL)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        mask = load(mask_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        mask = load(mask_ptr + n * C + c, c < C)
         mask_is_not_0 = mask != 0
-        kept += tl.where(inside, tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), 0.0)
+        kept += tl.where(c < C, tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), 0.0)
         before = peak_1_raw
-        x = load(x_ptr + n * C + c, inside)
+        x = load(x_ptr + n * C + c, c < C)
         x_chosen = tl.where(mask_is_not_0, x, float("-inf"))
-        peak_1_raw = larger(peak_1_raw, tl.where(inside, x_chosen, float("-inf")))
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, x_chosen, float("-inf")))
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = (
             sum_2 * rescaled(before, peak_1_raw)
-            + tl.where(inside, tl.exp(x_chosen - peak_1), 0.0)
+            + tl.where(c < C, tl.exp(x_chosen - peak_1), 0.0)
         )
-    kept = tl.sum(kept, axis=1, keep_dims=True)
-    sum_2 = total(sum_2 * rescaled(peak_1_raw, largest(peak_1_raw, True, 1)), True, 1)
-    peak_1_raw = largest(peak_1_raw, True, 1)
+    kept = tl.sum(kept)
+    sum_2 = tl.sum(sum_2 * rescaled(peak_1_raw, largest(peak_1_raw, True)))
+    peak_1_raw = largest(peak_1_raw, True)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        mask = load(mask_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        mask = load(mask_ptr + n * C + c, c < C)
         mask_is_not_0 = mask != 0
         x_chosen = tl.where(mask_is_not_0, x, float("-inf"))
         exp_x_chosen_shifted = tl.exp(x_chosen - peak_1)
         y = exp_x_chosen_shifted / (sum_2 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
-        tl.store(y_ptr + n * C + c, y, mask=inside)
+        tl.store(y_ptr + n * C + c, y, mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -97,29 +94,26 @@ def backward(
 @backward.long("N | C in chunks")
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, y_ptr, dx_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dy * y, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dy * y, 0.0)
+    sum_1 = tl.sum(sum_1)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        y = load(y_ptr + n * C + c, inside)
-        dy = load(dy_ptr + n * C + c, inside)
-        tl.store(dx_ptr + n * C + c, y * (dy - sum_1), mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        y = load(y_ptr + n * C + c, c < C)
+        dy = load(dy_ptr + n * C + c, c < C)
+        tl.store(dx_ptr + n * C + c, y * (dy - sum_1), mask=c < C)
 
 
 table = Table(_module, __file__, """
     x, mask, y, dy, dx: N C
-""", "9bd144530c49870ff585bca4efd2a0c827f1b5ddf219d6e24c619c97d30d8465", narrow=True)
+""", "2e38cc88e2d0e504144ca0b3d6617c367825da2e7b0cf83fa74f53494cfc21fa", narrow=True)
 table.add("forward", "forward(mask, x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

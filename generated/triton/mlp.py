@@ -176,58 +176,47 @@ def forward_7(
 @triton.jit
 def forward_7_in_chunks(
     b2_ptr, labels_ptr, product_5_ptr, logit_maxes_ptr, counts_ptr, counts_sum_ptr, sum_6_ptr,
-    probs_ptr, N, V, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    probs_ptr, N, V, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_6 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        logit_maxes = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-        counts_sum_raw = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_6 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        logit_maxes = tl.full([BLOCK], float("-inf"), REAL)
+        counts_sum_raw = tl.zeros([BLOCK], REAL)
         for start in range(0, V, BLOCK):
             before = logit_maxes
-            v = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (v < V)
+            v = start + tl.arange(0, BLOCK)
             b2 = load(b2_ptr + v, v < V)
-            product_5 = load(product_5_ptr + n * V + v, inside)
+            product_5 = load(product_5_ptr + n * V + v, v < V)
             logits = b2 + product_5
-            logit_maxes = larger(logit_maxes, tl.where(inside, logits, float("-inf")))
+            logit_maxes = larger(logit_maxes, tl.where(v < V, logits, float("-inf")))
             counts_sum_raw = (
                 counts_sum_raw * rescaled(before, logit_maxes)
                 + tl.where(
-                    inside,
+                    v < V,
                     tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
                     0.0,
                 )
             )
-        counts_sum_raw = total(
-            counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True, 1)),
-            True, 1,
-        )
-        logit_maxes = largest(logit_maxes, True, 1)
-        tl.store(logit_maxes_ptr + n, logit_maxes, mask=n < N)
+        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True)))
+        logit_maxes = largest(logit_maxes, True)
+        tl.store(logit_maxes_ptr + n, logit_maxes)
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
-        tl.store(counts_sum_ptr + n, counts_sum, mask=n < N)
-        labels = load(labels_ptr + n, n < N)
-        b2_at_labels = picked(b2_ptr + labels, n < N, within(labels, V))
-        product_5_at_labels = picked(product_5_ptr + n * V + labels, n < N, within(labels, V))
-        sum_6 += tl.where(
-            n < N,
-            tl.log(counts_sum) - (b2_at_labels + product_5_at_labels - logit_maxes),
-            0.0,
-        )
+        tl.store(counts_sum_ptr + n, counts_sum)
+        labels = load(labels_ptr + n)
+        b2_at_labels = picked(b2_ptr + labels, True, within(labels, V))
+        product_5_at_labels = picked(product_5_ptr + n * V + labels, True, within(labels, V))
+        sum_6 += tl.log(counts_sum) - (b2_at_labels + product_5_at_labels - logit_maxes)
         for start in range(0, V, BLOCK):
-            v = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (v < V)
+            v = start + tl.arange(0, BLOCK)
             b2 = load(b2_ptr + v, v < V)
-            product_5 = load(product_5_ptr + n * V + v, inside)
+            product_5 = load(product_5_ptr + n * V + v, v < V)
             logits = b2 + product_5
             counts = tl.exp(logits - logit_maxes)
-            tl.store(counts_ptr + n * V + v, counts, mask=inside)
-            tl.store(probs_ptr + n * V + v, counts / counts_sum, mask=inside)
-    tl.store(sum_6_ptr + program, tl.sum(sum_6))
+            tl.store(counts_ptr + n * V + v, counts, mask=v < V)
+            tl.store(probs_ptr + n * V + v, counts / counts_sum, mask=v < V)
+    tl.store(sum_6_ptr + program, sum_6)
 
 
 @kernel("")

@@ -34,21 +34,18 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, squares_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, squares_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    squares = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    squares = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        squares += tl.where(inside, square(x), 0.0)
-    squares = tl.sum(squares, axis=1, keep_dims=True)
-    tl.store(squares_ptr + n, squares, mask=n < N)
-    y = tl.where(squares == 0, 0, tl.sqrt(tl.where(squares == 0, 1, squares)))
-    tl.store(y_ptr + n, y, mask=n < N)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        squares += tl.where(c < C, square(x), 0.0)
+    squares = tl.sum(squares)
+    tl.store(squares_ptr + n, squares)
+    tl.store(y_ptr + n, tl.where(squares == 0, 0, tl.sqrt(tl.where(squares == 0, 1, squares))))
 
 
 @kernel("N | C in tiles")

@@ -29,19 +29,17 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    y = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    y = tl.full([BLOCK], float("-inf"), REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        y = larger(y, tl.where(inside, tl.abs(x), float("-inf")))
-    y = largest(y, True, 1)
-    tl.store(y_ptr + n, y, mask=n < N)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        y = larger(y, tl.where(c < C, tl.abs(x), float("-inf")))
+    y = largest(y, True)
+    tl.store(y_ptr + n, y)
 
 
 @kernel("N | C in tiles", exact="abs_x")

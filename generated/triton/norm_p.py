@@ -35,21 +35,19 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, powers_ptr, y_ptr, C, N, p, number, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, powers_ptr, y_ptr, C, p, number, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    powers = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    powers = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        powers += tl.where(inside, power(tl.abs(x), p), 0.0)
-    powers = tl.sum(powers, axis=1, keep_dims=True)
-    tl.store(powers_ptr + n, powers, mask=n < N)
-    y = tl.where(powers == 0, 0, power(tl.where(powers == 0, 1, powers), number))
-    tl.store(y_ptr + n, y, mask=n < N)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        powers += tl.where(c < C, power(tl.abs(x), p), 0.0)
+    powers = tl.sum(powers)
+    tl.store(powers_ptr + n, powers)
+    tl.store(y_ptr + n, tl.where(powers == 0, 0, power(tl.where(powers == 0, 1, powers), number)))
 
 
 @kernel("N | C in tiles")

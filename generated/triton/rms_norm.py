@@ -36,27 +36,25 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, square(x), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, square(x), 0.0)
+    sum_1 = tl.sum(sum_1)
     inv_rms = 1 / tl.sqrt(sum_1 / C + eps)
-    tl.store(inv_rms_ptr + n, inv_rms, mask=n < N)
+    tl.store(inv_rms_ptr + n, inv_rms)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
-        x = load(x_ptr + n * C + c, inside)
+        x = load(x_ptr + n * C + c, c < C)
         xhat = inv_rms * x
-        tl.store(y_ptr + n * C + c, gain * xhat, mask=inside)
+        tl.store(y_ptr + n * C + c, gain * xhat, mask=c < C)
 
 
 @kernel("N | C", alive=4, sums="dgain: C")
@@ -89,31 +87,29 @@ def backward(
 @backward.long("N | C in chunks")
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, gain_ptr, inv_rms_ptr, x_ptr, dx_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_rms_ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, inside)
+        dy = load(dy_ptr + n * C + c, c < C)
         dxhat = gain * dy
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dxhat * x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    inv_rms = load(inv_rms_ptr + n, n < N)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dxhat * x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    inv_rms = load(inv_rms_ptr + n)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
+        c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, inside)
+        dy = load(dy_ptr + n * C + c, c < C)
         dxhat = gain * dy
-        x = load(x_ptr + n * C + c, inside)
+        x = load(x_ptr + n * C + c, c < C)
         dx = inv_rms * (dxhat - square(inv_rms) * sum_1 / C * x)
-        tl.store(dx_ptr + n * C + c, dx, mask=inside)
+        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
 @backward.long("N | C in tiles", sums="dgain: C")
@@ -155,25 +151,23 @@ def plain_forward(
 @plain_forward.long("N | C in chunks")
 @triton.jit
 def plain_forward_in_chunks(
-    x_ptr, inv_rms_ptr, xhat_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, inv_rms_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, square(x), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, square(x), 0.0)
+    sum_1 = tl.sum(sum_1)
     inv_rms = 1 / tl.sqrt(sum_1 / C + eps)
-    tl.store(inv_rms_ptr + n, inv_rms, mask=n < N)
+    tl.store(inv_rms_ptr + n, inv_rms)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        tl.store(xhat_ptr + n * C + c, inv_rms * x, mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        tl.store(xhat_ptr + n * C + c, inv_rms * x, mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -195,26 +189,24 @@ def plain_backward(
 @plain_backward.long("N | C in chunks")
 @triton.jit
 def plain_backward_in_chunks(
-    dy_ptr, inv_rms_ptr, y_ptr, dx_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, inv_rms_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dy * y, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    inv_rms = load(inv_rms_ptr + n, n < N)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dy * y, 0.0)
+    sum_1 = tl.sum(sum_1)
+    inv_rms = load(inv_rms_ptr + n)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        tl.store(dx_ptr + n * C + c, inv_rms * (dy - sum_1 / C * y), mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        tl.store(dx_ptr + n * C + c, inv_rms * (dy - sum_1 / C * y), mask=c < C)
 
 
 table = Table(_module, __file__, """

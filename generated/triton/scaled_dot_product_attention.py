@@ -36,34 +36,29 @@ def forward(
 @forward.long("B T | S in chunks")
 @triton.jit
 def forward_in_chunks(
-    product_1_ptr, probs_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    product_1_ptr, probs_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    peak_2_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    peak_2_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         before = peak_2_raw
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        product_1 = load(product_1_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        product_1 = load(product_1_ptr + row * S + s, s < S)
         scores = scale * product_1
-        peak_2_raw = larger(peak_2_raw, tl.where(inside, scores, float("-inf")))
+        peak_2_raw = larger(peak_2_raw, tl.where(s < S, scores, float("-inf")))
         peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
-        sum_3 = (
-            sum_3 * rescaled(before, peak_2_raw)
-            + tl.where(inside, tl.exp(scores - peak_2), 0.0)
-        )
-    sum_3 = total(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True, 1)), True, 1)
-    peak_2_raw = largest(peak_2_raw, True, 1)
+        sum_3 = sum_3 * rescaled(before, peak_2_raw) + tl.where(s < S, tl.exp(scores - peak_2), 0.0)
+    sum_3 = tl.sum(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True)))
+    peak_2_raw = largest(peak_2_raw, True)
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        product_1 = load(product_1_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        product_1 = load(product_1_ptr + row * S + s, s < S)
         scores = scale * product_1
-        tl.store(probs_ptr + row * S + s, tl.exp(scores - peak_2) / sum_3, mask=inside)
+        tl.store(probs_ptr + row * S + s, tl.exp(scores - peak_2) / sum_3, mask=s < S)
 
 
 @kernel("B T | S", alive=2, exact="dscores_sum")
@@ -85,26 +80,24 @@ def backward(
 @backward.long("B T | S in chunks")
 @triton.jit
 def backward_in_chunks(
-    dprobs_ptr, probs_ptr, dscores_sum_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        dprobs = load(dprobs_ptr + row * S + s, inside)
-        probs = load(probs_ptr + row * S + s, inside)
-        sum_1 += tl.where(inside, dprobs * probs, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        s = start + tl.arange(0, BLOCK)
+        dprobs = load(dprobs_ptr + row * S + s, s < S)
+        probs = load(probs_ptr + row * S + s, s < S)
+        sum_1 += tl.where(s < S, dprobs * probs, 0.0)
+    sum_1 = tl.sum(sum_1)
     for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)[None, :]
-        inside = (row < rows) & (s < S)
-        probs = load(probs_ptr + row * S + s, inside)
-        dprobs = load(dprobs_ptr + row * S + s, inside)
+        s = start + tl.arange(0, BLOCK)
+        probs = load(probs_ptr + row * S + s, s < S)
+        dprobs = load(dprobs_ptr + row * S + s, s < S)
         dscores = probs * (dprobs - sum_1)
-        tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
+        tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=s < S)
 
 
 table = Table(_module, __file__, """
@@ -113,7 +106,7 @@ table = Table(_module, __file__, """
     value: B S F
     probs, dscores_sum: B T S
     dy: B T F
-""", "c5c9c8e4ecb0b9d752b5f151ffd00071ca7355c054753bba75a090faf6e71e9f")
+""", "c39113c24e9db4e87e9ef8edcd1a725b52c5643fc445fe34e4a6b7ea9ab5a9db")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

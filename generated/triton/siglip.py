@@ -43,37 +43,34 @@ def forward(
 @triton.jit
 def forward_in_chunks(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, text_norm_ptr, text_length_ptr,
-    image_ptr, text_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    image_ptr, text_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        images = load(images_ptr + n * D + d, inside)
-        sum_1 += tl.where(inside, square(images), 0.0)
-        texts = load(texts_ptr + n * D + d, inside)
-        sum_2 += tl.where(inside, square(texts), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+        d = start + tl.arange(0, BLOCK)
+        images = load(images_ptr + n * D + d, d < D)
+        sum_1 += tl.where(d < D, square(images), 0.0)
+        texts = load(texts_ptr + n * D + d, d < D)
+        sum_2 += tl.where(d < D, square(texts), 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
     image_norm = tl.sqrt(sum_1)
-    tl.store(image_norm_ptr + n, image_norm, mask=n < N)
+    tl.store(image_norm_ptr + n, image_norm)
     image_length = larger(image_norm, 1e-12)
-    tl.store(image_length_ptr + n, image_length, mask=n < N)
+    tl.store(image_length_ptr + n, image_length)
     text_norm = tl.sqrt(sum_2)
-    tl.store(text_norm_ptr + n, text_norm, mask=n < N)
+    tl.store(text_norm_ptr + n, text_norm)
     text_length = larger(text_norm, 1e-12)
-    tl.store(text_length_ptr + n, text_length, mask=n < N)
+    tl.store(text_length_ptr + n, text_length)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        images = load(images_ptr + n * D + d, inside)
-        tl.store(image_ptr + n * D + d, images / image_length, mask=inside)
-        texts = load(texts_ptr + n * D + d, inside)
-        tl.store(text_ptr + n * D + d, texts / text_length, mask=inside)
+        d = start + tl.arange(0, BLOCK)
+        images = load(images_ptr + n * D + d, d < D)
+        tl.store(image_ptr + n * D + d, images / image_length, mask=d < D)
+        texts = load(texts_ptr + n * D + d, d < D)
+        tl.store(text_ptr + n * D + d, texts / text_length, mask=d < D)
 
 
 @kernel("N | M=N in tiles", sums="sum_3:, sum_4:", exact="logits sum_3 sum_4")
@@ -195,44 +192,42 @@ def backward_4(
 @triton.jit
 def backward_4_in_chunks(
     dimage_ptr, dtext_ptr, image_ptr, image_length_ptr, image_norm_ptr, text_ptr, text_length_ptr,
-    text_norm_ptr, dimages_ptr, dtexts_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    text_norm_ptr, dimages_ptr, dtexts_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        dimage = load(dimage_ptr + n * D + d, inside)
-        image = load(image_ptr + n * D + d, inside)
-        sum_1 += tl.where(inside, dimage * image, 0.0)
-        dtext = load(dtext_ptr + n * D + d, inside)
-        text = load(text_ptr + n * D + d, inside)
-        sum_2 += tl.where(inside, dtext * text, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    image_length = load(image_length_ptr + n, n < N)
-    image_norm = load(image_norm_ptr + n, n < N)
-    text_length = load(text_length_ptr + n, n < N)
-    text_norm = load(text_norm_ptr + n, n < N)
+        d = start + tl.arange(0, BLOCK)
+        dimage = load(dimage_ptr + n * D + d, d < D)
+        image = load(image_ptr + n * D + d, d < D)
+        sum_1 += tl.where(d < D, dimage * image, 0.0)
+        dtext = load(dtext_ptr + n * D + d, d < D)
+        text = load(text_ptr + n * D + d, d < D)
+        sum_2 += tl.where(d < D, dtext * text, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
+    image_length = load(image_length_ptr + n)
+    image_norm = load(image_norm_ptr + n)
+    text_length = load(text_length_ptr + n)
+    text_norm = load(text_norm_ptr + n)
     for start in range(0, D, BLOCK):
-        d = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (d < D)
-        dimage = load(dimage_ptr + n * D + d, inside)
-        image = load(image_ptr + n * D + d, inside)
+        d = start + tl.arange(0, BLOCK)
+        dimage = load(dimage_ptr + n * D + d, d < D)
+        image = load(image_ptr + n * D + d, d < D)
         dimages = (
             dimage / image_length
             - tl.where(image_norm >= 1e-12, sum_1 / image_norm, 0) * image
         )
         if dimages_ptr is not None:
-            tl.store(dimages_ptr + n * D + d, dimages, mask=inside)
-        dtext = load(dtext_ptr + n * D + d, inside)
-        text = load(text_ptr + n * D + d, inside)
+            tl.store(dimages_ptr + n * D + d, dimages, mask=d < D)
+        dtext = load(dtext_ptr + n * D + d, d < D)
+        text = load(text_ptr + n * D + d, d < D)
         dtexts = dtext / text_length - tl.where(text_norm >= 1e-12, sum_2 / text_norm, 0) * text
         if dtexts_ptr is not None:
-            tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
+            tl.store(dtexts_ptr + n * D + d, dtexts, mask=d < D)
 
 
 table = Table(_module, __file__, """

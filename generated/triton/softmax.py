@@ -31,29 +31,26 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    peak_1_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         before = peak_1_raw
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        peak_1_raw = larger(peak_1_raw, tl.where(inside, x, float("-inf")))
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, x, float("-inf")))
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = sum_2 * rescaled(before, peak_1_raw) + tl.where(inside, tl.exp(x - peak_1), 0.0)
-    sum_2 = total(sum_2 * rescaled(peak_1_raw, largest(peak_1_raw, True, 1)), True, 1)
-    peak_1_raw = largest(peak_1_raw, True, 1)
+        sum_2 = sum_2 * rescaled(before, peak_1_raw) + tl.where(c < C, tl.exp(x - peak_1), 0.0)
+    sum_2 = tl.sum(sum_2 * rescaled(peak_1_raw, largest(peak_1_raw, True)))
+    peak_1_raw = largest(peak_1_raw, True)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        tl.store(y_ptr + n * C + c, tl.exp(x - peak_1) / sum_2, mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        tl.store(y_ptr + n * C + c, tl.exp(x - peak_1) / sum_2, mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -73,29 +70,26 @@ def backward(
 @backward.long("N | C in chunks")
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, y_ptr, dx_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        y = load(y_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, dy * y, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + n * C + c, c < C)
+        y = load(y_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, dy * y, 0.0)
+    sum_1 = tl.sum(sum_1)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        y = load(y_ptr + n * C + c, inside)
-        dy = load(dy_ptr + n * C + c, inside)
-        tl.store(dx_ptr + n * C + c, y * (dy - sum_1), mask=inside)
+        c = start + tl.arange(0, BLOCK)
+        y = load(y_ptr + n * C + c, c < C)
+        dy = load(dy_ptr + n * C + c, c < C)
+        tl.store(dx_ptr + n * C + c, y * (dy - sum_1), mask=c < C)
 
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "244b865458447c703a445c72a54e1b33acf35947b5f892d733d44b7682a25b88", narrow=True)
+""", "f8d80115d5cfcd1c64001336ea90ad96964f1543deb7af4a1918fdccd09271c8", narrow=True)
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

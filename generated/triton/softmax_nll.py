@@ -43,44 +43,38 @@ def forward(
 @triton.jit
 def forward_in_chunks(
     labels_ptr, logits_ptr, sum_1_ptr, probs_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        logit_maxes = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-        counts_sum_raw = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_1 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        logit_maxes = tl.full([BLOCK], float("-inf"), REAL)
+        counts_sum_raw = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
             before = logit_maxes
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            logits = load(logits_ptr + n * C + c, inside)
-            logit_maxes = larger(logit_maxes, tl.where(inside, logits, float("-inf")))
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + n * C + c, c < C)
+            logit_maxes = larger(logit_maxes, tl.where(c < C, logits, float("-inf")))
             counts_sum_raw = (
                 counts_sum_raw * rescaled(before, logit_maxes)
                 + tl.where(
-                    inside,
+                    c < C,
                     tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
                     0.0,
                 )
             )
-        counts_sum_raw = total(
-            counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True, 1)),
-            True, 1,
-        )
-        logit_maxes = largest(logit_maxes, True, 1)
+        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True)))
+        logit_maxes = largest(logit_maxes, True)
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
-        labels = load(labels_ptr + n, n < N)
-        logits_at_labels = picked(logits_ptr + n * C + labels, n < N, within(labels, C))
-        sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
+        labels = load(labels_ptr + n)
+        logits_at_labels = picked(logits_ptr + n * C + labels, True, within(labels, C))
+        sum_1 += tl.log(counts_sum) - (logits_at_labels - logit_maxes)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            logits = load(logits_ptr + n * C + c, inside)
-            tl.store(probs_ptr + n * C + c, tl.exp(logits - logit_maxes) / counts_sum, mask=inside)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + n * C + c, c < C)
+            tl.store(probs_ptr + n * C + c, tl.exp(logits - logit_maxes) / counts_sum, mask=c < C)
+    tl.store(sum_1_ptr + program, sum_1)
 
 
 @kernel("")
@@ -139,42 +133,36 @@ def loss(
 @triton.jit
 def loss_in_chunks(
     labels_ptr, logits_ptr, sum_1_ptr, dlogits__ptr, C, N, one_over_N, minus_one_over_N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        logit_maxes = tl.full([ROWS, BLOCK], float("-inf"), REAL)
-        counts_sum_raw = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_1 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        logit_maxes = tl.full([BLOCK], float("-inf"), REAL)
+        counts_sum_raw = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
             before = logit_maxes
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            logits = load(logits_ptr + n * C + c, inside)
-            logit_maxes = larger(logit_maxes, tl.where(inside, logits, float("-inf")))
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + n * C + c, c < C)
+            logit_maxes = larger(logit_maxes, tl.where(c < C, logits, float("-inf")))
             counts_sum_raw = (
                 counts_sum_raw * rescaled(before, logit_maxes)
                 + tl.where(
-                    inside,
+                    c < C,
                     tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
                     0.0,
                 )
             )
-        counts_sum_raw = total(
-            counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True, 1)),
-            True, 1,
-        )
-        logit_maxes = largest(logit_maxes, True, 1)
+        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True)))
+        logit_maxes = largest(logit_maxes, True)
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
-        labels = load(labels_ptr + n, n < N)
-        logits_at_labels = picked(logits_ptr + n * C + labels, n < N, within(labels, C))
-        sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
+        labels = load(labels_ptr + n)
+        logits_at_labels = picked(logits_ptr + n * C + labels, True, within(labels, C))
+        sum_1 += tl.log(counts_sum) - (logits_at_labels - logit_maxes)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            logits = load(logits_ptr + n * C + c, inside)
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + n * C + c, c < C)
             norm_logits = logits - logit_maxes
             counts = tl.exp(norm_logits)
             probs = counts / counts_sum
@@ -183,8 +171,8 @@ def loss_in_chunks(
                 dlogits
                 + known(tl.where(c == labels, minus_one_over_N, 0), within(labels, C))
             )
-            tl.store(dlogits__ptr + n * C + c, dlogits_, mask=inside)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+            tl.store(dlogits__ptr + n * C + c, dlogits_, mask=c < C)
+    tl.store(sum_1_ptr + program, sum_1)
 
 
 table = Table(_module, __file__, """

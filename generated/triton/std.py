@@ -37,40 +37,37 @@ def forward(
 @forward.long("N | C in chunks")
 @triton.jit
 def forward_in_chunks(
-    x_ptr, diff__ptr, var_ptr, y_ptr, C, N, C_minus_correction, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, diff__ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.zeros([BLOCK], REAL)
     mean = sum_1 / C
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(c < C, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
         diff_ = diff - sum_2 / C
-        tl.store(diff__ptr + n * C + c, diff_, mask=inside)
-        sum_3 += tl.where(inside, square(diff_), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        tl.store(diff__ptr + n * C + c, diff_, mask=c < C)
+        sum_3 += tl.where(c < C, square(diff_), 0.0)
+    sum_3 = tl.sum(sum_3)
     var = sum_3 / C_minus_correction
-    tl.store(var_ptr + n, var, mask=n < N)
-    tl.store(y_ptr + n, tl.sqrt(larger(var, 0)), mask=n < N)
+    tl.store(var_ptr + n, var)
+    tl.store(y_ptr + n, tl.sqrt(larger(var, 0)))
 
 
 @kernel("N | C in tiles")
@@ -114,40 +111,37 @@ def lean_forward(
 @lean_forward.long("N | C in chunks")
 @triton.jit
 def lean_forward_in_chunks(
-    x_ptr, mean_ptr, sum_2_ptr, var_ptr, y_ptr, C, N, C_minus_correction, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, mean_ptr, sum_2_ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, x, 0.0)
+    sum_1 = tl.sum(sum_1)
     mean = sum_1 / C
-    tl.store(mean_ptr + n, mean, mask=n < N)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+    tl.store(mean_ptr + n, mean)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
-        sum_2 += tl.where(inside, diff, 0.0)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
-    tl.store(sum_2_ptr + n, sum_2, mask=n < N)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+        sum_2 += tl.where(c < C, diff, 0.0)
+    sum_2 = tl.sum(sum_2)
+    tl.store(sum_2_ptr + n, sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
         diff = x - mean
-        sum_3 += tl.where(inside, square(diff - sum_2 / C), 0.0)
-    sum_3 = tl.sum(sum_3, axis=1, keep_dims=True)
+        sum_3 += tl.where(c < C, square(diff - sum_2 / C), 0.0)
+    sum_3 = tl.sum(sum_3)
     var = sum_3 / C_minus_correction
-    tl.store(var_ptr + n, var, mask=n < N)
-    tl.store(y_ptr + n, tl.sqrt(larger(var, 0)), mask=n < N)
+    tl.store(var_ptr + n, var)
+    tl.store(y_ptr + n, tl.sqrt(larger(var, 0)))
 
 
 @kernel("N | C in tiles")

@@ -38,28 +38,27 @@ def none_forward(
 @none_forward.long("N | C in chunks")
 @triton.jit
 def none_forward_in_chunks(
-    anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, N, eps, margin,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, eps, margin,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)[None, :]
-        inside = (n < N) & (c < C)
-        anchor = load(anchor_ptr + n * C + c, inside)
-        positive = load(positive_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, square(anchor - positive + eps), 0.0)
-        negative = load(negative_ptr + n * C + c, inside)
-        sum_2 += tl.where(inside, square(anchor - negative + eps), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+        c = start + tl.arange(0, BLOCK)
+        anchor = load(anchor_ptr + n * C + c, c < C)
+        positive = load(positive_ptr + n * C + c, c < C)
+        sum_1 += tl.where(c < C, square(anchor - positive + eps), 0.0)
+        negative = load(negative_ptr + n * C + c, c < C)
+        sum_2 += tl.where(c < C, square(anchor - negative + eps), 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.sum(sum_2)
     near = tl.sqrt(sum_1)
-    tl.store(near_ptr + n, near, mask=n < N)
+    tl.store(near_ptr + n, near)
     far = tl.sqrt(sum_2)
-    tl.store(far_ptr + n, far, mask=n < N)
-    tl.store(losses_ptr + n, larger(near - far + margin, 0), mask=n < N)
+    tl.store(far_ptr + n, far)
+    tl.store(losses_ptr + n, larger(near - far + margin, 0))
 
 
 @kernel("N | C in tiles")
@@ -118,31 +117,29 @@ def forward(
 @triton.jit
 def forward_in_chunks(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, sum_3_ptr, C, N, eps, margin,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_3 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            anchor = load(anchor_ptr + n * C + c, inside)
-            positive = load(positive_ptr + n * C + c, inside)
-            sum_1 += tl.where(inside, square(anchor - positive + eps), 0.0)
-            negative = load(negative_ptr + n * C + c, inside)
-            sum_2 += tl.where(inside, square(anchor - negative + eps), 0.0)
-        sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-        sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+            c = start + tl.arange(0, BLOCK)
+            anchor = load(anchor_ptr + n * C + c, c < C)
+            positive = load(positive_ptr + n * C + c, c < C)
+            sum_1 += tl.where(c < C, square(anchor - positive + eps), 0.0)
+            negative = load(negative_ptr + n * C + c, c < C)
+            sum_2 += tl.where(c < C, square(anchor - negative + eps), 0.0)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
         near = tl.sqrt(sum_1)
-        tl.store(near_ptr + n, near, mask=n < N)
+        tl.store(near_ptr + n, near)
         far = tl.sqrt(sum_2)
-        tl.store(far_ptr + n, far, mask=n < N)
-        sum_3 += tl.where(n < N, larger(near - far + margin, 0), 0.0)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
+        tl.store(far_ptr + n, far)
+        sum_3 += larger(near - far + margin, 0)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")
@@ -217,46 +214,42 @@ def loss(
 @triton.jit
 def loss_in_chunks(
     anchor_ptr, negative_ptr, positive_ptr, sum_3_ptr, danchor_ptr, dpositive_ptr, dnegative_ptr, C,
-    N, eps, margin, one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    N, eps, margin, one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-        sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-        n = first + tl.arange(0, ROWS)[:, None]
+    sum_3 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            anchor = load(anchor_ptr + n * C + c, inside)
-            positive = load(positive_ptr + n * C + c, inside)
-            sum_1 += tl.where(inside, square(anchor - positive + eps), 0.0)
-            negative = load(negative_ptr + n * C + c, inside)
-            sum_2 += tl.where(inside, square(anchor - negative + eps), 0.0)
-        sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-        sum_2 = tl.sum(sum_2, axis=1, keep_dims=True)
+            c = start + tl.arange(0, BLOCK)
+            anchor = load(anchor_ptr + n * C + c, c < C)
+            positive = load(positive_ptr + n * C + c, c < C)
+            sum_1 += tl.where(c < C, square(anchor - positive + eps), 0.0)
+            negative = load(negative_ptr + n * C + c, c < C)
+            sum_2 += tl.where(c < C, square(anchor - negative + eps), 0.0)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
         near = tl.sqrt(sum_1)
         far = tl.sqrt(sum_2)
         losses_term = near - far + margin
-        sum_3 += tl.where(n < N, larger(losses_term, 0), 0.0)
+        sum_3 += larger(losses_term, 0)
         dlosses_term = tl.where(losses_term <= 0, 0, one_over_divisor)
         for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)[None, :]
-            inside = (n < N) & (c < C)
-            negative = load(negative_ptr + n * C + c, inside)
-            anchor = load(anchor_ptr + n * C + c, inside)
+            c = start + tl.arange(0, BLOCK)
+            negative = load(negative_ptr + n * C + c, c < C)
+            anchor = load(anchor_ptr + n * C + c, c < C)
             dfar_term = dlosses_term / far * (negative - anchor - eps)
-            positive = load(positive_ptr + n * C + c, inside)
+            positive = load(positive_ptr + n * C + c, c < C)
             dnear_term = dlosses_term / near * (anchor - positive + eps)
             if danchor_ptr is not None:
-                tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=inside)
+                tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=c < C)
             if dpositive_ptr is not None:
-                tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=inside)
+                tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=c < C)
             if dnegative_ptr is not None:
-                tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
+                tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=c < C)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")

@@ -35,26 +35,23 @@ def forward(
 @forward.long("H | K in chunks")
 @triton.jit
 def forward_in_chunks(
-    g_ptr, v_ptr, norm_ptr, w_ptr, H, K, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    g_ptr, v_ptr, norm_ptr, w_ptr, K, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     K = aligned(K, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    h = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    h = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)[None, :]
-        inside = (h < H) & (k < K)
-        v = load(v_ptr + h * K + k, inside)
-        sum_1 += tl.where(inside, square(v), 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
+        k = start + tl.arange(0, BLOCK)
+        v = load(v_ptr + h * K + k, k < K)
+        sum_1 += tl.where(k < K, square(v), 0.0)
+    sum_1 = tl.sum(sum_1)
     norm = tl.sqrt(sum_1)
-    tl.store(norm_ptr + h, norm, mask=h < H)
-    g = load(g_ptr + h, h < H)
+    tl.store(norm_ptr + h, norm)
+    g = load(g_ptr + h)
     for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)[None, :]
-        inside = (h < H) & (k < K)
-        v = load(v_ptr + h * K + k, inside)
-        tl.store(w_ptr + h * K + k, g / norm * v, mask=inside)
+        k = start + tl.arange(0, BLOCK)
+        v = load(v_ptr + h * K + k, k < K)
+        tl.store(w_ptr + h * K + k, g / norm * v, mask=k < K)
 
 
 @kernel("H | K", alive=2)
@@ -81,31 +78,29 @@ def backward(
 @backward.long("H | K in chunks")
 @triton.jit
 def backward_in_chunks(
-    dw_ptr, g_ptr, norm_ptr, v_ptr, dg_ptr, dv_ptr, H, K, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dw_ptr, g_ptr, norm_ptr, v_ptr, dg_ptr, dv_ptr, K, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     K = aligned(K, ALIGN)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    h = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    h = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)[None, :]
-        inside = (h < H) & (k < K)
-        dw = load(dw_ptr + h * K + k, inside)
-        v = load(v_ptr + h * K + k, inside)
-        sum_1 += tl.where(inside, dw * v, 0.0)
-    sum_1 = tl.sum(sum_1, axis=1, keep_dims=True)
-    norm = load(norm_ptr + h, h < H)
+        k = start + tl.arange(0, BLOCK)
+        dw = load(dw_ptr + h * K + k, k < K)
+        v = load(v_ptr + h * K + k, k < K)
+        sum_1 += tl.where(k < K, dw * v, 0.0)
+    sum_1 = tl.sum(sum_1)
+    norm = load(norm_ptr + h)
     dg = sum_1 / norm
     if dg_ptr is not None:
-        tl.store(dg_ptr + h, dg, mask=h < H)
-    g = load(g_ptr + h, h < H)
+        tl.store(dg_ptr + h, dg)
+    g = load(g_ptr + h)
     for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)[None, :]
-        inside = (h < H) & (k < K)
-        dw = load(dw_ptr + h * K + k, inside)
-        v = load(v_ptr + h * K + k, inside)
+        k = start + tl.arange(0, BLOCK)
+        dw = load(dw_ptr + h * K + k, k < K)
+        v = load(v_ptr + h * K + k, k < K)
         if dv_ptr is not None:
-            tl.store(dv_ptr + h * K + k, g / norm * (dw - dg / norm * v), mask=inside)
+            tl.store(dv_ptr + h * K + k, g / norm * (dw - dg / norm * v), mask=k < K)
 
 
 table = Table(_module, __file__, """

@@ -787,6 +787,43 @@ def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
     return largest + torch.log(scanned(steps, torch.exp(tensor - largest), along))
 
 
+def peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
+
+
+# Square matrices: torch differentiates the forward derivatives of linalg.solve and linalg.slogdet
+# as if the LU factors that they hold were constants, which is silently wrong. Derivatives of the
+# factors themselves are right in any order.
+
+
+def solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
+    """torch.linalg.solve, by the factors where that is differentiated forward."""
+    if not in_plain_torch(matrix, right):
+        return torch.linalg.solve(matrix, right, left=left)
+    factors, pivots, info = torch.linalg.lu_factor_ex(matrix)
+    torch._linalg_check_errors(info, "torch.linalg.solve", is_matrix=matrix.dim() == 2)
+    if right.dim() < matrix.dim():
+        return torch.linalg.lu_solve(factors, pivots, right.unsqueeze(-1)).squeeze(-1)
+    return torch.linalg.lu_solve(factors, pivots, right, left=left)
+
+
+def logdet(matrix: Tensor) -> Tensor:
+    """torch.linalg.slogdet's logarithm, by the factors where that is differentiated forward."""
+    if not in_plain_torch(matrix):
+        return torch.linalg.slogdet(matrix).logabsdet
+    factors = torch.linalg.lu_factor_ex(matrix).LU
+    return factors.diagonal(0, -2, -1).abs().log().sum(-1)
+
+
 # Entries read at another index
 
 

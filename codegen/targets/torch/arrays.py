@@ -91,8 +91,11 @@ class Arrays(Reads, Convolutions, Diagonals):
         arguments = "" if everything else f"{along}{keep}"
         if (least := as_least(value)) is not None:
             return f"-{self.tight(least)}", SIGN
-        reduction = f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})"
-        return reduction + UNSHIFTED.get(value.kind, ""), ATOM
+        if value.kind in UNSHIFTED:
+            how = ", added=True" * (value.kind == "peak")
+            how += ", keepdim=False" * (not value.keep)
+            return f"_runtime.peak({self.text(value.operand)}, {along}{how})", ATOM
+        return f"{self.tight(value.operand)}.{REDUCTIONS[value.kind]}({arguments})", ATOM
 
     def _Cumulate(self, value: arrays.Cumulate):
         along = value.along
@@ -177,7 +180,7 @@ class Arrays(Reads, Convolutions, Diagonals):
         matrix, right = self.text(value.matrix), self.text(value.right)
         left = ", left=False" * value.from_the_right
         if not value.triangle:
-            return f"torch.linalg.solve({matrix}, {right}{left})", ATOM
+            return f"_runtime.solve({matrix}, {right}{left})", ATOM
         right = f"{self.tight(value.right)}.unsqueeze(-1)" if value.is_vector else right
         upper = value.triangle == "upper"
         solved = f"torch.linalg.solve_triangular({matrix}, {right}, upper={upper}{left})"

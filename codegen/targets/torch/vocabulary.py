@@ -43,7 +43,7 @@ FUNCTIONS = {
 }
 OF_MATRIX = {
     "inverse": "torch.linalg.inv({})",
-    "logdet": "torch.linalg.slogdet({}).logabsdet",
+    "logdet": "_runtime.logdet({})",
     "cholesky": "torch.linalg.cholesky(({0} + {0}.mT) / 2)",
 }
 SEVERAL = {  # of several operands, in the order of a `Program`
@@ -63,7 +63,7 @@ PULLBACKS = {
     "sigmoid": "torch.ops.aten.sigmoid_backward({g}, {y})",
     "sqrt": "{g} / (2 * {y})",
 }
-REDUCTIONS = {"sum": "sum", "min": "amin", "max": "amax", "peak": "amax", "subtracted peak": "amax"}
+REDUCTIONS = {"sum": "sum", "min": "amin", "max": "amax"}
 CUMULATIVE = {"sum": "cumsum", "product": "cumprod", "max": "cummax"}
 WITH_INDICES = frozenset({"max"})  # torch gives those beside the values
 # A row that is -oo everywhere is not shifted, and what is no number stays none. One with +oo in it

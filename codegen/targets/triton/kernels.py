@@ -12,7 +12,7 @@ from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.inlining import needed
 from codegen.schedule.merging import merged
-from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
@@ -20,6 +20,7 @@ from codegen.targets.tables.names import short
 from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
@@ -28,7 +29,7 @@ from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
 
 CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
-WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
         self.name, self.flat, self.left_out = name, merged(flat), left_out
         self.codes = {**codes, **{axis: short(axis) for axis in self.flat.joined}}
-        self.plan = planned(self.flat, GPU)
+        self.plan = apart(planned(self.flat, GPU))
         self.inlined = inlined_in(self.flat, self.plan)
         made = {made for _, made in flat.results} - {*left_out}
         self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
@@ -193,12 +194,10 @@ class _Kernels:
         for word, kind in (("sums", "sum"), ("largest", "max")):
             found = [nodes[name] for name in sweep.partial if nodes[name].kind == kind]
             if found:
-                told = ", ".join(f"{named(n.name)}: {' '.join(n.axes)}".strip() for n in found)
-                yield f'{word}="{told}"'
+                yield f'{word}="{_along(found)}"'
         kept = [name for name in sweep.stored if of is not None and name not in of.stored]
         if kept:
-            told = ", ".join(f"{named(n)}: {' '.join(nodes[n].axes)}".strip() for n in kept)
-            yield f'keeps="{told}"'
+            yield f'keeps="{_along([nodes[name] for name in kept])}"'
         exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
         exact = [name for name in exact if name not in kept]
         if exact and of is None:
@@ -208,6 +207,11 @@ class _Kernels:
         joined = self.flat.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
+
+
+def _along(nodes: Iterable[Node]) -> str:
+    """Their names and axes, as a record has them."""
+    return ", ".join(f"{named(n.name)}: {' '.join(map(short, n.axes))}".strip() for n in nodes)
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:

@@ -49,12 +49,20 @@ class Places(Expressions):
         return f"{text}[{', '.join(places)}]"
 
     def row(self) -> str:
-        """The variable of the rows that are computed at once."""
-        shape = self.shape
-        name = self.names.index(shape.rows[0]) if len(shape.rows) == 1 else "row"
-        first = "first" if shape.looped else "tl.program_id(0).to(tl.int64) * ROWS"
-        at = f"{first} + {self.spread('tl.arange(0, ROWS)', 0)}"
+        """The variable of the rows that are computed at once, or of the one row."""
+        shape, name = self.shape, self.row_name()
+        if shape.several:
+            first = "first" if shape.looped else "tl.program_id(0).to(tl.int64) * ROWS"
+            at = f"{first} + {self.spread('tl.arange(0, ROWS)', 0)}"
+        elif shape.looped:
+            return name
+        else:
+            at = "tl.program_id(0).to(tl.int64)"
         return self.scopes.variable(name, name, shape.rows, lambda: at)
+
+    def row_name(self) -> str:
+        rows = self.shape.rows
+        return self.names.index(rows[0]) if len(rows) == 1 else "row"
 
     def _index(self, e: Element) -> str:
         axis, shape = e.name, self.shape
@@ -84,7 +92,7 @@ class Places(Expressions):
     def mask(self, axes: Iterable[str]) -> str:
         """Whether the entries lie inside of these axes."""
         shape, tests = self.shape, []
-        if {*axes} & {*shape.rows}:
+        if shape.several and {*axes} & {*shape.rows}:
             tests.append(f"{self.row()} < {self.count()}")
         for axis in (a for a in shape.inner if a in axes):
             tests.append(f"{self.text(index(axis))} < {self.size(axis)}")

@@ -2,6 +2,7 @@
 
 Every array in a kernel has one dimension for the rows that a program computes at once, then one for
 each axis inside of a row; what has no such axis is 1 long there. So broadcasting is the only rule.
+A program that walks along a row has just that one: what has no other axis is a scalar.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ class Shape:
     chunked: bool = False
 
     @property
+    def several(self) -> bool:
+        """Whether a program computes several rows at once."""
+        return bool(self.rows) and not self.chunked
+
+    @property
     def rank(self) -> int:
-        return bool(self.rows) + len(self.inner)
+        return self.several + len(self.inner)
 
     def dim(self, axis: str) -> int:
-        return 0 if axis in self.rows else bool(self.rows) + self.inner.index(axis)
+        return 0 if axis in self.rows else self.several + self.inner.index(axis)
 
     def block(self, axis: str) -> str:
         """The name of how many entries along an inner axis are computed at once."""

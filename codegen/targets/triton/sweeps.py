@@ -38,6 +38,8 @@ class Sweeps(Places):
         chunked = shape.inner if shape.chunked else ()
         scopes.scopes[0].axes = frozenset({*shape.rows, *shape.inner} - {*walked, *chunked})
         if not shape.looped:
+            if chunked and shape.rows:
+                self.row()  # before what begins as nothing
             self.body()
             return scopes.scopes[0].lines
         scopes.line("program = tl.program_id(0).to(tl.int64)")
@@ -51,6 +53,8 @@ class Sweeps(Places):
 
     def walk(self) -> str:
         """The loop of a program over its share of the rows, or of the entries."""
+        if self.shape.chunked:
+            return f"for {self.row_name()} in range(program, {self.count()}, tl.num_programs(0)):"
         block = "ROWS" if self.shape.rows else "BLOCK"
         stop = self.count() if self.shape.rows else self.size(self.shape.tile)
         return f"for first in range(program * {block}, {stop}, tl.num_programs(0) * {block}):"
@@ -122,8 +126,9 @@ class Sweeps(Places):
     def begun(self, node: Node) -> None:
         """What is added up entry by entry begins as nothing."""
         shape = self.shape
-        lengths = ["ROWS" if {*node.space} & {*shape.rows} else "1"] * bool(shape.rows)
+        lengths = ["ROWS" if {*node.space} & {*shape.rows} else "1"] * shape.several
         lengths += [shape.block(a) if a in node.space else "1" for a in shape.inner]
+        lengths = [length for length in lengths if length != "1" or not shape.chunked]
         none = f"tl.zeros([{', '.join(lengths)}], REAL)"
         if node.kind != "sum":
             none = f"tl.full([{', '.join(lengths)}], {NONE[node.kind]}, REAL)"
@@ -135,7 +140,8 @@ class Sweeps(Places):
 
         def text() -> str:
             mask = self.once(node, self.mask(node.space))
-            now = f"tl.where({mask}, {self.text(value)}, {NONE[node.kind]})"
+            now = self.text(value)
+            now = f"tl.where({mask}, {now}, {NONE[node.kind]})" if mask else now
             if before:
                 return f"{name} = {before} + {now}"
             return f"{name} += {now}" if node.kind == "sum" else f"{name} = larger({name}, {now})"
@@ -153,9 +159,7 @@ class Sweeps(Places):
 
     def ended(self, node: Node) -> None:
         """Of what a program has added up over its rows, one part is stored."""
-        name = self.name(node)
-        dims = [self.shape.dim(a) for a in node.along]
-        total = self.whole(node, name, sorted({*dims}) if node.axes else None)
+        total = self.whole(node, self.name(node))
         place, tile = "program", self.shape.tile
         if tile and self.shape.rows and tile not in node.axes:
             place += " * tl.num_programs(1) + tl.program_id(1)"
@@ -163,15 +167,16 @@ class Sweeps(Places):
             place = f"{factor(place)} * {self.size(axis)} + {self.text(index(axis))}"
         self.store(node, place, total, node.axes)
 
-    def whole(self, node: Node, name: str, dims: Sequence[int] | None = None) -> str:
+    def whole(self, node: Node, text: str) -> str:
         """A value that was added up entry by entry, reduced along its dimensions."""
-        if dims is None and (node in self.sums or not node.axes):
-            return f"tl.sum({name})" if node.kind == "sum" else f"largest({name}, True)"
-        for dim in dims or [self.shape.dim(a) for a in node.along]:
-            of_sum = f"tl.sum({name}, axis={dim}, keep_dims=True)"
-            of_sum = of_sum if name.isidentifier() else f"total({name}, True, {dim})"
-            name = of_sum if node.kind == "sum" else f"largest({name}, True, {dim})"
-        return name
+        if self.shape.chunked and not {*node.space} & {*self.shape.inner}:
+            return text  # a number of one row after another
+        if self.shape.chunked or not node.axes:
+            return f"tl.sum({text})" if node.kind == "sum" else f"largest({text}, True)"
+        for dim in sorted({*map(self.shape.dim, node.along)}):
+            of_sum = f"tl.sum({text}, axis={dim}, keep_dims=True)"
+            text = of_sum if node.kind == "sum" else f"largest({text}, True, {dim})"
+        return text
 
     # -- what is stored -------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from codegen.schedule.elements import Element, index, is_number, with_indices
+from codegen.schedule.elements import Element, axes_in, index, is_number, with_indices
 from codegen.schedule.nodes import Flat, Node
 from codegen.schedule.plan import Plan, Sweep
 from derive.language.errors import QuestionError
@@ -41,6 +41,15 @@ def again(e: Element, nodes: Mapping[str, Node]) -> Element:
 def own(node: Node) -> Element:
     """The value of a node at its own place."""
     return Element("entry", tuple(map(index, node.axes)), node.name)
+
+
+def _along(test: Element, axes: frozenset[str]) -> Iterator[Element]:
+    """As much of a test as says something of what lies along these axes."""
+    if axes_in(test) <= axes:
+        yield test
+    elif test.kind == "and":
+        for arg in test.args:
+            yield from _along(arg, axes)
 
 
 class Values:
@@ -86,9 +95,11 @@ class Values:
             return Element("choose", (condition, yes, no))
         args = tuple(self.where_needed(arg, tests) for arg in e.args)
         e = e if args == e.args else replace(e, args=args)
-        if tests and e.kind in ("entry", "label") and e.name not in self.nodes:
-            test = reduce(lambda one, other: Element("and", (one, other)), tests)
-            return Element("guard", (test, e))
+        if e.kind in ("entry", "label") and e.name not in self.nodes:
+            tests = tuple(part for test in tests for part in _along(test, axes_in(e)))
+            if tests:
+                test = reduce(lambda one, other: Element("and", (one, other)), tests)
+                return Element("guard", (test, e))
         return e
 
     def count(self, e: Element) -> None:

@@ -13,7 +13,7 @@ from derive.language.symbols import MINUS_INFINITY, Axis, axes_of, is_number_or_
 from derive.reading.composed import reversed_along
 from derive.reading.operations.dtypes import floats
 from derive.reading.operations.entries import Operation, entry, integer, position, positions
-from derive.reading.operations.shaping import flat
+from derive.reading.operations.shaping import flat, relaid
 from derive.reading.parts import Entry, Part, read_along, reread, taken
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import INT, NUMBER, Space, Value, held_as, number
@@ -141,6 +141,33 @@ def _diagonal(space: Space, input: Value, offset=None, dim1=None, dim2=None):
     e = Sum.over(Identity.between(one, other) * input.expression, [other])
     dims = [axis for i, axis in enumerate(input.dims) if i not in (first, second)]
     return space.made(e, (*dims, one), input.extent.inside(), **held_as(input.dtype))
+
+
+@entry(along, "diag_embed")
+def _diag_embed(space: Space, input: Value):
+    if not input.dims or input.dims[-1] is None:
+        raise Refusal(
+            f"a diagonal of the shape {input.shape}", "it takes a dimension along an axis"
+        )
+    one = input.dims[-1]
+    other = space.twin(one, [axis for axis in input.dims if axis])
+    e = Identity.between(one, other) * input.expression
+    return space.made(e, (*input.dims, other), input.extent.inside(), **held_as(input.dtype))
+
+
+@entry(along, "diagflat", forms="torch")
+def _diagflat(space: Space, input: Value):
+    axes = [axis for axis in input.dims if axis]
+    return _diag_embed(space, relaid(input, axes) if len(axes) == 1 else input)
+
+
+@entry(along, "diag")
+def _diag(space: Space, input: Value):
+    if len(input.dims) == 2:
+        return _diagonal(space, input)
+    if len(input.dims) != 1:
+        raise Refusal(f"diag of the shape {input.shape}", "write .diag_embed() or .diagonal()")
+    return _diag_embed(space, input)
 
 
 @entry(along, "unfold", forms="method")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sympy import Expr, Integer
 
 from derive.language.diagonals import Identity
+from derive.reading.operations.choosing import where
 from derive.reading.operations.dtypes import Dtype, asked, converted, floats
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.operations.shaping import axis_of_size, dims_of_sizes, relaid
@@ -81,6 +82,13 @@ def _to(space: Space, input: Value, other=None, dtype=None):
 @entry(making, "clone")
 def _clone(space: Space, input: Value):
     return replace(input, storage=None)
+
+
+@entry(making, "masked_fill")
+def _masked_fill(space: Space, input: Value, mask: Value, value: Value):
+    if value.dims:
+        raise Refusal(f"masked_fill with the shape {value.shape}", "it fills with one number")
+    return where(space, mask, converted(space, value, input.dtype), input)
 
 
 @entry(making, "item", forms="method")

@@ -1,17 +1,22 @@
 """The words of numpy that are not torch's, or mean something else there.
 
-A text is numpy's if it names numpy and not torch; then its methods are numpy's too: ``x.var(0)``
-divides by the number of entries, and ``x.max(0)`` is no pair.
+A text is numpy's if it names numpy and not torch, or neither, but a method that numpy alone has:
+``dx = dy.copy()``. Then its methods are numpy's too: ``x.var(0)`` divides by the number of entries,
+and ``x.max(0)`` is no pair.
 """
 
 from __future__ import annotations
 
+from sympy import Gt, Lt, S
+
+from derive.reading.broadcasting import pointwise
+from derive.reading.operations.choosing import chosen, related
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.operations.making import making
 from derive.reading.operations.products import matmul
 from derive.reading.operations.reductions import reductions, variance
 from derive.reading.operations.shaping import shaping
-from derive.reading.values import Space, Value, number
+from derive.reading.values import FLOAT, Space, Value, number
 
 NO_LESS = number(0)  # degrees of freedom
 
@@ -29,6 +34,15 @@ numpys: dict[str, Operation] = {
 @entry(numpys, "dot", "matmul")
 def _dot(space: Space, a: Value, b: Value):
     return matmul(space, a, b)
+
+
+@entry(numpys, "heaviside", forms="torch")
+def _heaviside(space: Space, x1: Value, x2: Value):
+    def build(x, middle):
+        below, above = related(Lt, x, S.Zero), related(Gt, x, S.Zero)
+        return chosen((S.Zero, below), (S.One, above), (middle, True))
+
+    return pointwise(space, build, [x1, x2], dtype=FLOAT)
 
 
 @entry(numpys, "var")

@@ -23,6 +23,7 @@ from derive.reading.refusals import Refusal
 from derive.reading.values import BOOL, FLOAT, INDEX, INT, NUMBER, Space, Value, number
 
 reductions: dict[str, Operation] = {}
+linalg: dict[str, Operation] = {}  # torch.linalg's and np.linalg's
 
 
 @entry(reductions, "sum")
@@ -85,6 +86,13 @@ def _norm(space: Space, input: Value, p=None, dim=None, keepdim=False):
         raise Refusal("only the Euclidean norm is supported", "write the sum out")
     squares = applied(space, "square", floats(input, "norm"))
     return applied(space, "sqrt", _sum(space, squares, dim, keepdim))
+
+
+@entry(linalg, "norm", "vector_norm", forms="torch")
+def _norm_of_vectors(space: Space, input: Value, ord=None, dim=None, keepdim=False):
+    if ord is not None and not isinstance(dim, Value):  # a matrix's is its largest singular value
+        raise Refusal("an order is supported along one dimension", "write .norm(dim=1)")
+    return _norm(space, input, ord, dim, keepdim)
 
 
 def _largest_of(e: Expr, axes) -> Expr:

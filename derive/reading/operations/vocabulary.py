@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,13 @@ from derive.reading.operations.making import arange, making
 from derive.reading.operations.numpys import numpys
 from derive.reading.operations.picking import picking
 from derive.reading.operations.products import products
-from derive.reading.operations.reductions import reductions
+from derive.reading.operations.reductions import linalg, reductions
 from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
 from derive.reading.values import BOOL, FLOAT, INT, NUMBER, TENSOR, Space, Value, entries, number
 
-NUMPY = "numpy"
+NUMPY, LINALG = "numpy", "linalg"
 OPERATIONS: dict[str, Operation] = {
     **functions,
     **choosing,
@@ -53,6 +53,7 @@ MODULES = {
     "math": "math",
     "np": NUMPY,
     "numpy": NUMPY,
+    **dict.fromkeys(("torch.linalg", "np.linalg", "numpy.linalg"), LINALG),
 }
 OF_FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
 DTYPES: dict[str, Dtype] = {
@@ -144,16 +145,17 @@ BUILTINS = {
 
 def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
     """The entry of a module's function."""
-    form = {"torch": "torch", "F": "F", "math": "torch", NUMPY: "torch"}[module]
-    found = numpys.get(name) if module == NUMPY else None
-    found = found or OPERATIONS.get(name)
+    form = "F" if module == "F" else "torch"
+    known = {NUMPY: {**OPERATIONS, **numpys}, LINALG: linalg}.get(module, OPERATIONS)
+    found = known.get(name)
     if found is None or form not in found.forms:
-        raise Refusal(f"{printable(name)} is not a supported function", allowed(name, form), node)
+        remedy = allowed(name, form, known)
+        raise Refusal(f"{printable(name)} is not a supported function", remedy, node)
     return found
 
 
-def allowed(name: str, form: str) -> str:
-    known = sorted(n for n, operation in OPERATIONS.items() if form in operation.forms)
+def allowed(name: str, form: str, operations: Mapping[str, Operation] = OPERATIONS) -> str:
+    known = sorted(n for n, operation in operations.items() if form in operation.forms)
     known += sorted(ATTRIBUTES) if form == "method" else []
     return meant(name, known)
 

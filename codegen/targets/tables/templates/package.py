@@ -22,6 +22,8 @@ class use(ExitStack):
         super().__init__()
         there = [own for own in FOLDERS if util.find_spec(f".{FOLDERS[own]}", __name__)]
         if target not in ("torch", *there):
+            if target in FOLDERS:
+                raise ValueError(f"no kernels here: gradform NAME --target {target} writes them")
             targets = ", ".join(("torch", *there))
             raise ValueError(f"unknown target {target!r}: choose one of {targets}")
         for own in sorted(there, key=target.__eq__):  # the others hand over to it

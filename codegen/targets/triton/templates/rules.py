@@ -110,12 +110,20 @@ class Function:
         self.makes: list[str] = []
         self.in_double: object = None
 
-    def numbers(self, known: Mapping[str, float]) -> list[float]:
-        """Those that it takes, of all that are known: a name that Triton has is a longer one."""
+    def numbers(
+        self, lengths: Mapping[str, int], known: Mapping[str, float], rows: int
+    ) -> list[float]:
+        """Those that it takes: how many ``rows`` there are, sizes, and others. A name that Triton
+        has is a longer one.
+        """
+        numbers, sizes = {**lengths, **known}, {**known, **lengths}
         found = []
         for own in self.given:
-            names = (own, own.removesuffix("_"), own.removeprefix("size_"))
-            found.append(next(known[name] for name in names if name in known))
+            name = next((n for n in (own, own.removesuffix("_")) if n in numbers), None)
+            if own == "rows":
+                found.append(rows)
+            else:
+                found.append(sizes[own.removeprefix("size_")] if name is None else numbers[name])
         return found
 
     def lengths(self, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -131,7 +139,7 @@ class Function:
         if not (self.tile or self.chunked) and entries * self.alive > limits.resident:
             raise TooLong
         rows = 1
-        if self.rows:
+        if "ROWS" in self.constants:
             rows = min(power_of_two(count), max(1, limits.few // entries))
         grid = self.grid(of, cut(count, rows), blocks)
         size = of[self.inner[-1]] if self.inner else 1

@@ -1,0 +1,85 @@
+"""Kernels in Triton of forwards that are in no gallery, beside autograd: at the usual limits, and
+at some so low that small arrays reach every loop.
+"""
+
+import os
+from importlib import import_module
+
+import pytest
+from forwards import HEAD
+from test_kernels_of_ones_own import AXES, BODIES
+
+from codegen.driver import written
+from codegen.targets import kernels
+from codegen.targets.torch.check import largest_difference_of
+from derive import forward_from
+from derive.derivation import derive
+
+pytestmark = [
+    pytest.mark.triton,
+    pytest.mark.skipif(
+        os.environ.get("TRITON_INTERPRET") != "1", reason="not interpreted: see make test-triton"
+    ),
+]
+MORE = """\
+from derive import Concat, Flip, Reduced, Scalar, Shift, Size, Slice, Unflatten, Window
+J, E = Axis("J", C + D), Axis("E", C - 1)
+"""
+LOWERED = "resident=8 tile=4 chunk=2 programs=2 few=2"
+OWN = {
+    "sums along other axes than those of a softmax": """
+    x = Input(N, C)
+    u = Input(N, D)
+    v = Input(N, K)
+    lse = log(Sum(exp(x), C))
+    b = Sum(tanh(u + lse), N, D)
+    loss = Sum(lse, N) * b + Sum(v * lse**2, N, K)
+""",
+    "a gain of two axes that are one, beside rows": """
+    x = Input(N, C, K)
+    w = Input(C, K)
+    y = w * x / sqrt(Sum(x**2, C, K) / (C * K) + 1)
+""",
+    "differences, whose gradients reach one entry more": """
+    x = Input(N, C)
+    d = Slice(x, C, into=E, start=1) - Slice(x, C, into=E)
+    loss = Sum(d**2, N, E) / N
+""",
+    "tensors one after the other, with a gain": """
+    a = Input(N, C)
+    b = Input(N, D)
+    w = Input(J)
+    c = Concat((a, C), (b, D), into=J)
+    y = exp(c * w) / Sum(exp(c * w), J)
+""",
+    "names in Greek": """
+    x = Input(N, C)
+    β = Input(C)
+    ε = Scalar(0.5)
+    μ = Sum(x, C) / C
+    y = β * (x - μ) / sqrt(Sum((x - μ)**2, C) / C + ε)
+""",
+    "numbers that are called as what a kernel counts": """
+    x = Input(N, H, C)
+    w = Input(N, H)
+    rows = Scalar(0.5)
+    NH = Scalar(3)
+    y = exp(x * rows * w) / Sum(exp(x * rows), C) + tanh(NH * x)
+""",
+}
+
+
+@pytest.mark.parametrize("body", [*BODIES.values(), *OWN.values()], ids=[*BODIES, *OWN])
+def test_kernels_in_triton_of_a_forward_of_ones_own(body, tmp_path, monkeypatch):
+    file = tmp_path / "own.py"
+    file.write_text(f"{HEAD}{MORE}{AXES}\n\nclass Own(Forward):{body}", encoding="utf-8")
+    forward, target = forward_from(file), kernels["triton"]
+    program, text = written(forward, derive(forward))
+    beside = target.beside(target.texts(program, text))
+    for limits in ("", LOWERED):
+        monkeypatch.setenv("GRADFORM_TRITON", limits)
+        with beside._imported(text, program.name) as (module, package):
+            table = import_module(f"{package.__name__}.{program.name}").table
+            with package.use("triton"), table.kernels.watched() as called:
+                gap = largest_difference_of(module, forward.definition, program)
+        assert gap <= 1e-9 and called, limits
