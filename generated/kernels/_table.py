@@ -53,6 +53,7 @@ from ._running import TARGET, Kernels, computable
 REDUCTION = "reduction"
 FUNCTION = re.compile(r"(?:([\w |]+?) )??(plain )?((?:lean )?(?:forward|backward)|loss)")
 LEAN = ("lean forward", "lean backward")
+DIGITS = 8  # of a digest, which tell versions apart
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Table:
         self.kernels, self.shapes = Kernels(file), shapes_of(shapes)
         self.name = module.__name__.rpartition(".")[2]
         texts = f"{file}\n{digest}\n{Path(file).read_text()}"
-        self.version = hashlib.sha256(texts.encode()).hexdigest()[:8]
+        self.version = hashlib.sha256(texts.encode()).hexdigest()[:DIGITS]
         self.rows: list[Row] = []
 
     def add(self, function: str, *steps: Step, of: str = "", saved: str = "") -> None:
