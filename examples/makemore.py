@@ -175,7 +175,7 @@ def _prepare(out: Path, source: Path | None) -> None:
 def _require_matplotlib() -> None:
     """Raises Mistake before the run, not after it."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise Mistake("the pictures need matplotlib: pip install 'gradform[examples]'")
+        raise Mistake("the pictures need matplotlib: pip install matplotlib")
 
 
 # The run

@@ -335,6 +335,8 @@ def clip_chain(
     N = images.shape[0]
     if 2 * N == 0:
         raise ValueError("clip_chain divides by 2 * N, which is 0")
+    if N == 0:
+        raise ValueError("clip_chain divides by N, which is 0")
     dof_images = (1 / (2 * N) * dloss).expand(N)
     dof_texts = (1 / (2 * N) * dloss).expand(N)
     down = (-1 / N * dloss).expand(N)

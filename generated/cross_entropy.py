@@ -217,6 +217,8 @@ def cross_entropy_backward(
 ) -> CrossEntropyGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     C = weight.shape[0]
+    if C == 0:
+        raise ValueError("cross_entropy_backward divides by C, which is 0")
     if reduction == "none":
         choice_labels_kept = (labels_kept != 0).to(dloss.dtype)
         dsmoothing_sum = -label_smoothing / C * choice_labels_kept * dloss
@@ -346,6 +348,8 @@ def cross_entropy_chain(
     C = logits.shape[1]
     if reduction in ("sum", "mean"):
         S = logits.shape[2]
+    if C == 0:
+        raise ValueError("cross_entropy_chain divides by C, which is 0")
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
@@ -405,8 +409,13 @@ def _behind(
     reduction, needs,
 ) -> tuple:
     C = weight.shape[0]
-    if reduction == "none":
+    if reduction in ("none", "sum"):
         v_loss = c_probs = c_counted = None
+    else:
+        v_loss = c_probs = c_counted = c_counted_sum_2 = None
+    if C == 0:
+        raise ValueError("cross_entropy_behind divides by C, which is 0")
+    if reduction == "none":
         if needs.g or needs.probs:
             weight_sum = weight.sum(0, keepdim=True)
         if needs.g or needs.counted:
@@ -414,12 +423,10 @@ def _behind(
             sum_labels_v_logits = v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
         choice_labels_kept_3 = (labels_kept != 0).to(g.dtype)
     elif reduction == "sum":
-        v_loss = c_probs = c_counted = None
         if needs.g or needs.probs:
             weight_sum = weight.sum(0, keepdim=True)
         choice_labels_kept = (labels_kept != 0).to(g.dtype)
     else:
-        v_loss = c_probs = c_counted = c_counted_sum_2 = None
         if needs.g or needs.probs or needs.counted_sum_2:
             weight_sum = weight.sum(0, keepdim=True)
         if needs.g or needs.probs or needs.counted:
@@ -537,6 +544,9 @@ def _pullback(
     counted_sum_2, label_smoothing, reduction, needs,
 ) -> tuple:
     C = weight.shape[0]
+    if reduction == "none":
+        if C == 0:
+            raise ValueError("cross_entropy_pullback divides by C, which is 0")
     choice_labels_kept = (labels_kept != 0).to(probs.dtype)
     if reduction == "none":
         dsmoothing_sum = -label_smoothing / C * choice_labels_kept * c_loss

@@ -127,6 +127,8 @@ def cross_entropy_probabilities_forward(
     C = logits.shape[1]
     if reduction == "mean":
         S = logits.shape[2]
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities_forward divides by C, which is 0")
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
     logits_shifted = logits - _runtime.peak(logits, 1)
@@ -161,6 +163,8 @@ def cross_entropy_probabilities_backward(
     if reduction == "mean":
         S = target.shape[2]
     dlogits = dtarget = None
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities_backward divides by C, which is 0")
     if needs.logits:
         if reduction == "none":
             dlogprobs = weight[:, None] * dloss[:, None] * (
@@ -209,6 +213,9 @@ def cross_entropy_probabilities_atoms(
     C = logits.shape[1]
     if reduction == "mean":
         S = logits.shape[2]
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities_atoms divides by C, which is 0")
+    if reduction == "mean":
         if N * S == 0:
             raise ValueError("cross_entropy_probabilities_atoms divides by N * S, which is 0")
     if weight is None:
@@ -290,6 +297,8 @@ def _behind(
     C = target.shape[1]
     S = target.shape[2]
     v_loss = c_target = c_logprobs = None
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities_behind divides by C, which is 0")
     if needs.logprobs:
         if reduction == "none":
             g_logprobs = weight[:, None] * g[:, None] * (
@@ -373,6 +382,8 @@ def _pullback(
     C = target.shape[1]
     S = target.shape[2]
     dlogits = dtarget = None
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities_pullback divides by C, which is 0")
     if needs.logits:
         if reduction == "none":
             dlogprobs = torch.addcmul(

@@ -191,6 +191,8 @@ def cross_entropy_softcap_backward(
 ) -> CrossEntropySoftcapGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     C = logits.shape[1]
+    if C == 0:
+        raise ValueError("cross_entropy_softcap_backward divides by C, which is 0")
     dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum_2, 0) * (
         (1 - torch.tanh(logits / cap) ** 2) * torch.add(
             torch.add(
@@ -288,6 +290,8 @@ def cross_entropy_softcap_chain(
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
+    if C == 0:
+        raise ValueError("cross_entropy_softcap_chain divides by C, which is 0")
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
@@ -337,6 +341,8 @@ def _behind(
 ) -> tuple:
     C = logits.shape[1]
     v_loss = c_logits = c_probs = c_counted = c_counted_sum_2 = None
+    if C == 0:
+        raise ValueError("cross_entropy_softcap_behind divides by C, which is 0")
     if needs.g or needs.logits or needs.probs or needs.counted_sum_2:
         weight_sum = weight.sum(0, keepdim=True)
     if needs.g or needs.logits or needs.counted_sum_2:

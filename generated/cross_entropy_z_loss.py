@@ -211,6 +211,8 @@ def cross_entropy_z_loss_backward(
 ) -> CrossEntropyZLossGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     C = weight.shape[0]
+    if C == 0:
+        raise ValueError("cross_entropy_z_loss_backward divides by C, which is 0")
     dlogits = torch.where(
         labels_kept[:, None] != 0,
         dloss * torch.addcmul(
@@ -324,6 +326,8 @@ def cross_entropy_z_loss_chain(
     N = logits.shape[0]
     C = logits.shape[1]
     S = logits.shape[2]
+    if C == 0:
+        raise ValueError("cross_entropy_z_loss_chain divides by C, which is 0")
     if weight is None:
         weight = dloss.new_full((), 1).expand(C)
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
@@ -381,6 +385,8 @@ def _behind(
 ) -> tuple:
     C = weight.shape[0]
     v_loss = c_probs = c_counted = c_counted_sum_2 = c_log_z = c_excess_sum = None
+    if C == 0:
+        raise ValueError("cross_entropy_z_loss_behind divides by C, which is 0")
     if needs.g or needs.probs or needs.counted_sum_2:
         g_logits_term = counted / counted_sum_2
     if needs.g or needs.probs or needs.excess_sum:

@@ -238,6 +238,8 @@ class InfoNCEAtoms(NamedTuple):
 def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEAtoms:
     """Every statement of the forward, as written."""
     N = queries.shape[0]
+    if N == 0:
+        raise ValueError("info_nce_atoms divides by N, which is 0")
     query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
     query_length = torch.where(query_norm >= 1e-12, query_norm, 1e-12)
     query = queries / query_length
@@ -277,6 +279,8 @@ def info_nce_chain(
 ) -> InfoNCEChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
     N = queries.shape[0]
+    if N == 0:
+        raise ValueError("info_nce_chain divides by N, which is 0")
     dof_all = (1 / N * dloss).expand(N)
     down = (-1 / N * dloss).expand(N)
     dsimilarity = (dof_all / torch.exp(similarity).sum(1))[:, None] * torch.exp(similarity)

@@ -105,6 +105,33 @@ BODIES = {
     v = Sum(Window(x, C, into=(P, K), stride=2) * w, K)
     y = tanh(u * Max(Window(x, C, into=(P, G), stride=2, padding=1, fill=-oo), G) + v)
 """,
+    "several outputs, one of which is an argument, and one of which is a number": """
+    x = Input(N, C)
+    w = Input(C)
+    h = x + w
+    y = h / (Sum(h**2, C) / C + 1)
+    loss = Sum(y * x, N, C)
+    outputs = Outputs(y, loss, h)
+""",
+    "what goes along an axis from place to place, with numbers and loops around it": """
+    x = Input(N, C)
+    decay = Scalar(0.9)
+    kept = 1 - decay
+    mean = Scan(kept, decay * tanh(x), C)
+    seen = CumProd(1 - mean / 3, C, exclusive=True)
+    h = tanh(Previous(h, C) * seen + x)
+    y = h / (1 + CumSum(h**2, C, reverse=True))
+""",
+    "sums and maxima by index, and additions along one axis of several": """
+    x = Input(N, C)
+    w = Input(K)
+    labels = Label(N, C)
+    into = Label(N)
+    count = Size(D)
+    score = Sum(w * Sum(OneHot(labels, K) * x, C), K)
+    e = exp(score - Gather(SegmentMax(score, into, D), into, D))
+    y = e / Gather(SegmentSum(e, into, D), into, D)
+""",
     "names that C++ and the writer have": """
     x = Input(N, C)
     rows = Input(C)
@@ -132,6 +159,8 @@ AXES = "M, L, G, P = Axis('M'), Axis('L'), Axis('G', 3), Axis('P', (C + 1) // 2)
 def test_kernels_of_a_forward_of_ones_own(body, tmp_path):
     file = tmp_path / "own.py"
     more = "from derive import Flip, Reduced, Scalar, Shift, Size, Unflatten, Window\n"
+    more += "from derive import CumProd, CumSum, Gather, Outputs, Previous, Scan, SegmentMax\n"
+    more += "from derive import SegmentSum\n"
     file.write_text(f"{HEAD}{more}{AXES}\n\nclass Own(Forward):{body}")
     generated = generate(forward_from(file), order=1, kernels=kernels["cpp"])
     text, wrapper = generated.kernels

@@ -192,6 +192,28 @@ def test_what_cannot_be_followed_is_refused_with_the_remedy(text, problem, remed
     assert problem in error.value.problem and remedy in error.value.remedy
 
 
+VIEWS = [
+    *("a[1:]", "a[:, 0]", "a[0]", "a[::2]", "a[None]", "a[..., 1:]", "a[:, :2].T", "a.T", "a.data"),
+    *("a.narrow(0, 1, 2)", "a.select(1, 0)", "a.chunk(1)[0]", "a.unfold(0, 2, 1)", "a.detach()"),
+    *("a.view(n, -1)", "a.swapaxes(0, 1)", "a.squeeze()", "a[:, None].expand(-1, 1, -1)"),
+    *("torch.split(a, n)[0]", "np.asarray(a)"),
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("write", ["b = {}\nb += 1", "b = {}\nb.mul_(2)", "{}.mul_(2)"])
+def test_what_is_written_into_a_view_is_not_lost(view, write):
+    """It changes what the view is of, which is not followed."""
+    with pytest.raises(NotUnderstood, match="view"):
+        of_batch_norm(f"a = dy*1\n{write.format(view)}\ndx = a")
+
+
+@pytest.mark.parametrize("write", ["b = a[i]\n  b += 1", "b = a[i]\n  b.mul_(2)", "a[i].mul_(2)"])
+def test_nor_into_a_view_of_one_round(write):
+    with pytest.raises(NotUnderstood, match="view"):
+        of_batch_norm(f"a = dy*1\nfor i in range(N):\n  {write}\ndx = a")
+
+
 @pytest.mark.parametrize("line", ["dvar = (dy*xhat).sum(1)", "dvar = (dy*xhat.sum(1)).sum(0)"])
 def test_a_misaligned_gradient_does_not_spoil_the_lines_after_it(line):
     text = f"{line}\nspread = 2*diff*dvar/(n - 1)\ndx = dy + spread"

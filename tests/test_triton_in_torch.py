@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 from test_triton_values import (
+    EVERYTHING,
     INTERPRETED,
-    KERNELS,
     ROUNDED,
     TOLERANCES,
     arguments_of,
@@ -67,7 +67,7 @@ def compiled_beside_lines(emitted, arguments, **how) -> list[str]:
     return called
 
 
-@pytest.mark.parametrize("emitted", KERNELS, ids=str)
+@pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
 def test_what_torch_compiles_keeps_the_kernels(emitted):
     """In one graph, with and without what is optional."""
     arguments = arguments_of(emitted, 17, torch.float32)
@@ -288,7 +288,7 @@ class Waits(TorchDispatchMode):
         return function(*args, **kwargs or {})
 
 
-@pytest.mark.parametrize("emitted", KERNELS, ids=str)
+@pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
 def test_nothing_waits_for_the_device(emitted, monkeypatch):
     """A mode sees it, for which kernels do not give way here. Labels are read on a CPU alone."""
     monkeypatch.setattr(import_module("generated.triton._running"), "transformed", lambda: False)

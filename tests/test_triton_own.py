@@ -22,7 +22,8 @@ pytestmark = [
     ),
 ]
 MORE = """\
-from derive import Concat, Flip, Reduced, Scalar, Shift, Size, Slice, Unflatten, Window
+from derive import Concat, CumProd, CumSum, Flip, Gather, Outputs, Previous, Reduced, Scalar, Scan
+from derive import SegmentMax, SegmentSum, Shift, Size, Slice, Unflatten, Window
 J, E = Axis("J", C + D), Axis("E", C - 1)
 """
 LOWERED = "resident=8 tile=4 chunk=2 programs=2 few=2"

@@ -43,13 +43,7 @@ def module(name: str):
     return import_module(f"generated.triton.{name}")
 
 
-def has_kernels(emitted) -> bool:
-    folder = os.path.dirname(generated.__file__)
-    return os.path.exists(os.path.join(folder, "triton", f"{emitted.snake}.py"))
-
-
-KERNELS = [emitted for emitted in EVERYTHING if has_kernels(emitted)]
-everything = pytest.mark.parametrize("emitted", KERNELS, ids=str)
+everything = pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
 
 
 @contextmanager
@@ -75,7 +69,7 @@ def lowered(request):
 
 def _forgotten() -> None:
     """How kernels were launched, which they remember by sizes."""
-    for emitted in KERNELS:
+    for emitted in EVERYTHING:
         for kernel in module(emitted.snake).table.kernels.every.values():
             kernel.launches.clear()
 
@@ -135,7 +129,7 @@ def assert_same(ours, theirs, tolerance):
 
 
 def of(name: str):
-    return next(emitted for emitted in KERNELS if str(emitted) == name)
+    return next(emitted for emitted in EVERYTHING if str(emitted) == name)
 
 
 def compared(emitted, arguments, wanted=None, tolerance=None) -> list[str]:
@@ -165,6 +159,28 @@ def test_kernels_compute_what_the_lines_do(emitted, size):
     compared(emitted, arguments, emitted.inputs[:1])
 
 
+SEVERAL = [e for e in EVERYTHING if len(e.definition.outputs) > 1]
+
+
+@pytest.mark.parametrize("emitted", SEVERAL, ids=str)
+def test_each_of_several_outputs_alone(emitted):
+    function = getattr(emitted.module, emitted.snake)
+    arguments = arguments_of(emitted, 17)
+
+    def found():
+        leaves = {name: t.detach().requires_grad_() for name, t in arguments.items()}
+        outputs = function(**leaves)
+        how = {"retain_graph": True, "materialize_grads": True}
+        for output in outputs:
+            yield from torch.autograd.grad(output.sin().sum(), [*leaves.values()], **how)
+
+    theirs = [*found()]  # before anything had the place of anything
+    with kernels_called(emitted) as called:
+        ours = [*found()]
+    assert {*called} >= {"forward", f"backward_from_d{emitted.definition.outputs[0].name}"}
+    assert_same(ours, theirs, 1e-12)
+
+
 @everything
 def test_every_loop_comes_to_its_second_round(emitted, lowered):
     for size in (17, 48):
@@ -189,7 +205,9 @@ HARD = {
     "zeros": [0.0, -0.0, 0.0, -0.0, 0.0],
 }
 ALONE = [
-    e for e in KERNELS if len(e.definition.arguments) == 1 and not e.definition.scalars and e.inputs
+    e
+    for e in EVERYTHING
+    if len(e.definition.arguments) == 1 and not e.definition.scalars and e.inputs
 ]
 
 
@@ -216,7 +234,7 @@ def test_extremes_in_chunks(name, row, lowered):
     assert compared(emitted, arguments, [first], 1e-10)
 
 
-LABELLED = [e for e in KERNELS if e.definition.ignoring]
+LABELLED = [e for e in EVERYTHING if e.definition.ignoring]
 
 
 @pytest.mark.parametrize("emitted", LABELLED, ids=str)

@@ -223,7 +223,8 @@ def assert_gradient(
     the gradient of its forward; `QuestionError` if it is not supported.
     """
     verdict = check_function(function, axes, sizes, limit)
-    assert verdict.right, f"\n{verdict}"
+    if not verdict.right:
+        raise AssertionError(f"\n{verdict}")
 
 
 __all__ = ["FunctionVerdict", "QuestionError", "assert_gradient", "check_function"]

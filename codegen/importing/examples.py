@@ -148,8 +148,7 @@ def example_of(
                     break
         if not _may_be_size(first):
             break
-    assert first is not None
-    raise untraceable(first, subject.file) from None
+    raise untraceable(first or ValueError("no sizes to try"), subject.file) from None
 
 
 def _shape(subject: Subject, argument: Argument) -> tuple[int, ...]:

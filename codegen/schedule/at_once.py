@@ -24,11 +24,15 @@ def at_once(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | 
 
 def with_gradients(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | None:
     """The forward with the gradients ``wanted`` behind it, for an upstream gradient of 1; None
-    where the output is no number, or where the backward asks for more.
+    where the output is no number, where there are several, or where the backward asks for more.
     """
     forward, backward = program.forward, program.backward
     upstream = backward.parameters[0]
-    if upstream.layout or any(isinstance(step, NotZero) for step in backward.steps):
+    if (
+        len(program.outputs) > 1
+        or upstream.layout
+        or any(isinstance(step, NotZero) for step in backward.steps)
+    ):
         return None
     function = replace(
         forward,

@@ -25,6 +25,7 @@ from codegen.schedule.elements import (
     size,
     times,
 )
+from codegen.schedule.library import LIBRARY, Library
 from codegen.schedule.nodes import Array
 from codegen.schedule.reads import Reads, flat_index
 from codegen.schedule.views import Views
@@ -39,30 +40,17 @@ BUILT = {  # of functions that are made of others: of their arguments
 }
 
 
-class Entries(Views, Reads):
+class Entries(Views, Reads, Library):
     """One method for each class of values. ``made`` says for every name of the function which node
     or array it is, ``known`` what is made of numbers alone; ``picks`` are (label, axis);
     ``places`` are the names of whole numbers that are computed.
     """
 
-    numbers: set[str]
     arrays: dict[str, Array]
-    layouts: dict[str, Layout]
-    made: dict[str, str]
-    places: set[str]
-    known: dict[str, Element]
     picks: dict[tuple[str, str], None]
-
-    def numbered(self, name: str) -> str:
-        """``name`` with a number behind it, as nothing else is called."""
-        raise NotImplementedError
 
     def reduced(self, value, name: str) -> str:
         """The name of the node of a reduction."""
-        raise NotImplementedError
-
-    def whole(self, value: Value, name: str) -> str | None:
-        """The name of what a library makes of ``value``; None where a loop computes it."""
         raise NotImplementedError
 
     # -- axes -----------------------------------------------------------------
@@ -100,6 +88,8 @@ class Entries(Views, Reads):
 
     def entry(self, value: Value, at: Mapping[str, tuple[Element, ...]]) -> Element:
         """The entry of ``value`` at the indices ``at`` of its dimensions, by their axes."""
+        if type(value) in LIBRARY:
+            return self.of_library(value, at)
         method = getattr(self, f"_at_{type(value).__name__}", None)
         return method(value, at) if method else self._unknown(value)
 
@@ -205,14 +195,6 @@ class Entries(Views, Reads):
         dims = value.dims
         indices = [i for dim in dims if not dim.one for i in at[dim.axis.name]]
         return entry(name, *indices)
-
-    def _at_Contract(self, value, at):
-        fresh = self.numbered("product")
-        self.layouts[fresh] = value.dims
-        self.made[fresh] = self.whole(value, fresh)
-        return self.loaded(fresh, value.dims, at)
-
-    _at_Gathered = _at_ArgMaxOf = _at_Convolve = _at_Placed = _at_Contract
 
     def _at_ContractAdd(self, value, at):
         product = self.entry(value.product, at)

@@ -8,7 +8,6 @@ into which others were flattened is met as those.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
@@ -16,9 +15,7 @@ from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import arrays as array_values
 from codegen.program import steps as step_kinds
 from codegen.program import values as entry_values
-from codegen.program.loops import Looped
 from codegen.program.parts import is_number, values_in
-from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Value
 from codegen.schedule.elements import (
     ZERO,
@@ -43,15 +40,6 @@ REDUCTIONS = {
     "max": ("max", ""),
     "peak": ("max", "added again"),
     "subtracted peak": ("max", "subtracted"),
-}
-
-# What a library makes, of which of its operands.
-LIBRARY: dict[type[Value], tuple[str, ...]] = {
-    array_values.Contract: ("left", "right"),
-    array_values.Gathered: ("index", "source"),
-    array_values.ArgMaxOf: ("operand",),
-    Convolve: ("first", "second"),
-    Placed: ("operand", "label"),
 }
 
 
@@ -153,11 +141,6 @@ class _Flattening(Entries):
 
     def _Assign(self, step: step_kinds.Assign):
         value = step.value
-        if isinstance(value, Looped):
-            raise QuestionError(
-                f"{self.function.name}: a recurrence goes from place to place, and kernels do not",
-                "torch runs it as it is",
-            )
         if isinstance(value, entry_values.Load) and value.name in self.made | self.arrays:
             self.made[step.name] = self.made.get(value.name, value.name)
             self.layouts.setdefault(step.name, value.dims)
@@ -243,30 +226,6 @@ class _Flattening(Entries):
             return raw
         peak = _finite(entry(raw, *map(index, axes)), shift == "added again")
         return self.add(Node(self.free(name), axes, peak))
-
-    def whole(self, value: Value, name: str) -> str | None:
-        """The name of what a library makes of ``value``; None where a loop computes it."""
-        parts = LIBRARY.get(type(value))
-        if parts is None:
-            return None
-        named = {part: self.stored(getattr(value, part), f"{name}_{part}") for part in parts}
-        reads = frozenset(load.name for load in named.values())
-        entries = "whole" if isinstance(value, array_values.ArgMaxOf) else "exact"
-        found = Whole(
-            self.free(name), self.axes(value.dims), replace(value, **named), reads, entries
-        )
-        self.places |= {found.name} if entries == "whole" else set()
-        return self.add(found)
-
-    def stored(self, value: Value, name: str) -> entry_values.Load:
-        """The value as an array in memory."""
-        if isinstance(value, entry_values.Load):
-            made = self.made.get(value.name, value.name)
-            return entry_values.Load(made, dims=value.dims)
-        fresh = self.free(name)
-        self.layouts[fresh] = value.dims
-        self.bind(fresh, value)
-        return entry_values.Load(self.made[fresh], dims=value.dims)
 
 
 def _finite(peak: Element, added_again: bool) -> Element:

@@ -35,8 +35,10 @@ class Lean:
 
 def lean(pair: Program) -> Lean | None:
     """The pair where it keeps less that is its own, and no more together with the arguments, all of
-    which are kept for second derivatives; None where there is no such pair.
+    which are kept for second derivatives; None where there is no such pair, or several outputs.
     """
+    if len(pair.outputs) > 1:
+        return None
     found = _Values(pair)
     again = found.again()
     if not again or found.kept_more() > len(again):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.schedule.elements import Axes, Element, axes_in
+from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Flat, Node, Whole
 
 
@@ -63,33 +63,22 @@ class Sweep:
         node = next(node for node in self.nodes if node.name == name)
         return tuple(axis for axis in self.parallel if axis in node.along)
 
-    def alive(self, rows: Axes = ()) -> int:
-        """How many values of a row's full length there are at once if a row lies in registers: what
-        it loads, the sums over all ``rows`` (those of the sweep) that have its entries, and what it
-        keeps.
-        """
-        rows, nodes = rows or self.rows, self.nodes
-        reads, sums = self.reads, [node for node in nodes if node.name in self.partial]
-        every = {entry for node in nodes for entry in node.value.entries}
-        loads = [e for e in every if e.name in reads and _axes_of(e) - {*rows}]
-        return len(loads) + len(self.kept) + sum(bool({*n.axes} - {*rows}) for n in sums)
-
-
-def _axes_of(entry: Element) -> frozenset[str]:
-    return frozenset().union(*map(axes_in, entry.args))
-
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages of a function, in their order, and the ``nodes`` by their names."""
+    """The stages of a function, in their order, and the ``nodes`` by their names. ``flat`` is what
+    they are planned for, in which axes are `joined`.
+    """
 
+    flat: Flat
     stages: tuple[Sweep | Whole, ...]
     nodes: Mapping[str, Node | Whole]
 
-    def entries(self, flat: Flat) -> dict[str, str]:
+    def entries(self) -> dict[str, str]:
         """Those of every array, and of all that stages leave in memory, as an `Array` has them. A
         result that a later stage reads is not rounded before that.
         """
+        flat = self.flat
         found = {array.name: array.entries for array in flat.arrays}
         last = {made for result, made in flat.results if result in flat.rounded}
         last -= frozenset().union(*(stage.reads for stage in self.stages))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
-from codegen.program.arrays import Reduce
+from codegen.program import arrays
 from codegen.program.reads import Joined, Overlapped, Read, Stepped
 from codegen.program.values import Number, Plus, Value
 from codegen.schedule.elements import (
@@ -60,6 +60,18 @@ class Reads:
         condition = reduce(lambda one, other: Element("and", (one, other)), tests)
         return guarded(condition, found, self.entry(value.fill, {}))
 
+    def _at_Stepped(self, value: arrays.Stepped, at: Indices) -> Element:
+        axis = value.operand.dims[value.along].axis.name
+        here = reduce(flat_index, zip(at[axis], self.unflattened(axis), strict=True), ZERO)
+        place, there = less(here, ONE), compare(here, ">", ZERO)
+        if value.reverse:
+            length = reduce(times, map(size, self.unflattened(axis)))
+            place = plus(here, ONE)
+            there = compare(place, "<", length)
+        found = self.entry(value.operand, {**at, axis: self.unpacked(axis, place)})
+        end = ZERO if value.initial is None else self.entry(value.initial, at)
+        return guarded(there, found, end)
+
     def _place(self, value: Read, at: Indices) -> Element:
         offset = self.entry(value.offset, {})
         if offset.kind == "number" and offset.number < 0:
@@ -99,7 +111,7 @@ class Reads:
             operand, value.along, read, steps, offset, step, NOTHING, *ends, False, False, dims=dims
         )
         along = (len(dims) - 1,)
-        return self.entry(Reduce("sum", made, along, False, dims=value.dims), at)
+        return self.entry(arrays.Reduce("sum", made, along, False, dims=value.dims), at)
 
 
 def _checked(part: Value) -> Value:

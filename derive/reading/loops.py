@@ -10,7 +10,7 @@ one round undoes what another did, the loop is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, Mul
 
@@ -139,8 +139,8 @@ def taken_at(space: Space, x: Value, items: list) -> Value:
             e = renamed(e, {own: axis_of(item)})
         else:
             e = summed(e * OneHot.over(item.expression, [own]), [own], space.size)
-    kind = {"kind": x.kind} if x.kind == INDEX else held_as(x.dtype)
-    return space.made(e, tuple(dims), x.extent.inside(), **kind)
+    found = space.seen(x, e, tuple(dims))
+    return replace(found, kind=INDEX) if x.kind == INDEX else found
 
 
 def written_at(

@@ -76,7 +76,7 @@ def taken(space: Space, x: Value, items: Sequence) -> Value:
             e = space.read_at(e, old, run.index)
         if run is None or not run.goes:
             dims.append(None if run is None else run.axis)
-    return space.made(e, tuple(dims), x.extent.inside(), **held_as(x.dtype))
+    return space.seen(x, e, tuple(dims))
 
 
 def _runs(space: Space, x: Value, items: Sequence) -> list[tuple[Axis | None, Run | None]]:

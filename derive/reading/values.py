@@ -162,6 +162,13 @@ class Space:
             raise Refusal("this number is too large", "check the exponents")
         return Value(e, dims, extent=extent, **other)
 
+    def seen(self, x: Value, e: Expr, dims: Dims) -> Value:
+        """A view: some entries of ``x``, and what is written into them is written into it. One
+        entry of numpy's is a number.
+        """
+        storage = None if self.numpy and not dims else x.storage
+        return self.made(e, dims, x.extent.inside(), storage=storage, **held_as(x.dtype))
+
     def fixed_size(self, axis: Axis | None) -> int | None:
         """The number of entries along an axis that always has as many."""
         return 1 if axis is None else self.definition.size(axis).length

@@ -161,11 +161,9 @@ def computable(tensors) -> bool:
     """Whether these are plain CPU tensors, all float32 or all float64, with no transform active;
     None stands for an omitted one.
     """
-    if transformed():
+    if is_compiling() or transformed():
         return False
-    if is_compiling() and any(t is not None and t.device.type != DEVICE for t in tensors):
-        return False
-    found = formats_of(tensors, () if is_compiling() else KEYS)
+    found = formats_of(tensors, KEYS)
     return len(found) == 1 and found <= FORMATS.keys()
 
 

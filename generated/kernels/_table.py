@@ -21,11 +21,12 @@ names its function, then its steps in order:
     "divisor = N * C"                           a number that sizes are multiplied to
     "x, dy: N"                                  more names, off which sizes are read
 
-Functions are "forward" and "backward"; "lean forward" and "lean backward", a pair that hands on
-what is ``saved``, which is less; and "loss", which computes its gradients at once. Before them
-stands "plain", for calls that pass nothing optional, and a reduction that the row is for: of
-"sum | mean" the one has the first of the numbers in "divisor = 1 | N", the other the second. Behind
-them, as in "backward of dx", stand the gradients that it computes where these alone are asked for;
+Functions are "forward" and "backward"; "backward from dy", where of several outputs y alone has a
+gradient; "lean forward" and "lean backward", a pair that hands on what is ``saved``, which is less;
+and "loss", which computes its gradients at once. Before them stands "plain", for calls that pass
+nothing optional, and a reduction that the row is for: of "sum | mean" the one has the first of the
+numbers in "divisor = 1 | N", the other the second. Behind them, as in "backward of dx", stand the
+gradients that it computes where these alone are asked for;
 ``of`` are more such choices, for each of which the kernel can leave the others out. What has no
 row, or what a kernel refuses, is computed by the functions of the module.
 """
@@ -47,11 +48,13 @@ from ._applied import AtOnce, ByReduction, KeepingLess
 from ._asking import OutOfDate
 from ._calls import Call, picked
 from ._operation import Operation, Way, by_reduction, chosen_by
+from ._pairs import Pair, made_of
 from ._reading import Step, named, read, shapes_of
 from ._running import TARGET, Kernels, computable
 
 REDUCTION = "reduction"
-FUNCTION = re.compile(r"(?:([\w |]+?) )??(plain )?((?:lean )?(?:forward|backward)|loss)")
+KIND = r"(?:lean )?(?:forward|backward(?: from \w+)?)|loss"
+FUNCTION = re.compile(rf"(?:([\w |]+?) )??(plain )?({KIND})")
 LEAN = ("lean forward", "lean backward")
 DIGITS = 8  # of a digest, which tell versions apart
 
@@ -92,26 +95,6 @@ def in_16_bits(given: Sequence) -> bool:
     """Whether some of the arguments are, and kernels can compute with all of them."""
     tensors = [each for each in given if isinstance(each, torch.Tensor)]
     return any(t.itemsize == 2 for t in tensors) and computable(tensors)  # bytes
-
-
-class Pair:
-    """A forward and a backward of the module as they are without kernels."""
-
-    def __init__(self, module, rule, prefix: str):
-        self.forward, self.backward, self.prefix = rule.forward, rule.backward, prefix
-        self.inputs = tuple(inspect.signature(rule.forward).parameters)
-        self.handed = tuple(inspect.signature(rule.backward).parameters)  # needs is the last one
-        self.results, self.needs = rule.results, rule.needs
-        self.gradients = [f"d{name}" for name in rule.gradients]
-        self.result, self.gradient = (
-            getattr(module, function.__annotations__["return"], None)
-            for function in (rule.forward, rule.backward)
-        )
-
-
-def made_of(kind: type | None) -> Callable | None:
-    """What makes a named tuple of a tuple, in less time than its own ``_make``."""
-    return functools.partial(tuple.__new__, kind) if kind is not None else None
 
 
 class Table:
@@ -158,12 +141,12 @@ class Table:
         if pair.plain is not None:
             self.pairs[True] = Pair(module, pair.plain, "_plain_")
         for plain, own in self.pairs.items():
-            for kind in ("forward", "backward"):
-                original = getattr(own, kind)
+            for kind, original in own.functions.items():
                 lines = self.widening(original)
                 ways = {w: self.ways(rows, own, lines) for w, rows in self.by_word(kind, plain)}
                 if ways:
-                    found[own.prefix + kind] = self.instead(original, lines, ways), original
+                    ours = own.as_called(kind, self.instead(original, lines, ways))
+                    found[own.prefix + kind] = ours, original
         original = pair.function
         words = {w: self.applied(w, original) for w in dict.fromkeys(r.word for r in self.rows)}
         words = {w: function for w, function in words.items() if function is not None}
@@ -171,6 +154,14 @@ class Table:
             one = words.get("") or ByReduction(original, words)
             found["function"] = one, original
         return found
+
+    def put(self, name: str, function: Callable) -> None:
+        """A function in the place of the one that has the ``name`` in `functions`."""
+        if name == "function":
+            self.pair.function = function
+            return
+        pair = self.pairs[name.startswith("_plain_")]
+        pair.put(name.removeprefix(pair.prefix), function)
 
     def by_word(self, kind: str, plain: bool) -> Iterator[tuple[str, list[Row]]]:
         rows = [row for row in self.rows if (row.kind, row.plain) == (kind, plain)]
@@ -206,11 +197,13 @@ class Table:
     def ways(self, rows: Sequence[Row], pair: Pair, lines: Callable) -> Way:
         """The rows of one function for one reduction."""
         if rows[0].kind == "forward":
-            return self.way(rows[0], pair.inputs, [pair.results], pair.result, lines=lines)
-        handed = pair.handed, [pair.gradients], pair.gradient
+            names = pair.kinds["forward"]
+            return self.way(rows[0], pair.inputs, [pair.results], names, lines=lines)
+        kind = rows[0].kind
+        handed = pair.handed(kind), [pair.gradients], pair.kinds[kind]
 
         def by_names(*given):  # an operation hands on what is asked for without them
-            return lines(*given[:-1], pair.needs(*given[-1]))
+            return lines(*given[:-1], pair.rule.needs(*given[-1]))
 
         return self.by_needs(rows, pair.inputs, handed, by_names)
 

@@ -17,7 +17,7 @@ table = Table(_module, __file__, """
     image_norm, image_length, text_norm, text_length: N 1
     own_sum, exp_logits_sum_scaled, exp_logits_sum_2_scaled: N
     exp_exponent_shifted, exp_exponent_shifted_2, logits_sum, dlogits_sum: N N
-""", "f8f4a841a24005645cfa06d86e25240b269375061c51daed2e8559e70d3016b1")
+""", "12f8f79f6e513c9f59f76af873a9b9283e1aebd79383d836810bb6516ef24628")
 table.add(
     "forward",
     "forward(images, scale, texts; D, N) -> exp_scale, image_norm, image_length, image, "

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     loss, dloss, counted_sum_2: one number
-""", "a753c9cdaf7eb10e4f77c0388a246d19cb52a11325bd6cf1c70bc2b23f2388f7")
+""", "58c3fa14b1e4f8f24bf6d2ee5c8dd4716e6ab5dcd19d85d74e2bdb5820fecd7a")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

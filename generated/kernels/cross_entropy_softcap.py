@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     counted_sum_2, loss, dloss: one number
-""", "2b892563d2c2fb81cfc172e045050d804cda5beb35653b3d0fcdf9c958516678")
+""", "488f2e1b0891c7a778293e40dd68bf544a01015334426b2359baceed1ed0d73c")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept: N S
     counted_sum_2, excess_sum, loss, dloss: one number
-""", "6a22e88ed94549889860fadf25f8bc21107670a9427783a2cf086a85b905631c")
+""", "a7196a0e195e95e231224cd702974d3eea4c332e1bd7a4b3fdaeeea77893b8cb")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     sum_4, of_all_sum_scaled: N
     exp_similarity_shifted, dsimilarity_sum: N N
     loss, dloss: one number
-""", "cfb90c3b4337ae13538bfa4611b2f8b1c4159e474cf9d02cb4cf5f128091106c")
+""", "93bd8b8ef49b3c36e7b1fa9f74b2f55ed8e8a0bcaff3c57d281206fefca1d071")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "

@@ -24,14 +24,14 @@ EXPORTED(backward)
 
 template <class Real>
 static int backward_2(
-    const Real* dy, const int64_t* product_1, const int64_t* product_2, const Real* x, Real* dx_,
+    const Real* dy, const int64_t* place_1, const int64_t* place_2, const Real* x, Real* dx_,
     int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto product_1_n = product_1[n];
-        const auto dx_constant = dy[n] * sign(x[n * C + product_2[n]]);
+        const auto place_1_n = place_1[n];
+        const auto dx_constant = dy[n] * sign(x[n * C + place_2[n]]);
         each(C, [=](int64_t c) INLINE {
-            dx_[n * C + c] = Real(0) + choose(c == product_1_n, dx_constant, Real(0));
+            dx_[n * C + c] = Real(0) + choose(c == place_1_n, dx_constant, Real(0));
         });
     });
     return DONE;

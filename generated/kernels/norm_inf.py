@@ -15,7 +15,7 @@ table.add("forward", "forward(x; C, N) -> y")
 table.add(
     "backward",
     "backward(x; C, N) -> abs_x",
-    ("product_1", lambda abs_x: abs_x.argmax(1)),
-    ("product_2", lambda abs_x: abs_x.argmax(1)),
-    "backward_2(dy, product_1, product_2, x; C, N) -> dx",
+    ("place_1", lambda abs_x: abs_x.argmax(1)),
+    ("place_2", lambda abs_x: abs_x.argmax(1)),
+    "backward_2(dy, place_1, place_2, x; C, N) -> dx",
 )

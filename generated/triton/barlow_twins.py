@@ -15,10 +15,10 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | D in tiles", sums="sum_1: D, sum_3: D", exact="sum_1 sum_3")
+@kernel("N | D in tiles", alive=3, sums="sum_1: D, sum_3: D", exact="sum_1 sum_3")
 @triton.jit
 def forward(
-    first__ptr, second_ptr, sum_1_ptr, sum_3_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    first_ptr, second_ptr, sum_1_ptr, sum_3_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -26,21 +26,21 @@ def forward(
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     sum_3 = tl.zeros([ROWS, BLOCK], REAL)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
-        first_ = load(first__ptr + n * D + d, inside)
-        sum_1 += tl.where(inside, first_, 0.0)
+        first = load(first_ptr + n * D + d, inside)
+        sum_1 += tl.where(inside, first, 0.0)
         second = load(second_ptr + n * D + d, inside)
         sum_3 += tl.where(inside, second, 0.0)
     tl.store(sum_1_ptr + program * D + d, tl.sum(sum_1, axis=0, keep_dims=True), mask=d < D)
     tl.store(sum_3_ptr + program * D + d, tl.sum(sum_3, axis=0, keep_dims=True), mask=d < D)
 
 
-@kernel("N | D in tiles", sums="sum_2: D, sum_4: D", exact="sum_2 sum_4")
+@kernel("N | D in tiles", alive=7, sums="sum_2: D, sum_4: D", exact="sum_2 sum_4")
 @triton.jit
 def forward_2(
-    first__ptr, second_ptr, sum_1_ptr, sum_3_ptr, sum_2_ptr, sum_4_ptr, D, N, REAL: tl.constexpr,
+    first_ptr, second_ptr, sum_1_ptr, sum_3_ptr, sum_2_ptr, sum_4_ptr, D, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -50,21 +50,21 @@ def forward_2(
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     sum_1 = load(sum_1_ptr + d, d < D)
     sum_3 = load(sum_3_ptr + d, d < D)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
-        first_ = load(first__ptr + n * D + d, inside)
-        sum_2 += tl.where(inside, first_ - sum_1 / N, 0.0)
+        first = load(first_ptr + n * D + d, inside)
+        sum_2 += tl.where(inside, first - sum_1 / N, 0.0)
         second = load(second_ptr + n * D + d, inside)
         sum_4 += tl.where(inside, second - sum_3 / N, 0.0)
     tl.store(sum_2_ptr + program * D + d, tl.sum(sum_2, axis=0, keep_dims=True), mask=d < D)
     tl.store(sum_4_ptr + program * D + d, tl.sum(sum_4, axis=0, keep_dims=True), mask=d < D)
 
 
-@kernel("N | D in tiles", sums="sum_5: D, sum_6: D", exact="sum_5 sum_6")
+@kernel("N | D in tiles", alive=11, sums="sum_5: D, sum_6: D", exact="sum_5 sum_6")
 @triton.jit
 def forward_3(
-    first__ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, sum_5_ptr, sum_6_ptr, D, N,
+    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, sum_5_ptr, sum_6_ptr, D, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -76,11 +76,11 @@ def forward_3(
     sum_2 = load(sum_2_ptr + d, d < D)
     sum_3 = load(sum_3_ptr + d, d < D)
     sum_4 = load(sum_4_ptr + d, d < D)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
-        first_ = load(first__ptr + n * D + d, inside)
-        sum_5 += tl.where(inside, square(first_ - sum_1 / N - sum_2 / N), 0.0)
+        first = load(first_ptr + n * D + d, inside)
+        sum_5 += tl.where(inside, square(first - sum_1 / N - sum_2 / N), 0.0)
         second = load(second_ptr + n * D + d, inside)
         sum_6 += tl.where(inside, square(second - sum_3 / N - sum_4 / N), 0.0)
     tl.store(sum_5_ptr + program * D + d, tl.sum(sum_5, axis=0, keep_dims=True), mask=d < D)
@@ -97,10 +97,10 @@ def forward_4(sum_5_ptr, sum_6_ptr, unit1_root_ptr, unit2_root_ptr, D, N, eps, B
     tl.store(unit2_root_ptr + d, 1 / tl.sqrt(sum_6 / N + eps), mask=d < D)
 
 
-@kernel("N | D in tiles", exact="unit1 unit2")
+@kernel("N | D in tiles", alive=3, exact="unit1 unit2")
 @triton.jit
 def forward_5(
-    first__ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_root_ptr,
+    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_root_ptr,
     unit2_root_ptr, unit1_ptr, unit2_ptr, D, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -109,20 +109,22 @@ def forward_5(
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (d < D)
     unit1_root = load(unit1_root_ptr + d, d < D)
-    first_ = load(first__ptr + n * D + d, inside)
+    first = load(first_ptr + n * D + d, inside)
     sum_1 = load(sum_1_ptr + d, d < D)
     sum_2 = load(sum_2_ptr + d, d < D)
-    centred1_ = first_ - sum_1 / N - sum_2 / N
-    tl.store(unit1_ptr + n * D + d, unit1_root * centred1_, mask=inside)
+    centred1 = first - sum_1 / N - sum_2 / N
+    tl.store(unit1_ptr + n * D + d, unit1_root * centred1, mask=inside)
     unit2_root = load(unit2_root_ptr + d, d < D)
     second = load(second_ptr + n * D + d, inside)
     sum_3 = load(sum_3_ptr + d, d < D)
     sum_4 = load(sum_4_ptr + d, d < D)
-    centred2_ = second - sum_3 / N - sum_4 / N
-    tl.store(unit2_ptr + n * D + d, unit2_root * centred2_, mask=inside)
+    centred2 = second - sum_3 / N - sum_4 / N
+    tl.store(unit2_ptr + n * D + d, unit2_root * centred2, mask=inside)
 
 
-@kernel("D | E=D in tiles", sums="same:, others:", exact="correlation same_term same others")
+@kernel(
+    "D | E=D in tiles", alive=3, sums="same:, others:", exact="correlation same_term same others",
+)
 @triton.jit
 def forward_6(
     product_7_ptr, correlation_ptr, same_term_ptr, same_ptr, others_ptr, D, N, REAL: tl.constexpr,
@@ -133,8 +135,8 @@ def forward_6(
     same = tl.zeros([ROWS, 1], REAL)
     others = tl.zeros([ROWS, BLOCK], REAL)
     e = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, D, tl.num_programs(0) * ROWS):
-        d = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, D, tl.num_programs(0) * ROWS):
+        d = start + tl.arange(0, ROWS)[:, None]
         inside = (d < D) & (e < D)
         product_7 = load(product_7_ptr + d * D + e, inside)
         correlation = product_7 / N
@@ -156,10 +158,10 @@ def forward_7(others_ptr, same_ptr, loss_ptr, weight):
     tl.store(loss_ptr, same + others * weight)
 
 
-@kernel("D | E=D in tiles", exact="dcorrelation_")
+@kernel("D | E=D in tiles", alive=2, exact="dcorrelation")
 @triton.jit
 def backward(
-    correlation_ptr, dloss_ptr, same_term_ptr, dcorrelation__ptr, D, weight, ALIGN: tl.constexpr,
+    correlation_ptr, dloss_ptr, same_term_ptr, dcorrelation_ptr, D, weight, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -169,17 +171,16 @@ def backward(
     dloss = load(dloss_ptr)
     dothers = dloss * weight
     correlation = load(correlation_ptr + d * D + e, inside)
-    dcorrelation = 2 * dothers * correlation
     same_term = load(same_term_ptr + d, d < D)
     correlation_2 = load(correlation_ptr + d * D + d, d < D)
-    dcorrelation_ = (
-        dcorrelation
+    dcorrelation = (
+        2 * dothers * correlation
         + tl.where(e == d, 2 * dloss * same_term - 2 * dothers * correlation_2, 0)
     )
-    tl.store(dcorrelation__ptr + d * D + e, dcorrelation_, mask=inside)
+    tl.store(dcorrelation_ptr + d * D + e, dcorrelation, mask=inside)
 
 
-@kernel("| N D in tiles")
+@kernel("| N D in tiles", alive=6)
 @triton.jit
 def backward_2(
     product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,

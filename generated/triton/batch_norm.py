@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C in tiles", sums="sum_1: C", exact="sum_1")
+@kernel("N | C in tiles", alive=2, sums="sum_1: C", exact="sum_1")
 @triton.jit
 def forward(
     x_ptr, sum_1_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -25,15 +25,15 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_1 += tl.where(inside, x, 0.0)
     tl.store(sum_1_ptr + program * C + c, tl.sum(sum_1, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles", sums="sum_2: C", exact="sum_2")
+@kernel("N | C in tiles", alive=4, sums="sum_2: C", exact="sum_2")
 @triton.jit
 def forward_2(
     sum_1_ptr, x_ptr, sum_2_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -45,15 +45,15 @@ def forward_2(
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     sum_1 = load(sum_1_ptr + c, c < C)
     mean = sum_1 / N
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_2 += tl.where(inside, x - mean, 0.0)
     tl.store(sum_2_ptr + program * C + c, tl.sum(sum_2, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles", sums="sum_3: C", exact="sum_3")
+@kernel("N | C in tiles", alive=6, sums="sum_3: C", exact="sum_3")
 @triton.jit
 def forward_3(
     sum_1_ptr, sum_2_ptr, x_ptr, sum_3_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -66,8 +66,8 @@ def forward_3(
     sum_1 = load(sum_1_ptr + c, c < C)
     mean = sum_1 / N
     sum_2 = load(sum_2_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_3 += tl.where(inside, square(x - mean - sum_2 / N), 0.0)
@@ -82,7 +82,7 @@ def forward_4(sum_3_ptr, inv_std_ptr, C, N, eps, BLOCK: tl.constexpr):
     tl.store(inv_std_ptr + c, 1 / tl.sqrt(sum_3 / (N - 1) + eps), mask=c < C)
 
 
-@kernel("N | C in tiles", exact="xhat")
+@kernel("N | C in tiles", alive=3, exact="xhat")
 @triton.jit
 def forward_5(
     bias_ptr, gain_ptr, inv_std_ptr, sum_1_ptr, sum_2_ptr, x_ptr, xhat_ptr, y_ptr, C, N,
@@ -96,15 +96,15 @@ def forward_5(
     x = load(x_ptr + n * C + c, inside)
     sum_1 = load(sum_1_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    diff_ = x - sum_1 / N - sum_2 / N
-    xhat = inv_std * diff_
+    diff = x - sum_1 / N - sum_2 / N
+    xhat = inv_std * diff
     tl.store(xhat_ptr + n * C + c, xhat, mask=inside)
     bias = load(bias_ptr + c, c < C)
     gain = load(gain_ptr + c, c < C)
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@kernel("N | C in tiles", sums="dgain: C, dbias: C", exact="dgain dbias")
+@kernel("N | C in tiles", alive=4, sums="dgain: C, dbias: C", exact="dgain dbias")
 @triton.jit
 def backward(
     dy_ptr, xhat_ptr, dgain_ptr, dbias_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -115,8 +115,8 @@ def backward(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         xhat = load(xhat_ptr + n * C + c, inside)
@@ -126,7 +126,7 @@ def backward(
     tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def backward_2(
     dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, C, N,
@@ -154,7 +154,7 @@ def lean_forward_2(sum_1_ptr, mean_ptr, C, N, BLOCK: tl.constexpr):
     tl.store(mean_ptr + c, sum_1 / N, mask=c < C)
 
 
-@kernel("N | C in tiles", sums="sum_2: C", exact="sum_2")
+@kernel("N | C in tiles", alive=3, sums="sum_2: C", exact="sum_2")
 @triton.jit
 def lean_forward_3(
     mean_ptr, x_ptr, sum_2_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -165,15 +165,15 @@ def lean_forward_3(
     sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     mean = load(mean_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_2 += tl.where(inside, x - mean, 0.0)
     tl.store(sum_2_ptr + program * C + c, tl.sum(sum_2, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles", sums="sum_3: C", exact="sum_3")
+@kernel("N | C in tiles", alive=5, sums="sum_3: C", exact="sum_3")
 @triton.jit
 def lean_forward_4(
     mean_ptr, sum_2_ptr, x_ptr, sum_3_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -185,15 +185,15 @@ def lean_forward_4(
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     mean = load(mean_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_3 += tl.where(inside, square(x - mean - sum_2 / N), 0.0)
     tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=5)
 @triton.jit
 def lean_forward_6(
     bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, y_ptr, C, N, ALIGN: tl.constexpr,
@@ -209,12 +209,12 @@ def lean_forward_6(
     x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    diff_ = x - mean - sum_2 / N
-    xhat = inv_std * diff_
+    diff = x - mean - sum_2 / N
+    xhat = inv_std * diff
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@kernel("N | C in tiles", sums="dgain: C, dbias: C", exact="dgain dbias")
+@kernel("N | C in tiles", alive=8, sums="dgain: C, dbias: C", exact="dgain dbias")
 @triton.jit
 def lean_backward(
     dy_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, C, N, REAL: tl.constexpr,
@@ -228,8 +228,8 @@ def lean_backward(
     inv_std = load(inv_std_ptr + c, c < C)
     mean = load(mean_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         x = load(x_ptr + n * C + c, inside)
@@ -242,7 +242,7 @@ def lean_backward(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=6)
 @triton.jit
 def lean_backward_2(
     dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dx_ptr, C, N,

@@ -43,15 +43,15 @@ def forward_2(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@kernel("N C | S in tiles", sums="dgain: C, dbias: C")
+@kernel("N C | S in tiles", alive=3, sums="dgain: C, dbias: C")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_std_ptr, running_mean_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows, C,
     S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     c = row % C
     inv_std = load(inv_std_ptr + c, row < rows)

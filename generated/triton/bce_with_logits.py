@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def none_forward(
     logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, losses_ptr, C, N, ALIGN: tl.constexpr,
@@ -36,7 +36,7 @@ def none_forward(
     tl.store(losses_ptr + n * C + c, -(likelihood * weight), mask=inside)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=6)
 @triton.jit
 def none_backward(
     dloss_ptr, logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N,
@@ -66,7 +66,7 @@ def none_backward(
         tl.store(dtarget_ptr + n * C + c, dtarget, mask=inside)
 
 
-@kernel("| NC=N*C in tiles")
+@kernel("| NC=N*C in tiles", alive=4)
 @triton.jit
 def none_plain_forward(logits_ptr, target_ptr, losses_ptr, NC, BLOCK: tl.constexpr):
     nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -79,7 +79,7 @@ def none_plain_forward(logits_ptr, target_ptr, losses_ptr, NC, BLOCK: tl.constex
     tl.store(losses_ptr + nc, -likelihood, mask=nc < NC)
 
 
-@kernel("| NC=N*C in tiles")
+@kernel("| NC=N*C in tiles", alive=4)
 @triton.jit
 def none_plain_backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, NC, BLOCK: tl.constexpr,
@@ -94,7 +94,7 @@ def none_plain_backward(
         tl.store(dtarget_ptr + nc, -(dloss * logits), mask=nc < NC)
 
 
-@kernel("N | C in tiles", sums="sum_1:", exact="sum_1")
+@kernel("N | C in tiles", alive=6, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(
     logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, sum_1_ptr, C, N, REAL: tl.constexpr,
@@ -105,8 +105,8 @@ def forward(
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     pos_weight = load(pos_weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         logits = load(logits_ptr + n * C + c, inside)
         target = load(target_ptr + n * C + c, inside)
@@ -126,7 +126,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=6)
 @triton.jit
 def backward(
     dloss_ptr, logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N,
@@ -156,7 +156,7 @@ def backward(
         tl.store(dtarget_ptr + n * C + c, dtarget, mask=inside)
 
 
-@kernel("N | C in tiles", sums="sum_1:", exact="sum_1")
+@kernel("N | C in tiles", alive=8, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, sum_1_ptr, dlogits_ptr, dtarget_ptr, C, N,
@@ -168,8 +168,8 @@ def loss(
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     pos_weight = load(pos_weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         logits = load(logits_ptr + n * C + c, inside)
         target = load(target_ptr + n * C + c, inside)
@@ -202,13 +202,13 @@ def loss_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| NC=N*C in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| NC=N*C in tiles", alive=5, sums="sum_1:", exact="sum_1")
 @triton.jit
 def plain_forward(logits_ptr, target_ptr, sum_1_ptr, NC, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
-        nc = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
+        nc = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + nc, nc < NC)
         target = load(target_ptr + nc, nc < NC)
         likelihood = (
@@ -219,7 +219,7 @@ def plain_forward(logits_ptr, target_ptr, sum_1_ptr, NC, REAL: tl.constexpr, BLO
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("| NC=N*C in tiles")
+@kernel("| NC=N*C in tiles", alive=3)
 @triton.jit
 def plain_backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, NC, divisor, BLOCK: tl.constexpr,
@@ -235,7 +235,7 @@ def plain_backward(
         tl.store(dtarget_ptr + nc, -(dloss / divisor * logits), mask=nc < NC)
 
 
-@kernel("| NC=N*C in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| NC=N*C in tiles", alive=6, sums="sum_1:", exact="sum_1")
 @triton.jit
 def plain_loss(
     logits_ptr, target_ptr, sum_1_ptr, dlogits_ptr, dtarget_ptr, NC, one_over_divisor,
@@ -243,8 +243,8 @@ def plain_loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
-        nc = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
+        nc = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + nc, nc < NC)
         target = load(target_ptr + nc, nc < NC)
         likelihood = (

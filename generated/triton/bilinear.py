@@ -23,15 +23,15 @@ def forward(
     BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (h < H)
     x2 = load(x2_ptr + row, row < rows)
     through = load(through_ptr + row * H + h, inside)
     tl.store(sum_1_ptr + row * H + h, x2 * through, mask=inside)
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=2)
 @triton.jit
 def forward_2(
     bias_ptr, sum_1_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -45,7 +45,7 @@ def forward_2(
     tl.store(y_ptr + n * H + h, sum_1 + bias, mask=inside)
 
 
-@kernel("N | H in tiles", sums="dbias: H")
+@kernel("N | H in tiles", alive=2, sums="dbias: H")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -55,8 +55,8 @@ def backward(
     program = tl.program_id(0).to(tl.int64)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (h < H)
         dy = load(dy_ptr + n * H + h, inside)
         dbias += tl.where(inside, dy, 0.0)
@@ -83,7 +83,7 @@ def backward_2(
         tl.store(dthrough_ptr + row * H + h, dy * x2, mask=inside)
 
 
-@backward_2.long("N L | H in chunks")
+@backward_2.long("N L | H in chunks", alive=3)
 @triton.jit
 def backward_2_in_chunks(
     dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, H, L, REAL: tl.constexpr,
@@ -113,8 +113,8 @@ def plain_forward(
     BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (h < H)
     x2 = load(x2_ptr + row, row < rows)
     through = load(through_ptr + row * H + h, inside)
@@ -141,7 +141,7 @@ def plain_backward(
         tl.store(dthrough_ptr + row * H + h, dy * x2, mask=inside)
 
 
-@plain_backward.long("N L | H in chunks")
+@plain_backward.long("N L | H in chunks", alive=3)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, H, L, REAL: tl.constexpr,

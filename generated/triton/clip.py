@@ -50,7 +50,7 @@ def forward_2(
     tl.store(own_sum_ptr + n, total(image * text, inside, 1), mask=n < N)
 
 
-@forward_2.long("N | D in chunks")
+@forward_2.long("N | D in chunks", alive=3)
 @triton.jit
 def forward_2_in_chunks(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, text_norm_ptr, text_length_ptr,
@@ -108,8 +108,8 @@ def forward_3(
     m = tl.arange(0, BLOCK)[None, :]
     scale = load(scale_ptr)
     exp_scale = load(exp_scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         exponent_max_2_raw = larger(
@@ -134,7 +134,7 @@ def forward_3(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@forward_3.long("N | M=N in chunks", sums="sum_3:")
+@forward_3.long("N | M=N in chunks", alive=3, sums="sum_3:")
 @triton.jit
 def forward_3_in_chunks(
     exp_scale_ptr, logits_sum_ptr, own_sum_ptr, scale_ptr, exp_exponent_shifted_ptr,
@@ -157,16 +157,17 @@ def forward_3_in_chunks(
                 exponent_max_raw,
                 tl.where(m < N, tl.exp(scale) * logits_sum, float("-inf")),
             )
+            exp_logits_sum_scaled *= rescaled(before, exponent_max_raw)
             exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
-            exp_logits_sum_scaled = (
-                exp_logits_sum_scaled * rescaled(before, exponent_max_raw)
-                + tl.where(m < N, tl.exp(tl.exp(scale) * logits_sum - exponent_max), 0.0)
+            exp_logits_sum_scaled += tl.where(
+                m < N,
+                tl.exp(tl.exp(scale) * logits_sum - exponent_max),
+                0.0,
             )
-        exp_logits_sum_scaled = tl.sum(
-            exp_logits_sum_scaled * rescaled(exponent_max_raw, largest(exponent_max_raw, True))
-        )
-        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled)
+        before = exponent_max_raw
         exponent_max_raw = largest(exponent_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, exponent_max_raw))
+        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled)
         exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
         own_sum = load(own_sum_ptr + n)
         sum_3 += exponent_max + tl.log(exp_logits_sum_scaled) - exp_scale * own_sum
@@ -178,7 +179,7 @@ def forward_3_in_chunks(
     tl.store(sum_3_ptr + program, sum_3)
 
 
-@forward_3.long("N | M=N in tiles", largest="exponent_max_2_raw: M")
+@forward_3.long("N | M=N in tiles", alive=2, largest="exponent_max_2_raw: M")
 @triton.jit
 def forward_3_columns(
     logits_sum_ptr, scale_ptr, exponent_max_2_raw_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -189,8 +190,8 @@ def forward_3_columns(
     exponent_max_2_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     scale = load(scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         exponent_max_2_raw = larger(
@@ -205,7 +206,7 @@ def forward_3_columns(
 
 
 @kernel(
-    "N | M=N in tiles", sums="exp_logits_sum_2_scaled: M",
+    "N | M=N in tiles", alive=6, sums="exp_logits_sum_2_scaled: M",
     exact="exp_exponent_shifted_2 exp_logits_sum_2_scaled",
 )
 @triton.jit
@@ -221,8 +222,8 @@ def forward_4(
     scale = load(scale_ptr)
     exponent_max_2_raw = load(exponent_max_2_raw_ptr + m, m < N)
     exponent_max_2 = tl.where(tl.abs(exponent_max_2_raw) == float("inf"), 0, exponent_max_2_raw)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         exp_exponent_shifted_2 = tl.exp(tl.exp(scale) * logits_sum - exponent_max_2)
@@ -235,7 +236,7 @@ def forward_4(
     )
 
 
-@kernel("| N in tiles", sums="sum_4:", exact="sum_4")
+@kernel("| N in tiles", alive=3, sums="sum_4:", exact="sum_4")
 @triton.jit
 def forward_5(
     exp_logits_sum_2_scaled_ptr, exp_scale_ptr, exponent_max_2_raw_ptr, own_sum_ptr, sum_4_ptr, N,
@@ -244,8 +245,8 @@ def forward_5(
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([BLOCK], REAL)
     exp_scale = load(exp_scale_ptr)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         exponent_max_2_raw = load(exponent_max_2_raw_ptr + n, n < N)
         own_sum = load(own_sum_ptr + n, n < N)
         own = exp_scale * own_sum
@@ -268,7 +269,7 @@ def forward_6(sum_3_ptr, sum_4_ptr, loss_ptr, N):
     tl.store(loss_ptr, (sum_3 + sum_4) / 2 / N)
 
 
-@kernel("N | M=N in tiles", sums="sum_5:, sum_6:", exact="dlogits_sum sum_5 sum_6")
+@kernel("N | M=N in tiles", alive=4, sums="sum_5:, sum_6:", exact="dlogits_sum sum_5 sum_6")
 @triton.jit
 def backward(
     dloss_ptr, exp_exponent_shifted_ptr, exp_exponent_shifted_2_ptr, exp_logits_sum_2_scaled_ptr,
@@ -284,8 +285,8 @@ def backward(
     exp_scale = load(exp_scale_ptr)
     dloss = load(dloss_ptr)
     exp_logits_sum_2_scaled = load(exp_logits_sum_2_scaled_ptr + m, m < N)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         own_sum = load(own_sum_ptr + n, n < N)
         sum_6 += tl.where((n < N) & (tl.program_id(1) == 0), own_sum, 0.0)
         inside = (n < N) & (m < N)
@@ -349,7 +350,7 @@ def backward_3(
         tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
 
 
-@backward_3.long("N | D in chunks")
+@backward_3.long("N | D in chunks", alive=5)
 @triton.jit
 def backward_3_in_chunks(
     dloss_ptr, exp_scale_ptr, image_ptr, image_length_ptr, image_norm_ptr, product_1_ptr,
@@ -403,7 +404,7 @@ table = Table(_module, __file__, """
     image_norm, image_length, text_norm, text_length: N 1
     own_sum, exp_logits_sum_scaled, exponent_max_2_raw, exp_logits_sum_2_scaled: N
     exp_exponent_shifted, exp_exponent_shifted_2, logits_sum, dlogits_sum: N N
-""", "f8f4a841a24005645cfa06d86e25240b269375061c51daed2e8559e70d3016b1")
+""", "12f8f79f6e513c9f59f76af873a9b9283e1aebd79383d836810bb6516ef24628")
 table.add(
     "forward",
     "forward(scale) -> exp_scale",

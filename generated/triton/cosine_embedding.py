@@ -35,13 +35,13 @@ def none_forward(
     tl.store(norms_ptr + n, norms, mask=n < N)
     cosine = total(x1 * x2, inside, 1) / norms
     tl.store(cosine_ptr + n, cosine, mask=n < N)
-    excess = cosine - margin
     target = load(target_ptr + n, n < N)
+    excess = cosine - margin
     losses = tl.where(target == 1, 1 - cosine, tl.where((target == -1) & (excess >= 0), excess, 0))
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@none_forward.long("N | C in chunks")
+@none_forward.long("N | C in chunks", alive=6)
 @triton.jit
 def none_forward_in_chunks(
     target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, losses_ptr,
@@ -70,13 +70,13 @@ def none_forward_in_chunks(
     tl.store(norms_ptr + n, norms)
     cosine = product / norms
     tl.store(cosine_ptr + n, cosine)
-    excess = cosine - margin
     target = load(target_ptr + n)
+    excess = cosine - margin
     losses = tl.where(target == 1, 1 - cosine, tl.where((target == -1) & (excess >= 0), excess, 0))
     tl.store(losses_ptr + n, losses)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def none_backward(
     cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
@@ -119,8 +119,8 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x1 = load(x1_ptr + n * C + c, inside)
         norms_term = total(square(x1), inside, 1) + eps
@@ -132,8 +132,8 @@ def forward(
         tl.store(norms_ptr + n, norms, mask=n < N)
         cosine = total(x1 * x2, inside, 1) / norms
         tl.store(cosine_ptr + n, cosine, mask=n < N)
-        excess = cosine - margin
         target = load(target_ptr + n, n < N)
+        excess = cosine - margin
         losses = tl.where(
             target == 1,
             1 - cosine,
@@ -143,7 +143,7 @@ def forward(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@forward.long("N | C in chunks", sums="sum_3:")
+@forward.long("N | C in chunks", alive=6, sums="sum_3:")
 @triton.jit
 def forward_in_chunks(
     target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, sum_3_ptr,
@@ -174,14 +174,13 @@ def forward_in_chunks(
         tl.store(norms_ptr + n, norms)
         cosine = product / norms
         tl.store(cosine_ptr + n, cosine)
-        excess = cosine - margin
         target = load(target_ptr + n)
-        losses = tl.where(
+        excess = cosine - margin
+        sum_3 += tl.where(
             target == 1,
             1 - cosine,
             tl.where((target == -1) & (excess >= 0), excess, 0),
         )
-        sum_3 += losses
     tl.store(sum_3_ptr + program, sum_3)
 
 
@@ -192,7 +191,7 @@ def forward_2(sum_3_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_3 / divisor)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def backward(
     cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
@@ -225,7 +224,7 @@ def backward(
         tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
 
 
-@kernel("N | C", alive=2, sums="sum_3:", exact="sum_3")
+@kernel("N | C", alive=3, sums="sum_3:", exact="sum_3")
 @triton.jit
 def loss(
     target_ptr, x1_ptr, x2_ptr, sum_3_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,
@@ -236,8 +235,8 @@ def loss(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x1 = load(x1_ptr + n * C + c, inside)
         x2 = load(x2_ptr + n * C + c, inside)
@@ -248,8 +247,8 @@ def loss(
         norms_term_2 = sum_2 + eps
         norms = tl.sqrt(norms_term * norms_term_2)
         cosine = product / norms
-        excess = cosine - margin
         target = load(target_ptr + n, n < N)
+        excess = cosine - margin
         losses = tl.where(
             target == 1,
             1 - cosine,
@@ -271,7 +270,7 @@ def loss(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@loss.long("N | C in chunks", sums="sum_3:")
+@loss.long("N | C in chunks", alive=6, sums="sum_3:")
 @triton.jit
 def loss_in_chunks(
     target_ptr, x1_ptr, x2_ptr, sum_3_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,
@@ -299,14 +298,13 @@ def loss_in_chunks(
         norms_term_2 = sum_2 + eps
         norms = tl.sqrt(norms_term * norms_term_2)
         cosine = product / norms
-        excess = cosine - margin
         target = load(target_ptr + n)
-        losses = tl.where(
+        excess = cosine - margin
+        sum_3 += tl.where(
             target == 1,
             1 - cosine,
             tl.where((target == -1) & (excess >= 0), excess, 0),
         )
-        sum_3 += losses
         dcosine = tl.where(
             target == 1,
             minus_one_over_divisor,

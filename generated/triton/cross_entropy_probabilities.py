@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C S in tiles", exact="logprobs")
+@kernel("N | C S in tiles", alive=3, exact="logprobs")
 @triton.jit
 def none_forward(
     logits_ptr, target_ptr, weight_ptr, logprobs_ptr, losses_ptr, C, N, S,
@@ -32,14 +32,15 @@ def none_forward(
     logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
     tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
+    inside_NS = (n < N) & (s < S)
     weight = load(weight_ptr + c, c < C)
     target = load(target_ptr + (n * C + c) * S + s, inside)
     smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
     sum_3 = total(weight * logprobs * smoothed, inside, 1)
-    tl.store(losses_ptr + n * S + s, -sum_3, mask=(n < N) & (s < S))
+    tl.store(losses_ptr + n * S + s, -sum_3, mask=inside_NS)
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=4)
 @triton.jit
 def none_backward(
     dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -52,7 +53,8 @@ def none_backward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
     weight = load(weight_ptr + c, c < C)
-    dloss = load(dloss_ptr + n * S + s, (n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
     logprobs = load(logprobs_ptr + (n * C + c) * S + s, inside)
     dtarget = label_smoothing_minus_one * weight * dloss * logprobs
     tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
@@ -62,7 +64,7 @@ def none_backward(
     tl.store(dlogits_ptr + (n * C + c) * S + s, dlogprobs - sum_1 * tl.exp(logprobs), mask=inside)
 
 
-@kernel("N | C S in tiles", exact="peak_1 sum_2")
+@kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
 @triton.jit
 def none_lean_forward(
     logits_ptr, target_ptr, weight_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, N, S,
@@ -72,24 +74,25 @@ def none_lean_forward(
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    inside_NS = (n < N) & (s < S)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     inside = (n < N) & (c < C) & (s < S)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
     peak_1_raw = largest(logits, inside, 1)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + n * S + s, peak_1, mask=(n < N) & (s < S))
+    tl.store(peak_1_ptr + n * S + s, peak_1, mask=inside_NS)
     logits_shifted = logits - peak_1
     sum_2 = total(tl.exp(logits_shifted), inside, 1)
-    tl.store(sum_2_ptr + n * S + s, sum_2, mask=(n < N) & (s < S))
+    tl.store(sum_2_ptr + n * S + s, sum_2, mask=inside_NS)
     weight = load(weight_ptr + c, c < C)
     logprobs = logits_shifted - tl.log(sum_2)
     target = load(target_ptr + (n * C + c) * S + s, inside)
     smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
     sum_3 = total(weight * logprobs * smoothed, inside, 1)
-    tl.store(losses_ptr + n * S + s, -sum_3, mask=(n < N) & (s < S))
+    tl.store(losses_ptr + n * S + s, -sum_3, mask=inside_NS)
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=4)
 @triton.jit
 def none_lean_backward(
     dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr,
@@ -102,10 +105,11 @@ def none_lean_backward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
     weight = load(weight_ptr + c, c < C)
-    dloss = load(dloss_ptr + n * S + s, (n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1 = load(peak_1_ptr + n * S + s, (n < N) & (s < S))
-    sum_2 = load(sum_2_ptr + n * S + s, (n < N) & (s < S))
+    peak_1 = load(peak_1_ptr + n * S + s, inside_NS)
+    sum_2 = load(sum_2_ptr + n * S + s, inside_NS)
     logprobs = logits - peak_1 - tl.log(sum_2)
     dtarget = label_smoothing_minus_one * weight * dloss * logprobs
     if dtarget_ptr is not None:
@@ -118,7 +122,7 @@ def none_lean_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", exact="peak_1 sum_2")
+@kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
 @triton.jit
 def none_plain_lean_forward(
     logits_ptr, target_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr,
@@ -127,21 +131,22 @@ def none_plain_lean_forward(
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    inside_NS = (n < N) & (s < S)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     inside = (n < N) & (c < C) & (s < S)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
     peak_1_raw = largest(logits, inside, 1)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + n * S + s, peak_1, mask=(n < N) & (s < S))
+    tl.store(peak_1_ptr + n * S + s, peak_1, mask=inside_NS)
     logits_shifted = logits - peak_1
     sum_2 = total(tl.exp(logits_shifted), inside, 1)
-    tl.store(sum_2_ptr + n * S + s, sum_2, mask=(n < N) & (s < S))
+    tl.store(sum_2_ptr + n * S + s, sum_2, mask=inside_NS)
     logprobs = logits_shifted - tl.log(sum_2)
     target = load(target_ptr + (n * C + c) * S + s, inside)
-    tl.store(losses_ptr + n * S + s, -total(logprobs * target, inside, 1), mask=(n < N) & (s < S))
+    tl.store(losses_ptr + n * S + s, -total(logprobs * target, inside, 1), mask=inside_NS)
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=4)
 @triton.jit
 def none_plain_lean_backward(
     dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -152,10 +157,11 @@ def none_plain_lean_backward(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
-    dloss = load(dloss_ptr + n * S + s, (n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1 = load(peak_1_ptr + n * S + s, (n < N) & (s < S))
-    sum_2 = load(sum_2_ptr + n * S + s, (n < N) & (s < S))
+    peak_1 = load(peak_1_ptr + n * S + s, inside_NS)
+    sum_2 = load(sum_2_ptr + n * S + s, inside_NS)
     logprobs = logits - peak_1 - tl.log(sum_2)
     if dtarget_ptr is not None:
         tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss * logprobs), mask=inside)
@@ -166,7 +172,7 @@ def none_plain_lean_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="logprobs sum_4")
+@kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
 @triton.jit
 def forward(
     logits_ptr, target_ptr, weight_ptr, logprobs_ptr, sum_4_ptr, C, N, S, one_minus_label_smoothing,
@@ -179,17 +185,18 @@ def forward(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
         logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
         tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
+        inside_NS = (n < N) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_4 += tl.where((n < N) & (s < S), -total(weight * logprobs * smoothed, inside, 1), 0.0)
+        sum_4 += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
 
 
@@ -200,7 +207,7 @@ def forward_2(sum_4_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_4 / divisor)
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=3)
 @triton.jit
 def backward(
     dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N, S, divisor,
@@ -228,7 +235,7 @@ def backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="loss:")
+@kernel("N | C S in tiles", alive=7, sums="loss:")
 @triton.jit
 def sum_loss(
     logits_ptr, target_ptr, weight_ptr, loss_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -242,16 +249,15 @@ def sum_loss(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         dlogprobs = weight * (label_smoothing_minus_one * target - label_smoothing_over_C)
         sum_4 = total(dlogprobs, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = dlogprobs - sum_4 * tl.exp(logprobs)
@@ -260,12 +266,13 @@ def sum_loss(
         dtarget = label_smoothing_minus_one * weight * logprobs
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
+        inside_NS = (n < N) & (s < S)
         smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        loss += tl.where((n < N) & (s < S), -total(weight * logprobs * smoothed, inside, 1), 0.0)
+        loss += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="logprobs sum_4")
+@kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
 @triton.jit
 def plain_forward(
     logits_ptr, target_ptr, logprobs_ptr, sum_4_ptr, C, N, S, REAL: tl.constexpr,
@@ -276,20 +283,21 @@ def plain_forward(
     sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
         logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
         tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
+        inside_NS = (n < N) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
-        sum_4 += tl.where((n < N) & (s < S), -total(logprobs * target, inside, 1), 0.0)
+        sum_4 += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
 
 
-@kernel("N | C S in tiles")
+@kernel("N | C S in tiles", alive=3)
 @triton.jit
 def plain_backward(
     dloss_ptr, logprobs_ptr, target_ptr, dlogits_ptr, dtarget_ptr, C, N, S, divisor,
@@ -311,7 +319,7 @@ def plain_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
-@kernel("N | C S in tiles", sums="loss:")
+@kernel("N | C S in tiles", alive=5, sums="loss:")
 @triton.jit
 def sum_plain_loss(
     logits_ptr, target_ptr, loss_ptr, dlogits_ptr, dtarget_ptr, C, N, S, REAL: tl.constexpr,
@@ -322,15 +330,14 @@ def sum_plain_loss(
     loss = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         sum_4 = total(target, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = sum_4 * tl.exp(logprobs) - target
@@ -338,11 +345,12 @@ def sum_plain_loss(
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, -logprobs, mask=inside)
-        loss += tl.where((n < N) & (s < S), -total(logprobs * target, inside, 1), 0.0)
+        inside_NS = (n < N) & (s < S)
+        loss += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="sum_4")
+@kernel("N | C S in tiles", alive=8, sums="sum_4:", exact="sum_4")
 @triton.jit
 def mean_loss(
     logits_ptr, target_ptr, weight_ptr, sum_4_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
@@ -356,8 +364,8 @@ def mean_loss(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         dlogprobs = one_over_N_over_S * weight * (
@@ -366,8 +374,7 @@ def mean_loss(
         sum_5 = total(dlogprobs, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = dlogprobs - sum_5 * tl.exp(logprobs)
@@ -375,8 +382,9 @@ def mean_loss(
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, number * weight * logprobs, mask=inside)
+        inside_NS = (n < N) & (s < S)
         smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_4 += tl.where((n < N) & (s < S), -total(weight * logprobs * smoothed, inside, 1), 0.0)
+        sum_4 += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
 
 
@@ -387,7 +395,7 @@ def mean_loss_2(sum_4_ptr, loss_ptr, N, S):
     tl.store(loss_ptr, sum_4 / N / S)
 
 
-@kernel("N | C S in tiles", sums="sum_4:", exact="sum_4")
+@kernel("N | C S in tiles", alive=5, sums="sum_4:", exact="sum_4")
 @triton.jit
 def mean_plain_loss(
     logits_ptr, target_ptr, sum_4_ptr, dlogits_ptr, dtarget_ptr, C, N, S, one_over_N_over_S,
@@ -399,15 +407,14 @@ def mean_plain_loss(
     sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         sum_5 = total(target, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = one_over_N_over_S * (sum_5 * tl.exp(logprobs) - target)
@@ -416,7 +423,8 @@ def mean_plain_loss(
         dtarget = -(one_over_N_over_S * logprobs)
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
-        sum_4 += tl.where((n < N) & (s < S), -total(logprobs * target, inside, 1), 0.0)
+        inside_NS = (n < N) & (s < S)
+        sum_4 += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
 
 
@@ -425,7 +433,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, sum_4: one number
     dloss, peak_1, sum_2: N S
-""", "09cf0037e1a8e34c7ab12b91c082d3aabd5e599a1d6855f960f57044838a308c", narrow=True)
+""", "e543b467cdae31cabc410bdc25dff8687bfc19602d8ef3a7c6f0933eda62faa9", narrow=True)
 table.add(
     "none forward",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),

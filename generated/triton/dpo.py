@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles", exact="reward")
+@kernel("| N in tiles", alive=3, exact="reward")
 @triton.jit
 def none_forward(
     chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, reward_ptr, losses_ptr,
@@ -31,7 +31,7 @@ def none_forward(
     tl.store(losses_ptr + n, -(smaller(reward, 0) - log1p(tl.exp(-tl.abs(reward)))), mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def none_backward(dloss_ptr, reward_ptr, dchosen_ptr, drejected_ptr, N, beta, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -44,7 +44,7 @@ def none_backward(dloss_ptr, reward_ptr, dchosen_ptr, drejected_ptr, N, beta, BL
         tl.store(drejected_ptr + n, -dchosen, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="reward sum_1")
+@kernel("| N in tiles", alive=4, sums="sum_1:", exact="reward sum_1")
 @triton.jit
 def forward(
     chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, reward_ptr, sum_1_ptr,
@@ -52,8 +52,8 @@ def forward(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         chosen = load(chosen_ptr + n, n < N)
         reference_chosen = load(reference_chosen_ptr + n, n < N)
         reference_rejected = load(reference_rejected_ptr + n, n < N)
@@ -86,7 +86,7 @@ def backward(
         tl.store(drejected_ptr + n, -dchosen, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, sum_1_ptr, dchosen_ptr,
@@ -94,8 +94,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         chosen = load(chosen_ptr + n, n < N)
         reference_chosen = load(reference_chosen_ptr + n, n < N)
         reference_rejected = load(reference_rejected_ptr + n, n < N)

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1)
+@kernel("N | C", alive=2)
 @triton.jit
 def forward(
     probs_ptr, uncertainty_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -29,7 +29,7 @@ def forward(
     tl.store(uncertainty_ptr + n, -sum_1, mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=4)
 @triton.jit
 def forward_in_chunks(
     probs_ptr, uncertainty_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -45,7 +45,7 @@ def forward_in_chunks(
     tl.store(uncertainty_ptr + n, -sum_1)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=2)
 @triton.jit
 def backward(
     duncertainty_ptr, probs_ptr, dprobs_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -55,8 +55,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    duncertainty = load(duncertainty_ptr + n, n < N)
     probs = load(probs_ptr + n * C + c, inside)
+    duncertainty = load(duncertainty_ptr + n, n < N)
     dprobs = -tl.where(tl.abs(probs) <= 0, 0, duncertainty * (tl.log(probs) + 1))
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C in tiles", sums="sum_1: C, sum_2: C, sum_3: C", exact="sum_1 sum_2 sum_3")
+@kernel("N | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C", exact="sum_1 sum_2 sum_3")
 @triton.jit
 def forward(
     probs_ptr, target_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, C, N, REAL: tl.constexpr,
@@ -27,8 +27,8 @@ def forward(
     sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     sum_3 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         probs = load(probs_ptr + n * C + c, inside)
         target = load(target_ptr + n * C + c, inside)
@@ -40,7 +40,7 @@ def forward(
     tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("| C in tiles", sums="loss:", exact="found_plus_wrong share")
+@kernel("| C in tiles", alive=4, sums="loss:", exact="found_plus_wrong share")
 @triton.jit
 def forward_2(
     sum_1_ptr, sum_2_ptr, sum_3_ptr, found_plus_wrong_ptr, share_ptr, loss_ptr, C, alpha, beta,
@@ -48,8 +48,8 @@ def forward_2(
 ):
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         sum_1 = load(sum_1_ptr + c, c < C)
         sum_3 = load(sum_3_ptr + c, c < C)
         sum_2 = load(sum_2_ptr + c, c < C)
@@ -62,7 +62,7 @@ def forward_2(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("| C in tiles", exact="dshare dfound_plus_wrong")
+@kernel("| C in tiles", alive=2, exact="dshare dfound_plus_wrong")
 @triton.jit
 def backward(
     dloss_ptr, found_plus_wrong_ptr, share_ptr, dshare_ptr, dfound_plus_wrong_ptr, C, gamma, number,
@@ -77,7 +77,7 @@ def backward(
     tl.store(dfound_plus_wrong_ptr + c, -(dshare * share / found_plus_wrong), mask=c < C)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=5)
 @triton.jit
 def backward_2(
     dfound_plus_wrong_ptr, dshare_ptr, found_plus_wrong_ptr, target_ptr, dprobs_ptr, C, N, alpha,
@@ -96,7 +96,7 @@ def backward_2(
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 
 
-@kernel("| C in tiles", sums="loss:", exact="share dshare dfound_plus_wrong dwrong")
+@kernel("| C in tiles", alive=4, sums="loss:", exact="share dshare dfound_plus_wrong dwrong")
 @triton.jit
 def loss_2(
     sum_1_ptr, sum_2_ptr, sum_3_ptr, share_ptr, loss_ptr, dshare_ptr, dfound_plus_wrong_ptr,
@@ -105,8 +105,8 @@ def loss_2(
 ):
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         sum_3 = load(sum_3_ptr + c, c < C)
         sum_2 = load(sum_2_ptr + c, c < C)
         wrong = alpha * sum_3 + beta * sum_2
@@ -123,7 +123,7 @@ def loss_2(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=4)
 @triton.jit
 def loss_3(
     dfound_plus_wrong_ptr, dwrong_ptr, target_ptr, dprobs_ptr, C, N, alpha, beta,

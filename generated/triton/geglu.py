@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -24,7 +24,7 @@ def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, gate / 2 * x * (tl.erf(0.7071067811865476 * gate) + 1), mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=5)
 @triton.jit
 def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

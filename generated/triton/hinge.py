@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -24,23 +24,23 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, larger(1 - target * x, 0), mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
+    dloss = load(dloss_ptr + n, n < N)
     tl.store(dx_ptr + n, -tl.where(1 - target * x <= 0, 0, dloss * target), mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
         x = load(x_ptr + n, n < N)
         sum_1 += tl.where(n < N, larger(1 - target * x, 0), 0.0)
@@ -54,17 +54,17 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, divisor, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
+    dloss = load(dloss_ptr)
     tl.store(dx_ptr + n, -tl.where(1 - target * x <= 0, 0, dloss / divisor * target), mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dx_ptr, N, one_over_divisor, REAL: tl.constexpr,
@@ -72,8 +72,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
         x = load(x_ptr + n, n < N)
         missing = 1 - target * x

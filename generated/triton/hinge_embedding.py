@@ -15,12 +15,12 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
+    x = load(x_ptr + n, n < N)
     alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
     margin_minus_x = margin - x
     apart = tl.where(tl.abs(target - 1) <= 0, 0, larger(margin_minus_x, 0))
@@ -28,7 +28,7 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def none_backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr,
@@ -38,21 +38,21 @@ def none_backward(
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     dx = dloss * (
-        tl.where(target != -1, tl.full([], 1, REAL), 0)
+        (target != -1).to(REAL)
         - tl.where(tl.abs(target - 1) <= 0, 0, tl.where(margin - x <= 0, tl.full([], 0, REAL), 1))
     )
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(target_ptr, x_ptr, sum_1_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
         alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
         margin_minus_x = margin - x
         apart = tl.where(tl.abs(target - 1) <= 0, 0, larger(margin_minus_x, 0))
@@ -68,7 +68,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, N, divisor, margin, REAL: tl.constexpr,
@@ -79,13 +79,13 @@ def backward(
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     dx = dloss / divisor * (
-        tl.where(target != -1, tl.full([], 1, REAL), 0)
+        (target != -1).to(REAL)
         - tl.where(tl.abs(target - 1) <= 0, 0, tl.where(margin - x <= 0, tl.full([], 0, REAL), 1))
     )
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=6, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dx_ptr, N, margin, one_over_divisor, REAL: tl.constexpr,
@@ -93,17 +93,17 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
         alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
         margin_minus_x = margin - x
         apart = tl.where(tl.abs(target - 1) <= 0, 0, larger(margin_minus_x, 0))
         losses = alike + apart
         sum_1 += tl.where(n < N, losses, 0.0)
         dx = one_over_divisor * (
-            tl.where(target != -1, tl.full([], 1, REAL), 0)
+            (target != -1).to(REAL)
             - tl.where(
                 tl.abs(target - 1) <= 0,
                 0,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, N, delta, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -26,7 +26,7 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, delta, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, size_clamped_ * (size - 0.5 * size_clamped_), mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, delta, minus_delta, BLOCK: tl.constexpr,
@@ -42,13 +42,13 @@ def none_backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(target_ptr, x_ptr, sum_1_ptr, N, delta, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         size = tl.abs(x - target)
@@ -64,7 +64,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, delta, divisor, minus_delta,
@@ -81,7 +81,7 @@ def backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=5, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, delta, one_over_divisor, minus_delta,
@@ -89,8 +89,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         error = x - target

@@ -43,7 +43,7 @@ def forward(
     tl.store(sum_4_ptr + n, total(key * query, inside, 1), mask=n < N)
 
 
-@forward.long("N | D in chunks")
+@forward.long("N | D in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     keys_ptr, queries_ptr, query_norm_ptr, query_length_ptr, key_norm_ptr, key_length_ptr,
@@ -83,7 +83,7 @@ def forward_in_chunks(
     tl.store(sum_4_ptr + n, sum_4)
 
 
-@kernel("N | M=N", alive=1, sums="sum_5:", exact="exp_similarity_shifted of_all_sum_scaled sum_5")
+@kernel("N | M=N", sums="sum_5:", exact="exp_similarity_shifted of_all_sum_scaled sum_5")
 @triton.jit
 def forward_2(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
@@ -93,8 +93,8 @@ def forward_2(
     program = tl.program_id(0).to(tl.int64)
     sum_5 = tl.zeros([ROWS, 1], REAL)
     m = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         product_3 = load(product_3_ptr + n * N + m, inside)
         similarity = product_3 / temperature
@@ -111,7 +111,7 @@ def forward_2(
     tl.store(sum_5_ptr + program, tl.sum(sum_5))
 
 
-@forward_2.long("N | M=N in chunks", sums="sum_5:")
+@forward_2.long("N | M=N in chunks", alive=3, sums="sum_5:")
 @triton.jit
 def forward_2_in_chunks(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
@@ -132,27 +132,23 @@ def forward_2_in_chunks(
                 similarity_max_raw,
                 tl.where(m < N, similarity, float("-inf")),
             )
+            of_all_sum_scaled *= rescaled(before, similarity_max_raw)
             similarity_max = tl.where(
                 tl.abs(similarity_max_raw) == float("inf"),
                 0, similarity_max_raw,
             )
-            of_all_sum_scaled = (
-                of_all_sum_scaled * rescaled(before, similarity_max_raw)
-                + tl.where(m < N, tl.exp(similarity - similarity_max), 0.0)
-            )
-        of_all_sum_scaled = tl.sum(
-            of_all_sum_scaled * rescaled(similarity_max_raw, largest(similarity_max_raw, True))
-        )
-        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled)
+            of_all_sum_scaled += tl.where(m < N, tl.exp(similarity - similarity_max), 0.0)
+        before = similarity_max_raw
         similarity_max_raw = largest(similarity_max_raw, True)
+        of_all_sum_scaled = tl.sum(of_all_sum_scaled * rescaled(before, similarity_max_raw))
+        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled)
         similarity_max = tl.where(tl.abs(similarity_max_raw) == float("inf"), 0, similarity_max_raw)
         sum_4 = load(sum_4_ptr + n)
         sum_5 += similarity_max + tl.log(of_all_sum_scaled) - sum_4 / temperature
         for start in range(0, N, BLOCK):
             m = start + tl.arange(0, BLOCK)
             product_3 = load(product_3_ptr + n * N + m, m < N)
-            similarity = product_3 / temperature
-            exp_similarity_shifted = tl.exp(similarity - similarity_max)
+            exp_similarity_shifted = tl.exp(product_3 / temperature - similarity_max)
             tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=m < N)
     tl.store(sum_5_ptr + program, sum_5)
 
@@ -177,8 +173,7 @@ def backward(
     dloss = load(dloss_ptr)
     exp_similarity_shifted = load(exp_similarity_shifted_ptr + n * N + m, inside)
     of_all_sum_scaled = load(of_all_sum_scaled_ptr + n, n < N)
-    dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled
-    dsimilarity_sum = dsimilarity / temperature
+    dsimilarity_sum = dloss / N * exp_similarity_shifted / of_all_sum_scaled / temperature
     tl.store(dsimilarity_sum_ptr + n * N + m, dsimilarity_sum, mask=inside)
 
 
@@ -214,7 +209,7 @@ def backward_2(
         tl.store(dkeys_ptr + n * D + d, dkeys, mask=inside)
 
 
-@backward_2.long("N | D in chunks")
+@backward_2.long("N | D in chunks", alive=5)
 @triton.jit
 def backward_2_in_chunks(
     dloss_ptr, key_ptr, key_length_ptr, key_norm_ptr, product_1_ptr, product_2_ptr, query_ptr,
@@ -267,7 +262,7 @@ table = Table(_module, __file__, """
     sum_4, of_all_sum_scaled: N
     exp_similarity_shifted, dsimilarity_sum: N N
     sum_5, loss, dloss: one number
-""", "cfb90c3b4337ae13538bfa4611b2f8b1c4159e474cf9d02cb4cf5f128091106c")
+""", "93bd8b8ef49b3c36e7b1fa9f74b2f55ed8e8a0bcaff3c57d281206fefca1d071")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "

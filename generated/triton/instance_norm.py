@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N C | S", alive=1, exact="inv_std xhat")
+@kernel("N C | S", alive=2, exact="inv_std xhat")
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, rows, C, S, eps, ALIGN: tl.constexpr,
@@ -27,10 +27,10 @@ def forward(
     inside = (row < rows) & (s < S)
     x = load(x_ptr + row * S + s, inside)
     diff = x - total(x, inside, 1) / S
-    diff_ = diff - total(diff, inside, 1) / S
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / S + eps)
+    diff_2 = diff - total(diff, inside, 1) / S
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(xhat_ptr + row * S + s, xhat, mask=inside)
     c = row % C
     bias = load(bias_ptr + c, row < rows)
@@ -38,7 +38,7 @@ def forward(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@forward.long("N C | S in chunks")
+@forward.long("N C | S in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, S, eps, REAL: tl.constexpr,
@@ -57,16 +57,13 @@ def forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        sum_2 += tl.where(s < S, diff, 0.0)
+        sum_2 += tl.where(s < S, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        sum_3 += tl.where(s < S, square(diff_), 0.0)
+        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
     tl.store(inv_std_ptr + row, inv_std)
@@ -76,9 +73,8 @@ def forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / S
+        xhat = inv_std * diff
         tl.store(xhat_ptr + row * S + s, xhat, mask=s < S)
         tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
@@ -106,7 +102,7 @@ def backward(
     tl.store(dx_ptr + row * S + s, dx, mask=inside)
 
 
-@backward.long("N C | S in chunks", sums="dgain: C, dbias: C")
+@backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S, REAL: tl.constexpr,
@@ -137,7 +133,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + row * S + s, dx, mask=s < S)
 
 
-@kernel("N C | S", alive=1, exact="mean sum_2 inv_std")
+@kernel("N C | S", alive=2, exact="mean sum_2 inv_std")
 @triton.jit
 def lean_forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, rows, C, S, eps,
@@ -153,17 +149,17 @@ def lean_forward(
     diff = x - mean
     sum_2 = total(diff, inside, 1)
     tl.store(sum_2_ptr + row, sum_2, mask=row < rows)
-    diff_ = diff - sum_2 / S
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / S + eps)
+    diff_2 = diff - sum_2 / S
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
     c = row % C
     bias = load(bias_ptr + c, row < rows)
     gain = load(gain_ptr + c, row < rows)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@lean_forward.long("N C | S in chunks")
+@lean_forward.long("N C | S in chunks", alive=2)
 @triton.jit
 def lean_forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, S, eps,
@@ -183,17 +179,14 @@ def lean_forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        sum_2 += tl.where(s < S, diff, 0.0)
+        sum_2 += tl.where(s < S, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     tl.store(sum_2_ptr + row, sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        sum_3 += tl.where(s < S, square(diff_), 0.0)
+        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
     tl.store(inv_std_ptr + row, inv_std)
@@ -203,9 +196,8 @@ def lean_forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / S
+        xhat = inv_std * diff
         tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
 
@@ -238,7 +230,7 @@ def lean_backward(
         tl.store(dx_ptr + row * S + s, dx, mask=inside)
 
 
-@lean_backward.long("N C | S in chunks", sums="dgain: C, dbias: C")
+@lean_backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def lean_backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S,
@@ -276,7 +268,7 @@ def lean_backward_in_chunks(
             tl.store(dx_ptr + row * S + s, dx, mask=s < S)
 
 
-@kernel("NC=N*C | S", alive=1, exact="inv_std")
+@kernel("NC=N*C | S", alive=2, exact="inv_std")
 @triton.jit
 def plain_forward(
     x_ptr, inv_std_ptr, xhat_ptr, NC, S, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -288,13 +280,13 @@ def plain_forward(
     inside = (nc < NC) & (s < S)
     x = load(x_ptr + nc * S + s, inside)
     diff = x - total(x, inside, 1) / S
-    diff_ = diff - total(diff, inside, 1) / S
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / S + eps)
+    diff_2 = diff - total(diff, inside, 1) / S
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
     tl.store(inv_std_ptr + nc, inv_std, mask=nc < NC)
-    tl.store(xhat_ptr + nc * S + s, inv_std * diff_, mask=inside)
+    tl.store(xhat_ptr + nc * S + s, inv_std * diff_2, mask=inside)
 
 
-@plain_forward.long("NC=N*C | S in chunks")
+@plain_forward.long("NC=N*C | S in chunks", alive=2)
 @triton.jit
 def plain_forward_in_chunks(
     x_ptr, inv_std_ptr, xhat_ptr, S, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -313,25 +305,21 @@ def plain_forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + nc * S + s, s < S)
-        diff = x - mean
-        sum_2 += tl.where(s < S, diff, 0.0)
+        sum_2 += tl.where(s < S, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + nc * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        sum_3 += tl.where(s < S, square(diff_), 0.0)
+        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
     tl.store(inv_std_ptr + nc, inv_std)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + nc * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        tl.store(xhat_ptr + nc * S + s, inv_std * diff_, mask=s < S)
+        diff = x - mean - sum_2 / S
+        tl.store(xhat_ptr + nc * S + s, inv_std * diff, mask=s < S)
 
 
 @kernel("NC=N*C | S", alive=2)
@@ -352,7 +340,7 @@ def plain_backward(
     tl.store(dx_ptr + nc * S + s, inv_std * (dy - sum_2 / S - sum_1 / S * y), mask=inside)
 
 
-@plain_backward.long("NC=N*C | S in chunks")
+@plain_backward.long("NC=N*C | S in chunks", alive=4)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, inv_std_ptr, y_ptr, dx_ptr, S, REAL: tl.constexpr, ALIGN: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=2, sums="sum_4:", exact="sum_4")
+@kernel("N | C", alive=4, sums="sum_4:", exact="sum_4")
 @triton.jit
 def forward(
     p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -25,23 +25,30 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
         mixture_whole = p + q
-        sum_1 = total(
-            tl.where(tl.abs(mixture_whole) <= 0, 0, tl.log(mixture_whole / 2) * mixture_whole / 2),
-            inside, 1,
+        of_mixture_information = tl.where(
+            tl.abs(mixture_whole) <= 0,
+            0,
+            tl.log(mixture_whole / 2) * mixture_whole / 2,
         )
-        sum_2 = total(tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), inside, 1)
-        sum_3 = total(tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), inside, 1)
-        sum_4 += tl.where(n < N, -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3, 0.0)
+        sum_1 = total(of_mixture_information, inside, 1)
+        of_mixture = -sum_1
+        of_p_information = tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p)
+        sum_2 = total(of_p_information, inside, 1)
+        of_p = -sum_2
+        of_q_information = tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q)
+        sum_3 = total(of_q_information, inside, 1)
+        of_q = -sum_3
+        sum_4 += tl.where(n < N, of_mixture - 0.5 * of_p - 0.5 * of_q, 0.0)
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@forward.long("N | C in chunks", sums="sum_4:")
+@forward.long("N | C in chunks", alive=8, sums="sum_4:")
 @triton.jit
 def forward_in_chunks(
     p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -80,13 +87,13 @@ def forward_2(sum_4_ptr, loss_ptr, N):
     tl.store(loss_ptr, sum_4 / N)
 
 
-@kernel("| NC=N*C in tiles")
+@kernel("| NC=N*C in tiles", alive=5)
 @triton.jit
 def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr):
     nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
     p = load(p_ptr + nc, nc < NC)
     q = load(q_ptr + nc, nc < NC)
+    dloss = load(dloss_ptr)
     dmixture_whole = -tl.where(tl.abs(p + q) <= 0, 0, dloss / 2 / N * (tl.log(p / 2 + 0.5 * q) + 1))
     dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, dloss / 2 / N * (tl.log(p) + 1))
     if dp_ptr is not None:
@@ -96,7 +103,7 @@ def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr
         tl.store(dq_ptr + nc, dq, mask=nc < NC)
 
 
-@kernel("N | C", alive=2, sums="sum_4:", exact="sum_4")
+@kernel("N | C", alive=7, sums="sum_4:", exact="sum_4")
 @triton.jit
 def loss(
     p_ptr, q_ptr, sum_4_ptr, dp_ptr, dq_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
@@ -106,8 +113,8 @@ def loss(
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
@@ -123,17 +130,24 @@ def loss(
         dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
         if dq_ptr is not None:
             tl.store(dq_ptr + n * C + c, dq, mask=inside)
-        sum_1 = total(
-            tl.where(tl.abs(mixture_whole) <= 0, 0, tl.log(mixture_whole / 2) * mixture_whole / 2),
-            inside, 1,
+        of_mixture_information = tl.where(
+            tl.abs(mixture_whole) <= 0,
+            0,
+            tl.log(mixture_whole / 2) * mixture_whole / 2,
         )
-        sum_2 = total(tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), inside, 1)
-        sum_3 = total(tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), inside, 1)
-        sum_4 += tl.where(n < N, -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3, 0.0)
+        sum_1 = total(of_mixture_information, inside, 1)
+        of_mixture = -sum_1
+        of_p_information = tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p)
+        sum_2 = total(of_p_information, inside, 1)
+        of_p = -sum_2
+        of_q_information = tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q)
+        sum_3 = total(of_q_information, inside, 1)
+        of_q = -sum_3
+        sum_4 += tl.where(n < N, of_mixture - 0.5 * of_p - 0.5 * of_q, 0.0)
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@loss.long("N | C in chunks", sums="sum_4:")
+@loss.long("N | C in chunks", alive=11, sums="sum_4:")
 @triton.jit
 def loss_in_chunks(
     p_ptr, q_ptr, dp_ptr, dq_ptr, sum_4_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,

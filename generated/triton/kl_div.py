@@ -15,18 +15,17 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| BD=B*D in tiles")
+@kernel("| BD=B*D in tiles", alive=3)
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, BD, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + bd, bd < BD)
-    information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
     x = load(x_ptr + bd, bd < BD)
-    losses = information - target * x
+    losses = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target) - target * x
     tl.store(losses_ptr + bd, losses, mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles")
+@kernel("| BD=B*D in tiles", alive=3)
 @triton.jit
 def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -40,13 +39,13 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: 
         tl.store(dtarget_ptr + bd, dtarget, mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(target_ptr, x_ptr, sum_1_ptr, BD, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
         x = load(x_ptr + bd, bd < BD)
@@ -62,7 +61,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| BD=B*D in tiles")
+@kernel("| BD=B*D in tiles", alive=2)
 @triton.jit
 def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, BD, divisor, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -76,7 +75,7 @@ def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, BD, divisor, BLO
         tl.store(dtarget_ptr + bd, dtarget, mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| BD=B*D in tiles", alive=7, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, BD, one_over_divisor, REAL: tl.constexpr,
@@ -84,8 +83,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
         x = load(x_ptr + bd, bd < BD)

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| BD=B*D in tiles")
+@kernel("| BD=B*D in tiles", alive=3)
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, BD, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -24,7 +24,7 @@ def none_forward(target_ptr, x_ptr, losses_ptr, BD, BLOCK: tl.constexpr):
     tl.store(losses_ptr + bd, tl.exp(target) * (target - x), mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles")
+@kernel("| BD=B*D in tiles", alive=3)
 @triton.jit
 def none_backward(dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -38,13 +38,13 @@ def none_backward(dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BL
         tl.store(dtarget_ptr + bd, dtarget_minus_x + dloss * losses, mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles", sums="sum_1:", exact="losses sum_1")
+@kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="losses sum_1")
 @triton.jit
 def forward(target_ptr, x_ptr, losses_ptr, sum_1_ptr, BD, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         x = load(x_ptr + bd, bd < BD)
         losses = tl.exp(target) * (target - x)
@@ -60,7 +60,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| BD=B*D in tiles")
+@kernel("| BD=B*D in tiles", alive=2)
 @triton.jit
 def backward(
     dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, divisor, BLOCK: tl.constexpr,
@@ -76,7 +76,7 @@ def backward(
         tl.store(dtarget_ptr + bd, dtarget_minus_x + dloss / divisor * losses, mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, BD, one_over_divisor, REAL: tl.constexpr,
@@ -84,8 +84,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         x = load(x_ptr + bd, bd < BD)
         losses = tl.exp(target) * (target - x)

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -24,7 +24,7 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, tl.abs(target - x), mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def none_backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -38,13 +38,13 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, BLOCK: t
         tl.store(dx_ptr + n, -dtarget, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
         x = load(x_ptr + n, n < N)
         sum_1 += tl.where(n < N, tl.abs(target - x), 0.0)
@@ -58,7 +58,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, divisor, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -72,7 +72,7 @@ def backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, divisor, BLOC
         tl.store(dx_ptr + n, -dtarget, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     target_ptr, x_ptr, sum_1_ptr, dtarget_ptr, dx_ptr, N, one_over_divisor, REAL: tl.constexpr,
@@ -80,8 +80,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
         x = load(x_ptr + n, n < N)
         sum_1 += tl.where(n < N, tl.abs(target - x), 0.0)

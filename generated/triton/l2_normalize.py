@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1, exact="norm length")
+@kernel("N | C", alive=2, exact="norm length")
 @triton.jit
 def forward(
     x_ptr, norm_ptr, length_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -33,7 +33,7 @@ def forward(
     tl.store(y_ptr + n * C + c, x / length, mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     x_ptr, norm_ptr, length_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -76,7 +76,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, dx, mask=inside)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, length_ptr, norm_ptr, y_ptr, dx_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,

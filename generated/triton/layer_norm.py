@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=3, exact="inv_std xhat")
+@kernel("N | C", alive=2, exact="inv_std xhat")
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
@@ -27,17 +27,17 @@ def forward(
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
     diff = x - total(x, inside, 1) / C
-    diff_ = diff - total(diff, inside, 1) / C
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / C + eps)
+    diff_2 = diff - total(diff, inside, 1) / C
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
     tl.store(inv_std_ptr + n, inv_std, mask=n < N)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(xhat_ptr + n * C + c, xhat, mask=inside)
     bias = load(bias_ptr + c, c < C)
     gain = load(gain_ptr + c, c < C)
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, eps, REAL: tl.constexpr,
@@ -56,25 +56,21 @@ def forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
     tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / C
+        xhat = inv_std * diff
         tl.store(xhat_ptr + n * C + c, xhat, mask=c < C)
         bias = load(bias_ptr + c, c < C)
         gain = load(gain_ptr + c, c < C)
@@ -93,8 +89,8 @@ def backward(
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.arange(0, BLOCK)[None, :]
     gain = load(gain_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         xhat = load(xhat_ptr + n * C + c, inside)
@@ -109,7 +105,7 @@ def backward(
     tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=4)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -134,12 +130,12 @@ def backward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         xhat = load(xhat_ptr + n * C + c, c < C)
-        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
+        dx = inv_std * (gain * dy - sum_2 / C - sum_1 / C * xhat)
+        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward.long("N | C in tiles", sums="dgain: C, dbias: C")
+@backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def backward_columns(
     dy_ptr, xhat_ptr, dgain_ptr, dbias_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -150,8 +146,8 @@ def backward_columns(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         xhat = load(xhat_ptr + n * C + c, inside)
@@ -161,7 +157,7 @@ def backward_columns(
     tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=3, exact="mean sum_2 inv_std")
+@kernel("N | C", alive=2, exact="mean sum_2 inv_std")
 @triton.jit
 def lean_forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, N, eps,
@@ -177,16 +173,16 @@ def lean_forward(
     diff = x - mean
     sum_2 = total(diff, inside, 1)
     tl.store(sum_2_ptr + n, sum_2, mask=n < N)
-    diff_ = diff - sum_2 / C
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / C + eps)
+    diff_2 = diff - sum_2 / C
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
     tl.store(inv_std_ptr + n, inv_std, mask=n < N)
     bias = load(bias_ptr + c, c < C)
     gain = load(gain_ptr + c, c < C)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@lean_forward.long("N | C in chunks")
+@lean_forward.long("N | C in chunks", alive=3)
 @triton.jit
 def lean_forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, eps, REAL: tl.constexpr,
@@ -206,17 +202,14 @@ def lean_forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     tl.store(sum_2_ptr + n, sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
     tl.store(inv_std_ptr + n, inv_std)
@@ -225,9 +218,8 @@ def lean_forward_in_chunks(
         bias = load(bias_ptr + c, c < C)
         gain = load(gain_ptr + c, c < C)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / C
+        xhat = inv_std * diff
         tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=c < C)
 
 
@@ -243,8 +235,8 @@ def lean_backward(
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.arange(0, BLOCK)[None, :]
     gain = load(gain_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         inv_std = load(inv_std_ptr + n, n < N)
@@ -266,7 +258,7 @@ def lean_backward(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@lean_backward.long("N | C in chunks")
+@lean_backward.long("N | C in chunks", alive=4)
 @triton.jit
 def lean_backward_in_chunks(
     dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr,
@@ -294,13 +286,13 @@ def lean_backward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         x = load(x_ptr + n * C + c, c < C)
         xhat = inv_std * (x - mean - sum_2_ / C)
-        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
+        dx = inv_std * (gain * dy - sum_2 / C - sum_1 / C * xhat)
+        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@lean_backward.long("N | C in tiles", sums="dgain: C, dbias: C")
+@lean_backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def lean_backward_columns(
     dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dgain_ptr, dbias_ptr, C, N,
@@ -311,8 +303,8 @@ def lean_backward_columns(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         inv_std = load(inv_std_ptr + n, n < N)
@@ -328,7 +320,7 @@ def lean_backward_columns(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=1, exact="inv_std")
+@kernel("N | C", alive=2, exact="inv_std")
 @triton.jit
 def plain_forward(
     x_ptr, inv_std_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -340,13 +332,13 @@ def plain_forward(
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
     diff = x - total(x, inside, 1) / C
-    diff_ = diff - total(diff, inside, 1) / C
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / C + eps)
+    diff_2 = diff - total(diff, inside, 1) / C
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
     tl.store(inv_std_ptr + n, inv_std, mask=n < N)
-    tl.store(xhat_ptr + n * C + c, inv_std * diff_, mask=inside)
+    tl.store(xhat_ptr + n * C + c, inv_std * diff_2, mask=inside)
 
 
-@plain_forward.long("N | C in chunks")
+@plain_forward.long("N | C in chunks", alive=2)
 @triton.jit
 def plain_forward_in_chunks(
     x_ptr, inv_std_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -365,25 +357,21 @@ def plain_forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
     tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        tl.store(xhat_ptr + n * C + c, inv_std * diff_, mask=c < C)
+        diff = x - mean - sum_2 / C
+        tl.store(xhat_ptr + n * C + c, inv_std * diff, mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -404,7 +392,7 @@ def plain_backward(
     tl.store(dx_ptr + n * C + c, inv_std * (dy - sum_2 / C - sum_1 / C * y), mask=inside)
 
 
-@plain_backward.long("N | C in chunks")
+@plain_backward.long("N | C in chunks", alive=4)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, inv_std_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,

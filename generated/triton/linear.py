@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=2)
 @triton.jit
 def forward(
     bias_ptr, product_1_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -30,7 +30,7 @@ def forward(
     tl.store(y_ptr + n * H + h, bias + product_1, mask=inside)
 
 
-@kernel("N | H in tiles", sums="dbias: H")
+@kernel("N | H in tiles", alive=2, sums="dbias: H")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -40,8 +40,8 @@ def backward(
     program = tl.program_id(0).to(tl.int64)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (h < H)
         dy = load(dy_ptr + n * H + h, inside)
         dbias += tl.where(inside, dy, 0.0)

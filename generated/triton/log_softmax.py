@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1)
+@kernel("N | C", alive=2)
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -29,7 +29,7 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -43,16 +43,18 @@ def forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
         x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
-        x_minus_x_max = x - tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
-        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(c < C, tl.exp(x_minus_x_max), 0.0)
-    sum_1 = tl.sum(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True)))
+        sum_1 *= rescaled(before, x_max_raw)
+        x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
+        x_minus_x_max = x - x_max
+        sum_1 += tl.where(c < C, tl.exp(x_minus_x_max), 0.0)
+    before = x_max_raw
     x_max_raw = largest(x_max_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
     x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        x_minus_x_max = x - x_max
-        tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=c < C)
+        tl.store(y_ptr + n * C + c, x - x_max - tl.log(sum_1), mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -69,7 +71,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, dy - total(dy, inside, 1) * tl.exp(y), mask=inside)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=2)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1)
+@kernel("N | C")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -28,7 +28,7 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     tl.store(y_ptr + n, x_max + tl.log(total(tl.exp(x - x_max), inside, 1)), mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -42,10 +42,12 @@ def forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
         x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
+        sum_1 *= rescaled(before, x_max_raw)
         x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(c < C, tl.exp(x - x_max), 0.0)
-    sum_1 = tl.sum(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True)))
+        sum_1 += tl.where(c < C, tl.exp(x - x_max), 0.0)
+    before = x_max_raw
     x_max_raw = largest(x_max_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
     x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
     tl.store(y_ptr + n, x_max + tl.log(sum_1))
 

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1, exact="squares")
+@kernel("N | C", exact="squares")
 @triton.jit
 def forward(
     x_ptr, squares_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -31,7 +31,7 @@ def forward(
     tl.store(y_ptr + n, y, mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     x_ptr, squares_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -58,8 +58,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dy = load(dy_ptr + n, n < N)
     squares = load(squares_ptr + n, n < N)
+    dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n * C + c, inside)
     tl.store(dx_ptr + n * C + c, tl.where(squares == 0, 0, dy / tl.sqrt(squares)) * x, mask=inside)
 

@@ -10,12 +10,12 @@ import triton
 import triton.language as tl
 
 from .. import norm_inf as _module
-from ._functions import aligned, known, larger, largest, load, picked, sign, within
+from ._functions import aligned, larger, largest, load, load_at, placed, sign, within
 from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1)
+@kernel("N | C")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -26,7 +26,7 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     tl.store(y_ptr + n, largest(tl.abs(x), inside, 1), mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -56,19 +56,18 @@ def backward(x_ptr, abs_x_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BL
 @kernel("N | C in tiles")
 @triton.jit
 def backward_2(
-    dy_ptr, product_1_ptr, product_2_ptr, x_ptr, dx__ptr, C, N, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, place_1_ptr, place_2_ptr, x_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
+    place_1 = load(place_1_ptr + n, n < N)
     dy = load(dy_ptr + n, n < N)
-    product_2 = load(product_2_ptr + n, n < N)
-    x_at_product_2 = picked(x_ptr + n * C + product_2, n < N, within(product_2, C))
-    product_1 = load(product_1_ptr + n, n < N)
-    dx_ = 0 + known(tl.where(c == product_1, dy * sign(x_at_product_2), 0), within(product_1, C))
-    tl.store(dx__ptr + n * C + c, dx_, mask=inside)
+    place_2 = load(place_2_ptr + n, n < N)
+    x_at_place_2 = load_at(x_ptr + n * C + place_2, within(place_2, C), n < N)
+    tl.store(dx_ptr + n * C + c, placed(dy * sign(x_at_place_2), c, place_1, C), mask=inside)
 
 
 table = Table(_module, __file__, """
@@ -79,7 +78,7 @@ table.add("forward", "forward(x; C, N) -> y")
 table.add(
     "backward",
     "backward(x; C, N) -> abs_x",
-    ("product_1", lambda abs_x: abs_x.argmax(1)),
-    ("product_2", lambda abs_x: abs_x.argmax(1)),
-    "backward_2(dy, product_1, product_2, x; C, N) -> dx",
+    ("place_1", lambda abs_x: abs_x.argmax(1)),
+    ("place_2", lambda abs_x: abs_x.argmax(1)),
+    "backward_2(dy, place_1, place_2, x; C, N) -> dx",
 )

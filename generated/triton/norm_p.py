@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=1, exact="powers")
+@kernel("N | C", exact="powers")
 @triton.jit
 def forward(
     x_ptr, powers_ptr, y_ptr, C, N, p, number, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -32,7 +32,7 @@ def forward(
     tl.store(y_ptr + n, y, mask=n < N)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     x_ptr, powers_ptr, y_ptr, C, p, number, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -50,7 +50,7 @@ def forward_in_chunks(
     tl.store(y_ptr + n, tl.where(powers == 0, 0, power(tl.where(powers == 0, 1, powers), number)))
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=2)
 @triton.jit
 def backward(
     dy_ptr, powers_ptr, x_ptr, dx_ptr, C, N, number, p_minus_one, ALIGN: tl.constexpr,
@@ -60,8 +60,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dy = load(dy_ptr + n, n < N)
     powers = load(powers_ptr + n, n < N)
+    dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n * C + c, inside)
     dx = tl.where(
         powers == 0,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles", exact="ratio clipped")
+@kernel("| N in tiles", alive=4, exact="ratio clipped")
 @triton.jit
 def none_forward(
     advantage_ptr, logp_ptr, logp_old_ptr, ratio_ptr, clipped_ptr, losses_ptr, N, beta,
@@ -30,12 +30,11 @@ def none_forward(
     tl.store(clipped_ptr + n, clipped, mask=n < N)
     divergence = logp_old - logp + ratio - 1
     advantage = load(advantage_ptr + n, n < N)
-    surrogate = smaller(advantage * ratio, advantage * clipped)
-    losses = beta * divergence - surrogate
+    losses = beta * divergence - smaller(advantage * ratio, advantage * clipped)
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=5)
 @triton.jit
 def none_backward(
     advantage_ptr, clipped_ptr, dloss_ptr, ratio_ptr, dlogp_ptr, N, beta, BLOCK: tl.constexpr,
@@ -52,7 +51,7 @@ def none_backward(
     tl.store(dlogp_ptr + n, dlogp, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="ratio clipped sum_1")
+@kernel("| N in tiles", alive=5, sums="sum_1:", exact="ratio clipped sum_1")
 @triton.jit
 def forward(
     advantage_ptr, logp_ptr, logp_old_ptr, ratio_ptr, clipped_ptr, sum_1_ptr, N, beta,
@@ -60,8 +59,8 @@ def forward(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         logp = load(logp_ptr + n, n < N)
         logp_old = load(logp_old_ptr + n, n < N)
         ratio = tl.exp(logp - logp_old)
@@ -83,7 +82,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_1 / divisor)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def backward(
     advantage_ptr, clipped_ptr, dloss_ptr, ratio_ptr, dlogp_ptr, N, beta, divisor,
@@ -108,7 +107,7 @@ def backward(
     tl.store(dlogp_ptr + n, dlogp, mask=n < N)
 
 
-@kernel("| N in tiles", sums="sum_1:", exact="sum_1")
+@kernel("| N in tiles", alive=7, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
     advantage_ptr, logp_ptr, logp_old_ptr, sum_1_ptr, dlogp_ptr, N, beta, one_minus_clip,
@@ -116,8 +115,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         logp_old = load(logp_old_ptr + n, n < N)
         logp = load(logp_ptr + n, n < N)
         ratio = tl.exp(logp - logp_old)

@@ -33,7 +33,7 @@ def forward(
     tl.store(y_ptr + n * C + c, gain * xhat, mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -68,8 +68,8 @@ def backward(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.arange(0, BLOCK)[None, :]
     gain = load(gain_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         inv_rms = load(inv_rms_ptr + n, n < N)
         dy = load(dy_ptr + n * C + c, inside)
@@ -84,7 +84,7 @@ def backward(
         tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, gain_ptr, inv_rms_ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -97,22 +97,20 @@ def backward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         x = load(x_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, dxhat * x, 0.0)
+        sum_1 += tl.where(c < C, gain * dy * x, 0.0)
     sum_1 = tl.sum(sum_1)
     inv_rms = load(inv_rms_ptr + n)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         x = load(x_ptr + n * C + c, c < C)
-        dx = inv_rms * (dxhat - square(inv_rms) * sum_1 / C * x)
+        dx = inv_rms * (gain * dy - square(inv_rms) * sum_1 / C * x)
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward.long("N | C in tiles", sums="dgain: C")
+@backward.long("N | C in tiles", alive=3, sums="dgain: C")
 @triton.jit
 def backward_columns(
     dy_ptr, inv_rms_ptr, x_ptr, dgain_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -122,8 +120,8 @@ def backward_columns(
     program = tl.program_id(0).to(tl.int64)
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         inv_rms = load(inv_rms_ptr + n, n < N)
         dy = load(dy_ptr + n * C + c, inside)
@@ -132,7 +130,7 @@ def backward_columns(
     tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=1, exact="inv_rms")
+@kernel("N | C", alive=2, exact="inv_rms")
 @triton.jit
 def plain_forward(
     x_ptr, inv_rms_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -148,7 +146,7 @@ def plain_forward(
     tl.store(xhat_ptr + n * C + c, inv_rms * x, mask=inside)
 
 
-@plain_forward.long("N | C in chunks")
+@plain_forward.long("N | C in chunks", alive=2)
 @triton.jit
 def plain_forward_in_chunks(
     x_ptr, inv_rms_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -186,7 +184,7 @@ def plain_backward(
     tl.store(dx_ptr + n * C + c, inv_rms * (dy - total(dy * y, inside, 1) / C * y), mask=inside)
 
 
-@plain_backward.long("N | C in chunks")
+@plain_backward.long("N | C in chunks", alive=3)
 @triton.jit
 def plain_backward_in_chunks(
     dy_ptr, inv_rms_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=2)
 @triton.jit
 def forward(
     bias_hh_ptr, bias_ih_ptr, product_1_ptr, product_2_ptr, y_ptr, H, N, ALIGN: tl.constexpr,
@@ -32,7 +32,7 @@ def forward(
     tl.store(y_ptr + n * H + i_H, tanh(bias_hh + bias_ih + product_2 + product_1), mask=inside)
 
 
-@kernel("N | H in tiles", sums="dbias_ih: H", exact="dpre")
+@kernel("N | H in tiles", alive=3, sums="dbias_ih: H", exact="dpre")
 @triton.jit
 def backward(
     dy_ptr, y_ptr, dpre_ptr, dbias_ih_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -42,8 +42,8 @@ def backward(
     program = tl.program_id(0).to(tl.int64)
     dbias_ih = tl.zeros([ROWS, BLOCK], REAL)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (i_H < H)
         dy = load(dy_ptr + n * H + i_H, inside)
         y = load(y_ptr + n * H + i_H, inside)
@@ -59,7 +59,7 @@ def backward(
         )
 
 
-@kernel("N | H in tiles")
+@kernel("N | H in tiles", alive=2)
 @triton.jit
 def plain_forward(
     product_1_ptr, product_2_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -74,7 +74,7 @@ def plain_forward(
     tl.store(y_ptr + n * H + i_H, tanh(product_2 + product_1), mask=inside)
 
 
-@kernel("N | H in tiles", exact="dpre")
+@kernel("N | H in tiles", alive=2, exact="dpre")
 @triton.jit
 def plain_backward(
     dy_ptr, y_ptr, dpre_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,

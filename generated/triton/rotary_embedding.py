@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N T | E in tiles")
+@kernel("N T | E in tiles", alive=5)
 @triton.jit
 def forward(
     cosine_ptr, sine_ptr, x_ptr, y_ptr, rows, D, E, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -41,7 +41,7 @@ def forward(
     tl.store(y_ptr + row * E + e, y, mask=inside)
 
 
-@kernel("N T | E in tiles")
+@kernel("N T | E in tiles", alive=4)
 @triton.jit
 def backward(
     cosine_ptr, dy_ptr, sine_ptr, dx_ptr, rows, D, E, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,

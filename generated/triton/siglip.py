@@ -39,7 +39,7 @@ def forward(
     tl.store(text_ptr + n * D + d, texts / text_length, mask=inside)
 
 
-@forward.long("N | D in chunks")
+@forward.long("N | D in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, text_norm_ptr, text_length_ptr,
@@ -73,7 +73,7 @@ def forward_in_chunks(
         tl.store(text_ptr + n * D + d, texts / text_length, mask=d < D)
 
 
-@kernel("N | M=N in tiles", sums="sum_3:, sum_4:", exact="logits sum_3 sum_4")
+@kernel("N | M=N in tiles", alive=3, sums="sum_3:, sum_4:", exact="logits sum_3 sum_4")
 @triton.jit
 def forward_2(
     bias_ptr, logits_sum_ptr, scale_ptr, logits_ptr, sum_3_ptr, sum_4_ptr, N, REAL: tl.constexpr,
@@ -86,8 +86,8 @@ def forward_2(
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     bias = load(bias_ptr)
     scale = load(scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         tl.store(logits_ptr + n * N + m, bias + tl.exp(scale) * logits_sum, mask=inside)
@@ -122,7 +122,7 @@ def backward(scale_ptr, exp_scale_ptr):
     tl.store(exp_scale_ptr, tl.exp(scale))
 
 
-@kernel("N | M=N in tiles", sums="dbias:, sum_3:", exact="dlogits_sum sum_3")
+@kernel("N | M=N in tiles", alive=4, sums="dbias:, sum_3:", exact="dlogits_sum sum_3")
 @triton.jit
 def backward_2(
     dloss_ptr, exp_scale_ptr, logits_ptr, logits_sum_ptr, dbias_ptr, dlogits_sum_ptr, sum_3_ptr, N,
@@ -135,16 +135,16 @@ def backward_2(
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     dloss = load(dloss_ptr)
     exp_scale = load(exp_scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits = load(logits_ptr + n * N + m, inside)
-        dlogits_ = dloss / N * (1 / (1 + tl.exp(-logits))) + tl.where(n == m, -(dloss / N), 0)
-        dbias += tl.where(inside, dlogits_, 0.0)
+        dlogits = dloss / N * (1 / (1 + tl.exp(-logits))) + tl.where(n == m, -(dloss / N), 0)
+        dbias += tl.where(inside, dlogits, 0.0)
         if dlogits_sum_ptr is not None:
-            tl.store(dlogits_sum_ptr + n * N + m, exp_scale * dlogits_, mask=inside)
+            tl.store(dlogits_sum_ptr + n * N + m, exp_scale * dlogits, mask=inside)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        sum_3 += tl.where(inside, dlogits_ * logits_sum, 0.0)
+        sum_3 += tl.where(inside, dlogits * logits_sum, 0.0)
     if dbias_ptr is not None:
         tl.store(dbias_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(dbias))
     if sum_3_ptr is not None:
@@ -188,7 +188,7 @@ def backward_4(
         tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
 
 
-@backward_4.long("N | D in chunks")
+@backward_4.long("N | D in chunks", alive=4)
 @triton.jit
 def backward_4_in_chunks(
     dimage_ptr, dtext_ptr, image_ptr, image_length_ptr, image_norm_ptr, text_ptr, text_length_ptr,

@@ -23,7 +23,7 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, 1 / (1 + tl.exp(-x)), mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def backward(dy_ptr, y_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -28,7 +28,7 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     tl.store(y_ptr + n * C + c, exp_x_shifted / total(exp_x_shifted, inside, 1), mask=inside)
 
 
-@forward.long("N | C in chunks")
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
     x_ptr, y_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -42,10 +42,12 @@ def forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
         peak_1_raw = larger(peak_1_raw, tl.where(c < C, x, float("-inf")))
+        sum_2 *= rescaled(before, peak_1_raw)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = sum_2 * rescaled(before, peak_1_raw) + tl.where(c < C, tl.exp(x - peak_1), 0.0)
-    sum_2 = tl.sum(sum_2 * rescaled(peak_1_raw, largest(peak_1_raw, True)))
+        sum_2 += tl.where(c < C, tl.exp(x - peak_1), 0.0)
+    before = peak_1_raw
     peak_1_raw = largest(peak_1_raw, True)
+    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
@@ -67,7 +69,7 @@ def backward(
     tl.store(dx_ptr + n * C + c, y * (dy - total(dy * y, inside, 1)), mask=inside)
 
 
-@backward.long("N | C in chunks")
+@backward.long("N | C in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dy_ptr, y_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,

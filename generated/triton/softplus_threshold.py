@@ -15,21 +15,17 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def forward(x_ptr, y_ptr, N, beta, threshold, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
-    inside_ = beta * x
-    y = tl.where(
-        inside_ > threshold,
-        x,
-        (larger(inside_, 0) + log1p(tl.exp(-tl.abs(inside_)))) / beta,
-    )
+    inside = beta * x
+    y = tl.where(inside > threshold, x, (larger(inside, 0) + log1p(tl.exp(-tl.abs(inside)))) / beta)
     tl.store(y_ptr + n, y, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=3)
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, beta, threshold, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=2)
 @triton.jit
 def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -25,7 +25,7 @@ def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, gate * s * x, mask=n < N)
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", alive=4)
 @triton.jit
 def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

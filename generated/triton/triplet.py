@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=3, exact="near far")
+@kernel("N | C", alive=2, exact="near far")
 @triton.jit
 def none_forward(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, N, eps, margin,
@@ -35,7 +35,7 @@ def none_forward(
     tl.store(losses_ptr + n, larger(near - far + margin, 0), mask=n < N)
 
 
-@none_forward.long("N | C in chunks")
+@none_forward.long("N | C in chunks", alive=4)
 @triton.jit
 def none_forward_in_chunks(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, eps, margin,
@@ -61,7 +61,7 @@ def none_forward_in_chunks(
     tl.store(losses_ptr + n, larger(near - far + margin, 0))
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=3)
 @triton.jit
 def none_backward(
     anchor_ptr, dloss_ptr, far_ptr, near_ptr, negative_ptr, positive_ptr, danchor_ptr,
@@ -72,9 +72,9 @@ def none_backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dloss = load(dloss_ptr + n, n < N)
     near = load(near_ptr + n, n < N)
     far = load(far_ptr + n, n < N)
+    dloss = load(dloss_ptr + n, n < N)
     dlosses_term = tl.where(near - far + margin <= 0, 0, dloss)
     negative = load(negative_ptr + n * C + c, inside)
     anchor = load(anchor_ptr + n * C + c, inside)
@@ -89,7 +89,7 @@ def none_backward(
         tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
 
 
-@kernel("N | C", alive=3, sums="sum_3:", exact="near far sum_3")
+@kernel("N | C", alive=2, sums="sum_3:", exact="near far sum_3")
 @triton.jit
 def forward(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, sum_3_ptr, C, N, eps, margin,
@@ -99,8 +99,8 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         anchor = load(anchor_ptr + n * C + c, inside)
         positive = load(positive_ptr + n * C + c, inside)
@@ -113,7 +113,7 @@ def forward(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@forward.long("N | C in chunks", sums="sum_3:")
+@forward.long("N | C in chunks", alive=4, sums="sum_3:")
 @triton.jit
 def forward_in_chunks(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, sum_3_ptr, C, N, eps, margin,
@@ -149,7 +149,7 @@ def forward_2(sum_3_ptr, loss_ptr, divisor):
     tl.store(loss_ptr, sum_3 / divisor)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", alive=3)
 @triton.jit
 def backward(
     anchor_ptr, dloss_ptr, far_ptr, near_ptr, negative_ptr, positive_ptr, danchor_ptr,
@@ -160,9 +160,9 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dloss = load(dloss_ptr)
     near = load(near_ptr + n, n < N)
     far = load(far_ptr + n, n < N)
+    dloss = load(dloss_ptr)
     dlosses_term = tl.where(near - far + margin <= 0, 0, dloss / divisor)
     negative = load(negative_ptr + n * C + c, inside)
     anchor = load(anchor_ptr + n * C + c, inside)
@@ -188,8 +188,8 @@ def loss(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         anchor = load(anchor_ptr + n * C + c, inside)
         positive = load(positive_ptr + n * C + c, inside)
@@ -210,7 +210,7 @@ def loss(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@loss.long("N | C in chunks", sums="sum_3:")
+@loss.long("N | C in chunks", alive=4, sums="sum_3:")
 @triton.jit
 def loss_in_chunks(
     anchor_ptr, negative_ptr, positive_ptr, sum_3_ptr, danchor_ptr, dpositive_ptr, dnegative_ptr, C,

@@ -15,7 +15,7 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("H | K", alive=1, exact="norm")
+@kernel("H | K", alive=2, exact="norm")
 @triton.jit
 def forward(
     g_ptr, v_ptr, norm_ptr, w_ptr, H, K, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -32,7 +32,7 @@ def forward(
     tl.store(w_ptr + h * K + k, g / norm * v, mask=inside)
 
 
-@forward.long("H | K in chunks")
+@forward.long("H | K in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
     g_ptr, v_ptr, norm_ptr, w_ptr, K, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -75,7 +75,7 @@ def backward(
         tl.store(dv_ptr + h * K + k, g / norm * (dw - dg / norm * v), mask=inside)
 
 
-@backward.long("H | K in chunks")
+@backward.long("H | K in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
     dw_ptr, g_ptr, norm_ptr, v_ptr, dg_ptr, dv_ptr, K, REAL: tl.constexpr, ALIGN: tl.constexpr,

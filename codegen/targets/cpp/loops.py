@@ -127,7 +127,7 @@ class Loops(Passes):
 
     def is_whole(self) -> bool:
         """Whether the axis that is cut into pieces is the only one."""
-        return self.space() == [*self.current.parallel]
+        return self.space() == [self.tile] == [*self.current.parallel]
 
     @property
     def piece(self) -> str:

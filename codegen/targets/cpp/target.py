@@ -65,13 +65,10 @@ class CppTarget:
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what calls them instead of lines of ``module``, which
-        is the text of the torch target; nothing where there is no loop in it, and for several
-        outputs, which are left to torch.
+        is the text of the torch target; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
-        if len(program.outputs) > 1:
-            return ()
         written, step = functions_of(program, kernels_of), training_of(program)
         if not written.kernels:
             return ()

@@ -173,18 +173,24 @@ def leaves_of(arguments: Mapping[str, object], dtype: torch.dtype) -> dict[str, 
 
 
 def _outcome(module, program: Program, arguments: Mapping[str, object], wanted, dtype):
-    """The output and the gradients, these twice: a loss hands them out once."""
+    """The output and the gradients, these twice: a loss hands them out once; and from some of
+    several outputs.
+    """
     leaves = leaves_of(arguments, dtype)
     for name in wanted:
         leaves[name] = leaves[name].requires_grad_()
-    output = getattr(module, program.name)(**leaves)
+    outputs = getattr(module, program.name)(**leaves)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     inputs = [leaves[name] for name in wanted]
     generator = torch.Generator().manual_seed(1)
-    upstream = torch.randn(output.shape, generator=generator).to(dtype)
-    found = [output.detach()]
-    for _ in range(2):
-        gradients = torch.autograd.grad(
-            output, inputs, upstream, retain_graph=True, allow_unused=True
-        )
-        found += [g for g in gradients if g is not None]
+    arriving = [torch.randn(output.shape, generator=generator).to(dtype) for output in outputs]
+    found = [output.detach() for output in outputs]
+    every = [*range(len(outputs))]
+    for given in (every, every, every[1:], *([i] for i in every if every[1:])):
+        own = [outputs[i] for i in given if outputs[i].requires_grad]
+        if own:
+            upstreams = [arriving[i] for i in given if outputs[i].requires_grad]
+            how = {"retain_graph": True, "allow_unused": True}
+            gradients = torch.autograd.grad(own, inputs, upstreams, **how)
+            found += [g for g in gradients if g is not None]
     return found

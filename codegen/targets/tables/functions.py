@@ -69,6 +69,7 @@ def functions_of(program: Program, prints: Prints) -> Written:
 
 # A function of a pair, and its nodes; None where it has none of the kind.
 Make = Callable[[Program], tuple[Function, Flat] | None]
+Of = Callable[[Program], Function]  # a backward of it
 
 
 class _PairWritten:
@@ -83,7 +84,8 @@ class _PairWritten:
         self.pairs = {word: page.program for word, page in pages.items()}
         self.pair, self.word, self.plain = self.pairs[word], word, plain
         self.gradients = self.pair.backward.results
-        self.guarded = pages[word].guards_in(self.pair.backward)
+        self.page = pages[word]
+        self.guarded = self.page.guards_in(self.pair.backward)
 
     def write(self) -> None:
         """With a pair that keeps less there are no parts of the other backward, and nothing else
@@ -95,7 +97,11 @@ class _PairWritten:
             forward = self.loops("forward", lambda p: (p.forward, flat(p, p.forward)))
             if forward is not None:
                 self.written.add(forward, self.row(forward, "forward"))
-            self.backward(self.guarded and not kept)
+            self.backward("backward", lambda p: p.backward, self.guarded and not kept)
+            for i, alone in enumerate(self.pair.alone):
+                function = f"backward from {alone.parameters[0].name}"
+                guarded = self.page.guards_in(alone)
+                self.backward(function, lambda p, i=i: p.alone[i], guarded)
         for loops, row in (*losses, *(kept or ())):
             self.written.add(loops, row)
 
@@ -104,12 +110,14 @@ class _PairWritten:
         row.of += of
         return row
 
-    def backward(self, some: bool) -> None:
-        parts = subsets(self.gradients) if some else []
-        whole = self.loops("backward", _backward(), self.gradients if parts else ())
+    def backward(self, function: str, of: Of, some: bool) -> None:
+        """All gradients, from all outputs or from one alone; and ``some`` of them, if they are."""
+        gradients = of(self.pair).results
+        parts = subsets(gradients) if some else []
+        whole = self.loops(function, _backward(of), gradients if parts else ())
         if whole is not None:
-            every = {part: _backward(part) for part in parts}
-            for loops, row in self.with_parts(whole, "backward", every):
+            every = {part: _backward(of, part) for part in parts}
+            for loops, row in self.with_parts(whole, function, every):
                 self.written.add(loops, row)
 
     def with_parts(
@@ -192,8 +200,9 @@ class _PairWritten:
         if alike is not None:
             found, divisor, words[0] = *alike, ""
         name = "_".join(word for word in words if word)
-        pair, open = self.pair, [node for result, node in found.results if result in left_out]
-        pieces = self.prints(name, found, dict(pair.sizes), pair.several, open)
+        open = dict.fromkeys(node for result, node in found.results if result in left_out)
+        pair = self.pair
+        pieces = self.prints(name, found, dict(pair.sizes), pair.several, [*open])
         if not any(isinstance(piece, Kernel) for piece in pieces):
             return None
         return Loops(own, found, pieces, divisor)
@@ -219,11 +228,11 @@ class _PairWritten:
         return None
 
 
-def _backward(part: tuple[str, ...] = ()) -> Make:
-    """The backward, or for a part of its results."""
+def _backward(of: Of, part: tuple[str, ...] = ()) -> Make:
+    """A backward, or for a part of its results."""
 
     def make(pair: Program) -> tuple[Function, Flat]:
-        function = replace(pair.backward, results=part or pair.backward.results)
+        function = replace(of(pair), results=part or of(pair).results)
         return function, flat(pair, function)
 
     return make

@@ -16,6 +16,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 RUNTIME = {
     "__init__.py": "choosing.py",
     "_table.py": "table.py",
+    "_pairs.py": "pairs.py",
     "_reading.py": "reading.py",
     "_calls.py": "calls.py",
     "_operation.py": "operation.py",

@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.program import NUMBERS, Function
-from codegen.program.parts import is_wide, values_in
+from codegen.program.parts import is_number, is_wide, values_in
 from codegen.program.steps import AddAt, Assign, Fill, Step
 from codegen.program.values import Load, Number
 from codegen.schedule.nodes import Flat, Whole
@@ -66,11 +66,16 @@ class _Writing:
                 self.tensors[array.name] = self.axes(self.dims(array.axes))
         self.shapes = {**self.tensors}
         self.filled: dict[str, str] = {}
+        numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
+        self.known: dict[str, Assign] = {}  # numbers, which lines of libraries may take
+        for step in self.function.steps:
+            if isinstance(step, Assign) and is_number(step.value, numbers | self.known.keys()):
+                self.known[step.name] = step
 
     def row(self, word: str, function: str, saved: Sequence[str]) -> Row:
         before = [s for s in map(self.before, self.function.steps) if s is not None]
         steps = [*before, *(step for piece in self.pieces for step in self.piece(piece))]
-        steps = self.renamed(steps)
+        steps = self.renamed([*self.numbers(steps), *steps])
         whole = {p.name for p in self.function.tensors if p.role == "label"}
         whole |= {a.name for a in self.flat.arrays if a.entries == "whole"} & {*self.tensors}
         steps = [*self.sizes(steps), *steps]
@@ -93,9 +98,24 @@ class _Writing:
             return None
         return self.line(self.printer.step(step))
 
+    def numbers(self, steps: Sequence[Line | Called]) -> list[Line]:
+        """Those of the function that lines take."""
+        lines = [step for step in steps if isinstance(step, Line)]
+        taken = {name for line in lines for name in line.takes}
+        made = {name for line in lines for name in line.makes}
+        found: list[Line] = []
+        for name, step in reversed(self.known.items()):
+            if name in taken & made:
+                raise QuestionError(f"kernels have another number called {name}", "rename it")
+            if name in taken:
+                found.insert(0, self.line(self.printer.step(step)))
+                taken |= {*found[0].takes}
+        return found
+
     def piece(self, piece: Kernel | Whole) -> Iterator[Line | Called]:
         if isinstance(piece, Whole):
-            yield self.line(self.printer.step(Assign(piece.name, piece.value)))
+            line = self.line(self.printer.step(Assign(piece.name, piece.value)))
+            yield replace(line, makes=(piece.name,))
             return
         yield from piece.before
         self.shapes |= {name: self.axes(self.layout(name)) for name in piece.writes}
@@ -105,16 +125,16 @@ class _Writing:
         """Every name in it that is not made by itself is taken, if it is one of the function's."""
         made: dict[str, None] = {}
         takes: dict[str, None] = {}
-        for statement in ast.parse(textwrap.dedent(f"    {text}")).body:
-            tree = [n for n in ast.walk(statement) if _is_name(n)]
-            loaded = (n.id for n in tree if isinstance(n.ctx, ast.Load))
+        for tree in _in_order(ast.parse(textwrap.dedent(f"    {text}")).body):
+            names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+            loaded = (n.id for n in names if isinstance(n.ctx, ast.Load))
             takes |= dict.fromkeys(name for name in loaded if name not in made)
-            made |= dict.fromkeys(n.id for n in tree if isinstance(n.ctx, ast.Store))
+            made |= dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store))
         return Line(tuple(made), tuple(n for n in takes if n in self.names), text)
 
     @property
     def names(self) -> set[str]:
-        names = {p.name for p in self.function.parameters} | {*self.codes.values()}
+        names = {p.name for p in self.function.parameters} | {*self.codes.values(), *self.known}
         for piece in self.pieces:
             names |= {piece.name} if isinstance(piece, Whole) else {*piece.writes, *piece.reads}
         return names | {name for name, _ in self.function.sizes}
@@ -201,5 +221,11 @@ class _Writing:
         return any(p.name == name and p.default is not None for p in self.function.parameters)
 
 
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
+def _in_order(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """What is computed, one after the other: also in a loop."""
+    for statement in statements:
+        if isinstance(statement, ast.For):
+            yield from (statement.iter, statement.target)
+            yield from _in_order(statement.body)
+        else:
+            yield statement

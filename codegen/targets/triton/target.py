@@ -46,7 +46,7 @@ class TritonTarget:
     def ready(self) -> None:
         """Triton reads once, when it is imported, whether its interpreter runs the kernels."""
         if importlib.util.find_spec("triton") is None:
-            raise QuestionError("Triton is not installed", "pip install gradform[triton]")
+            raise QuestionError("Triton is not installed", "pip install triton")
         if "triton" not in sys.modules:
             os.environ["TRITON_INTERPRET"] = "1"
         if os.environ.get("TRITON_INTERPRET") != "1":
@@ -54,13 +54,10 @@ class TritonTarget:
 
     def texts(self, program: Program, module: str) -> tuple[str, ...]:
         """The kernels of a forward, with their table, instead of lines of ``module``, which is the
-        text of the torch target; nothing where there is no loop in it, and for several outputs,
-        which are left to torch.
+        text of the torch target; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
-        if len(program.outputs) > 1:
-            return ()
         written = functions_of(program, kernels_of)
         if not written.kernels:
             return ()

@@ -140,7 +140,7 @@ def _diagonal(space: Space, input: Value, offset=None, dim1=None, dim2=None):
         )
     e = Sum.over(Identity.between(one, other) * input.expression, [other])
     dims = [axis for i, axis in enumerate(input.dims) if i not in (first, second)]
-    return space.made(e, (*dims, one), input.extent.inside(), **held_as(input.dtype))
+    return space.seen(input, e, (*dims, one))
 
 
 @entry(along, "diag_embed")
@@ -185,7 +185,7 @@ def _unfold(space: Space, input: Value, dimension: Value, size: Value, step: Val
     at = space.axis_of(count, {*input.axes, inside} - {axis})
     index = sum((k * Position(a) for k, a in ((by, at), (1, inside)) if a is not None), S.Zero)
     x = reread(space, input, place, at, index)
-    return space.made(x.expression, (*x.dims, inside), x.extent, **held_as(x.dtype))
+    return space.seen(input, x.expression, (*x.dims, inside))
 
 
 @entry(along, "pad", forms="F")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sympy import Add, Eq, Expr, Integer, Piecewise, S
 
@@ -129,6 +130,6 @@ def _in_parts(space: Space, x: Value, place: int, widths: Sequence[Expr]) -> tup
     for width in widths:
         end = before + width
         run = run_of(space, x.dims[place], (before, end, 1), {*x.axes} - {x.dims[place]})
-        found.append(reread(space, x, place, run.axis, run.index))
+        found.append(replace(reread(space, x, place, run.axis, run.index), storage=x.storage))
         before = end
     return tuple(found)

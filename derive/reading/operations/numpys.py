@@ -25,7 +25,7 @@ numpys: dict[str, Operation] = {
     "min": reductions["amin"],
     "copy": making["clone"],
     "array": making["clone"],
-    "asarray": making["clone"],
+    "asarray": making["detach"],
     "expand_dims": shaping["unsqueeze"],
     "transpose": shaping["t"],
 }

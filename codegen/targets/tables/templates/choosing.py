@@ -66,9 +66,4 @@ def _replace(name: str, target: str) -> None:
     pair = table.pair
     pair.narrow = table.narrow if target != "torch" else None
     for function, (ours, original) in table.functions.items():
-        chosen = original if target == "torch" else ours
-        if function == "function":
-            pair.function = chosen
-            continue
-        rule = pair.plain if function.startswith("_plain") else pair.rule
-        setattr(rule, function.rpartition("_")[2], chosen)
+        table.put(function, original if target == "torch" else ours)

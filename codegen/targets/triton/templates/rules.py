@@ -15,8 +15,10 @@ import triton
 import triton.language as tl
 
 MOST_TILES = 65535  # the second dimension of a grid
-LANES = 1024  # entries that four warps compute at once
+OF_WARP = 1024  # entries, times those alive, that a warp holds: half of its registers at 32 warps
+WIDE = 32 * 4  # entries that a warp loads at once, in float32
 FEWEST_WARPS, MOST_WARPS = 4, 32  # of a program: below, too few loads are on their way
+FEWEST = 8  # entries of a tile or a chunk, whatever is alive: what memory hands out at once
 COLUMNS = 128  # entries of a tile whose rows are added up
 ALIGNED = 16  # what divides a size, at most, that matters
 REALS = {torch.float64: tl.float64}
@@ -24,8 +26,8 @@ REALS = {torch.float64: tl.float64}
 
 @dataclass
 class Limits:
-    """Entries of registers for a row, times those alive; of a tile; of a chunk; programs that share
-    a sum; and entries that a program computes at once where rows are short. The variable
+    """Entries in registers, times those alive; of a tile; of a chunk; programs that share a
+    sum; and entries that a program computes at once where rows are short. The variable
     GRADFORM_TRITON changes them, as in "resident=64 programs=3".
     """
 
@@ -54,6 +56,12 @@ def power_of_two(count: int) -> int:
 
 def cut(size: int, block: int) -> int:
     return -(-size // block)
+
+
+def warps_for(entries: int, alive: int) -> int:
+    """How many warps hold so many entries, without a load that is less wide than it could be."""
+    held = power_of_two(entries * alive // OF_WARP)
+    return max(min(held, entries // WIDE, MOST_WARPS), FEWEST_WARPS)
 
 
 def axes_of(text: str) -> dict[str, tuple[str, ...]]:
@@ -131,39 +139,43 @@ class Function:
         pairs = self.sizes.items()
         return {axis: math.prod(sizes[each] for each in size.split("*")) for axis, size in pairs}
 
-    def launch(self, sizes: Mapping[str, int]) -> Launch:
-        """For ``sizes`` by their names. Raises `TooLong`."""
+    def launch(self, sizes: Mapping[str, int], room: int = 1) -> Launch:
+        """For ``sizes`` by their names; ``room`` is how often as much as fits into registers may be
+        alive. Raises `TooLong`.
+        """
         of = self.lengths(sizes)
-        blocks = self.blocks(of)
+        align = math.gcd(of[self.inner[-1]] if self.inner else 1, ALIGNED)
+        alive = self.alive + (align == 1)  # entries that are loaded alone have a mask each
+        blocks = self.blocks(of, alive)
         count, entries = math.prod(of[a] for a in self.rows), math.prod(blocks.values())
-        if not (self.tile or self.chunked) and entries * self.alive > limits.resident:
+        if not self.tile and entries * alive > room * limits.resident:
             raise TooLong
         rows = 1
         if "ROWS" in self.constants:
             rows = min(power_of_two(count), max(1, limits.few // entries))
         grid = self.grid(of, cut(count, rows), blocks)
-        size = of[self.inner[-1]] if self.inner else 1
-        constants = {"ROWS": rows, "ALIGN": math.gcd(size, ALIGNED)}
+        constants = {"ROWS": rows, "ALIGN": align}
         single = len(self.inner) == 1
         constants |= {"BLOCK" if single else f"BLOCK_{a}": b for a, b in blocks.items()}
-        alive = 1 if self.tile else self.alive
-        warps = min(max(power_of_two(rows * entries * alive // LANES), FEWEST_WARPS), MOST_WARPS)
-        launch = Launch(grid, constants, warps, count, of)
+        launch = Launch(grid, constants, warps_for(rows * entries, alive), count, of)
         launch.parts = {name: self.part(axes, grid, of) for name, axes in self.parts.items()}
         return launch
 
-    def blocks(self, of: Mapping[str, int]) -> dict[str, int]:
+    def blocks(self, of: Mapping[str, int], alive: int) -> dict[str, int]:
         """How many entries along each axis of a row are computed at once."""
         blocks = {axis: power_of_two(of[axis]) for axis in self.inner}
-        if self.chunked:
-            blocks = {a: min(block, power_of_two(limits.chunk)) for a, block in blocks.items()}
-        elif self.tile:
-            of_columns = any(self.tile in axes for axes in self.parts.values())
-            most = min(limits.tile, COLUMNS) if of_columns else limits.tile
-            while self.rows and cut(of[self.tile], most) > MOST_TILES:
-                most *= 2
-            blocks[self.tile] = min(blocks[self.tile], most)
-        return blocks
+        if not (self.tile or self.chunked):
+            return blocks
+        of_columns = any(self.tile in axes for axes in self.parts.values())
+        most = limits.chunk if self.chunked else limits.tile
+        most = power_of_two(min(most, COLUMNS) if of_columns else most)
+        *others, last = blocks
+        held = alive * math.prod(blocks[axis] for axis in others)
+        while most > FEWEST and most * held > limits.resident // 2:
+            most //= 2
+        while self.tile and self.rows and cut(of[last], most) > MOST_TILES:
+            most *= 2
+        return blocks | {last: min(blocks[last], most)}
 
     def grid(
         self, of: Mapping[str, int], groups: int, blocks: Mapping[str, int]

@@ -28,7 +28,7 @@ SCALED = 1024  # entries that a program scales
 def problem() -> str:
     """Why no kernel can run here; nothing where one can."""
     if importlib.util.find_spec("triton") is None:
-        return "Triton is not installed: pip install gradform[triton]"
+        return "Triton is not installed: pip install triton"
     return "" if INTERPRETED or torch.cuda.is_available() else "Triton's kernels need a GPU"
 
 

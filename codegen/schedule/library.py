@@ -1,0 +1,107 @@
+"""What no loop computes: a library does, of whole arrays, between the loops of all else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from codegen.program import arrays
+from codegen.program.loops import Collected, Looped
+from codegen.program.parts import values_in
+from codegen.program.reads import Convolve, Placed
+from codegen.program.values import Load, Value
+from codegen.schedule.elements import Axes, Element
+from codegen.schedule.nodes import Node, Whole
+from derive.notation.layout import Layout
+
+# Products and additions by index, of which libraries have better loops; what goes along an axis
+# from place to place; what is made of matrices; with what they are called where they have no name.
+LIBRARY: dict[type[Value], str] = {
+    arrays.Contract: "product",
+    arrays.Gathered: "added",
+    arrays.Scattered: "added",
+    arrays.SegmentMax: "largest",
+    arrays.SegmentArgMax: "place",
+    arrays.ArgMaxOf: "place",
+    arrays.Cumulate: "cumulated",
+    arrays.Scanned: "scanned",
+    arrays.OfMatrix: "of_matrix",
+    arrays.Solved: "solved",
+    Convolve: "product",
+    Placed: "placed",
+    Looped: "places",
+    Collected: "collected",
+}
+PLACES = (arrays.ArgMaxOf, arrays.SegmentArgMax)  # whole numbers
+
+
+class Library:
+    """Stores what such values are made of, and names them."""
+
+    numbers: set[str]
+    known: dict[str, Element]
+    made: dict[str, str]
+    places: set[str]
+    layouts: dict[str, Layout]
+
+    def axes(self, layout: Layout) -> Axes:
+        raise NotImplementedError
+
+    def add(self, node: Node | Whole) -> str:
+        raise NotImplementedError
+
+    def bind(self, name: str, value: Value) -> None:
+        raise NotImplementedError
+
+    def free(self, name: str) -> str:
+        raise NotImplementedError
+
+    def numbered(self, name: str) -> str:
+        raise NotImplementedError
+
+    def loaded(self, name: str, dims: Layout, at: Mapping) -> Element:
+        raise NotImplementedError
+
+    def of_library(self, value: Value, at: Mapping[str, tuple[Element, ...]]) -> Element:
+        """An entry of what has no name of its own."""
+        fresh = self.numbered(LIBRARY[type(value)])
+        self.layouts[fresh] = value.dims
+        self.made[fresh] = self.whole(value, fresh)
+        return self.loaded(fresh, value.dims, at)
+
+    def whole(self, value: Value, name: str) -> str | None:
+        """The name of what a library makes of ``value``; None where a loop computes it."""
+        if type(value) not in LIBRARY:
+            return None
+        value = self._of_arrays(value, name)
+        reads = self._read(value)
+        entries = "whole" if isinstance(value, PLACES) else "exact"
+        found = Whole(self.free(name), self.axes(value.dims), value, reads, entries)
+        self.places |= {found.name} if entries == "whole" else set()
+        return self.add(found)
+
+    def _of_arrays(self, value: Value, name: str) -> Value:
+        if isinstance(value, Looped):
+            starts = (self.stored(p.initial, f"{p.before}_first") for p in value.passed)
+            wholes = (self.stored(g.whole, f"{g.name}_whole") for g in value.given)
+            passed = (replace(p, initial=v) for p, v in zip(value.passed, starts, strict=True))
+            given = (replace(g, whole=v) for g, v in zip(value.given, wholes, strict=True))
+            return replace(value, passed=tuple(passed), given=tuple(given))
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        values = {part: own for part, own in parts.items() if isinstance(own, Value)}
+        return replace(value, **{p: self.stored(v, f"{name}_{p}") for p, v in values.items()})
+
+    def _read(self, value: Value) -> frozenset[str]:
+        loads = {v.name for v in (value, *values_in(value)) if isinstance(v, Load)}
+        return frozenset(loads - self.numbers - self.known.keys())
+
+    def stored(self, value: Value, name: str) -> Value:
+        """The value as an array in memory; what is made of no array as it is."""
+        if not self._read(value):
+            return value
+        if isinstance(value, Load):
+            return Load(self.made.get(value.name, value.name), dims=value.dims)
+        fresh = self.free(name)
+        self.layouts[fresh] = value.dims
+        self.bind(fresh, value)
+        return Load(self.made[fresh], dims=value.dims)

@@ -1,0 +1,103 @@
+"""How many values of a row's length a program has at once: what it computes is followed in order.
+
+A value is alive from where it is first needed until nothing reads it any more. What is the same is
+computed once, also where the text has it twice: a compiler sees that. A label counts twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from codegen.schedule.elements import Element, axes_in, is_whole
+from codegen.schedule.nodes import Node
+from codegen.schedule.plan import Sweep
+from codegen.targets.triton.shape import Shape
+from codegen.targets.triton.values import Values
+
+WITHOUT_REDUCTION = 2 / 3  # of what there is at once: compilers take some of it entry by entry
+
+
+def alive(sweep: Sweep, shape: Shape, values: Values) -> int:
+    """At least 1. In chunks it is that of the pass over the row which has the most."""
+    inner, sums = {*shape.inner}, {*sweep.partial}
+    added = shape.looped * sum(bool(inner & {*values.nodes[name].space}) for name in sums)
+    if not shape.chunked:
+        following = followed(sweep.nodes, shape, values)
+        most = added + following.most
+        if shape.tile:
+            return max(1, most)
+        return max(1, added + following.reduced, math.ceil(most * WITHOUT_REDUCTION))
+    found = [1]
+    for nest in (nest for nest in sweep.nests if inner & {*nest.axes}):
+        own = sum(bool(node.kind) and node.name not in sums for node in nest.nodes)
+        found.append(added + own + followed(nest.nodes, shape, values).most)
+    return max(found)
+
+
+def followed(nodes: Iterable[Node], shape: Shape, values: Values) -> _Following:
+    """These nodes, computed one after another; what they add up entry by entry is not counted."""
+    following = _Following(shape, values)
+    made = [(node, e) for node in nodes for e in following.long(values.of[node.name])]
+    for _, e in made:
+        following.count(e)
+    for node, e in made:
+        following.computed(e)
+        following.read(e)
+        if node.kind:
+            following.reduced = max(following.reduced, following.held)
+    return following
+
+
+@dataclass
+class _Following:
+    """How often each value is still to be read, and which there are now."""
+
+    shape: Shape
+    values: Values
+    reads: Counter[Element] = field(default_factory=Counter)
+    now: set[Element] = field(default_factory=set)
+    most: int = 0
+    reduced: int = 0  # those that there are during a reduction
+
+    @property
+    def held(self) -> int:
+        """How many registers they take for each entry; that of a label has 64 bits."""
+        return sum(1 + (e.kind == "label") for e in self.now)
+
+    def long(self, e: Element) -> Iterator[Element]:
+        """It, if it has a row's length; what a node computes stands for its value."""
+        while self.values.is_own(e) and not self.values.nodes[e.name].kind:
+            e = self.values.of[e.name]
+        if axes_in(e) & {*self.shape.inner} and (e.kind == "label" or not is_whole(e)):
+            yield e
+
+    def parts(self, e: Element) -> Iterator[Element]:
+        for arg in () if e.kind in ("entry", "label") else e.args:
+            yield from self.long(arg)
+
+    def count(self, e: Element) -> None:
+        self.reads[e] += 1
+        if self.reads[e] == 1:
+            for part in self.parts(e):
+                self.count(part)
+
+    def computed(self, e: Element) -> None:
+        if e in self.now:
+            return
+        parts = [*self.parts(e)]
+        for part in parts:
+            self.computed(part)
+        for part in parts:
+            self.read(part)
+        self.now.add(e)
+        self.most = max(self.most, self.held)
+
+    def read(self, e: Element) -> None:
+        self.reads[e] -= 1
+        shape = self.shape
+        is_kept = shape.looped and bool(shape.rows) and not axes_in(e) & {*shape.rows}
+        if not self.reads[e] and not is_kept:  # nor the same for all rows that it walks over
+            self.now.discard(e)
