@@ -210,6 +210,49 @@ def backward_2(
         tl.store(dsecond_ptr + n * D + d, dsecond, mask=inside)
 
 
+@backward_2.long("D | N in chunks", alive=6)
+@triton.jit
+def backward_2_in_chunks(
+    product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,
+    dsecond_ptr, D, N, REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    d = tl.program_id(0).to(tl.int64)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    sum_4 = tl.zeros([BLOCK], REAL)
+    sum_5 = tl.zeros([BLOCK], REAL)
+    sum_6 = tl.zeros([BLOCK], REAL)
+    for start in range(0, N, BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, n < N)
+        dunit1 = product_2 / N
+        unit1 = load(unit1_ptr + n * D + d, n < N)
+        sum_3 += tl.where(n < N, dunit1 * unit1, 0.0)
+        sum_4 += tl.where(n < N, dunit1, 0.0)
+        product_1 = load(product_1_ptr + n * D + d, n < N)
+        dunit2 = product_1 / N
+        unit2 = load(unit2_ptr + n * D + d, n < N)
+        sum_5 += tl.where(n < N, dunit2 * unit2, 0.0)
+        sum_6 += tl.where(n < N, dunit2, 0.0)
+    sum_3 = tl.sum(sum_3)
+    sum_4 = tl.sum(sum_4)
+    sum_5 = tl.sum(sum_5)
+    sum_6 = tl.sum(sum_6)
+    unit1_root = load(unit1_root_ptr + d)
+    unit2_root = load(unit2_root_ptr + d)
+    for start in range(0, N, BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, n < N)
+        unit1 = load(unit1_ptr + n * D + d, n < N)
+        dfirst = unit1_root * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
+        if dfirst_ptr is not None:
+            tl.store(dfirst_ptr + n * D + d, dfirst, mask=n < N)
+        product_1 = load(product_1_ptr + n * D + d, n < N)
+        unit2 = load(unit2_ptr + n * D + d, n < N)
+        dsecond = unit2_root * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
+        if dsecond_ptr is not None:
+            tl.store(dsecond_ptr + n * D + d, dsecond, mask=n < N)
+
+
 table = Table(_module, __file__, """
     first, second, unit1, unit2, dfirst, dsecond: N D
     sum_1, sum_3, sum_2, sum_4, sum_5, sum_6, same_term: D

@@ -10,7 +10,19 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy_softcap as _module
-from ._functions import aligned, largest, load, load_at, placed, square, tanh, total, within
+from ._functions import (
+    aligned,
+    larger,
+    largest,
+    load,
+    load_at,
+    placed,
+    rescaled,
+    square,
+    tanh,
+    total,
+    within,
+)
 from ._launching import kernel
 from ._table import Table
 
@@ -84,6 +96,76 @@ def forward(
         tl.sum(counted_sum_2),
     )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+
+
+@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
+    sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            probs = exp_capped_shifted / exp_capped_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            sum_2 += tl.where(
+                c < C,
+                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+                0.0,
+            )
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        sum_3 += (
+            label_smoothing_minus_one * tl.where(
+                labels_kept_is_not_0,
+                counted * (
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                ),
+                0,
+            )
+            - smoothing
+        )
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")
@@ -232,6 +314,76 @@ def loss_2(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
+@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_capped_shifted_ptr,
+    exp_capped_sum_scaled_ptr, sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        tl.store(exp_capped_sum_scaled_ptr + row, exp_capped_sum_scaled)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            tl.store(exp_capped_shifted_ptr + (n * C + c) * S + s, exp_capped_shifted, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            sum_2 += tl.where(
+                c < C,
+                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+                0.0,
+            )
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        sum_3 += (
+            label_smoothing_minus_one * tl.where(
+                labels_kept_is_not_0,
+                counted * (
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                ),
+                0,
+            )
+            - smoothing
+        )
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
+
+
 @kernel("N C | S in tiles", alive=7)
 @triton.jit
 def loss_4(
@@ -317,6 +469,45 @@ def plain_forward(
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
 
 
+@plain_forward.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, rows, C, S, cap, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            probs = exp_capped_shifted / exp_capped_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
+
+
 @kernel("")
 @triton.jit
 def plain_forward_2(sum_2_ptr, loss_ptr, N, S):
@@ -388,6 +579,52 @@ def plain_loss(
         )
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_loss.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_loss_in_chunks(
+    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, cap, one_over_N_over_S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            probs = exp_capped_shifted / exp_capped_sum_scaled
+            dlogits = (
+                one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
+                + placed(
+                    one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1),
+                    c, labels, C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 

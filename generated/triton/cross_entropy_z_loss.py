@@ -10,7 +10,18 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy_z_loss as _module
-from ._functions import aligned, largest, load, load_at, placed, square, total, within
+from ._functions import (
+    aligned,
+    larger,
+    largest,
+    load,
+    load_at,
+    placed,
+    rescaled,
+    square,
+    total,
+    within,
+)
 from ._launching import kernel
 from ._table import Table
 
@@ -86,6 +97,80 @@ def forward(
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
     tl.store(excess_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(excess_sum))
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+
+
+@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
+@triton.jit
+def forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr,
+    excess_sum_ptr, probs_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    excess_sum = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        counted_sum_2 += counted
+        excess_sum += labels_kept_is_not_0.to(REAL)
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+        tl.store(log_z_ptr + row, log_z)
+        sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - logits_max
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_1 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_1 = tl.sum(sum_1)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(excess_sum_ptr + program, excess_sum)
+    tl.store(sum_3_ptr + program, sum_3)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel("")
@@ -242,6 +327,79 @@ def loss_2(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
+@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
+@triton.jit
+def loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, excess_sum_ptr,
+    exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    excess_sum = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        counted_sum_2 += counted
+        excess_sum += labels_kept_is_not_0.to(REAL)
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+        tl.store(log_z_ptr + row, log_z)
+        sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - logits_max
+            exp_logits_shifted = tl.exp(logits_shifted)
+            tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_1 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_1 = tl.sum(sum_1)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(excess_sum_ptr + program, excess_sum)
+    tl.store(sum_3_ptr + program, sum_3)
+    tl.store(sum_2_ptr + program, sum_2)
+
+
 @kernel("N C | S in tiles", alive=5)
 @triton.jit
 def loss_4(
@@ -327,6 +485,52 @@ def plain_forward(
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
 
 
+@plain_forward.long("N S | C in chunks", alive=3, sums="sum_1:, sum_2:")
+@triton.jit
+def plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, sum_1_ptr, log_z_ptr, sum_2_ptr, rows, C, S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
+        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        sum_1 += -picked
+        log_z = logits_max + log_exp_logits_sum_scaled
+        tl.store(log_z_ptr + row, log_z)
+        sum_2 += square(log_z)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - logits_max)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+    tl.store(sum_1_ptr + program, sum_1)
+    tl.store(sum_2_ptr + program, sum_2)
+
+
 @kernel("")
 @triton.jit
 def plain_forward_2(sum_1_ptr, sum_2_ptr, loss_ptr, N, S, z_weight):
@@ -399,6 +603,56 @@ def plain_loss(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
     tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_loss.long("N S | C in chunks", alive=3, sums="sum_1:, sum_2:")
+@triton.jit
+def plain_loss_in_chunks(
+    labels_ptr, logits_ptr, sum_1_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, one_over_N_over_S,
+    two_times_z_weight, minus_one_over_N_over_S, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
+        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        sum_1 += -picked
+        log_z = logits_max + log_exp_logits_sum_scaled
+        sum_2 += square(log_z)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - logits_max)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            dlogits = (
+                one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
+                + placed(minus_one_over_N_over_S, c, labels, C)
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+    tl.store(sum_1_ptr + program, sum_1)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 

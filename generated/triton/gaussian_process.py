@@ -195,6 +195,32 @@ def backward_6(
     tl.store(dx_ptr + n * D + d, sum_2 - sum_3, mask=inside_ND)
 
 
+@backward_6.long("N D | M=N in chunks", alive=5)
+@triton.jit
+def backward_6_in_chunks(
+    dcovariance_term_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    N = aligned(N, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    n = row // D
+    lengthscale = load(lengthscale_ptr)
+    d = row % D
+    x_2 = load(x_ptr + row)
+    for start in range(0, N, BLOCK):
+        m = start + tl.arange(0, BLOCK)
+        dcovariance_term = load(dcovariance_term_ptr + n * N + m, m < N)
+        x = load(x_ptr + m * D + d, m < N)
+        sum_2 += tl.where(m < N, dcovariance_term / square(lengthscale) * (x - x_2), 0.0)
+        dcovariance_term_2 = load(dcovariance_term_ptr + m * N + n, m < N)
+        sum_3 += tl.where(m < N, dcovariance_term_2 / square(lengthscale) * (x_2 - x), 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.sum(sum_3)
+    tl.store(dx_ptr + row, sum_2 - sum_3)
+
+
 
 def _solution_covariance_dloss_y(
     solution_covariance_dloss_y_matrix, solution_covariance_dloss_y_right,
