@@ -935,7 +935,7 @@ def in_plain_torch(*tensors: Tensor) -> bool:
     if forward_ad._current_level >= 0:
         return True
     if not transforms_active():
-        return any(functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+        return not is_compiling() and any(map(functorch.is_legacy_batchedtensor, tensors))
     if is_compiling():
         return True
     seen = (functorch.TransformType.Grad, functorch.TransformType.Vmap)
