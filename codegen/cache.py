@@ -18,14 +18,14 @@ import os
 import stat
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from codegen.dependencies import fingerprint, last_change, machinery_hash
 from codegen.driver import TOLERANCE, file_of
 from codegen.header import header
-from codegen.quality import Emitted, as_data, from_data
-from codegen.targets import kernels
+from codegen.quality import Emitted, as_data, from_data, kernels_from
 from derive.language.errors import QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import source_hash
@@ -38,13 +38,14 @@ VARIABLE = "GRADFORM_CACHE"
 MOST = 1000  # entries that are kept: the ones that were asked for last
 LARGEST = 2**22  # bytes of an entry
 OWNER_ALONE = 0o700  # may look into the folder: what an entry says is believed
+UNREADABLE = (OSError, ValueError, RecursionError)  # what an entry that is none leads to
 READING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 STARTED = time.time()
 
 
 class Cache:
-    """A folder with one file for each result; ``folder`` None keeps nothing. ``order`` is that up
-    to which derivatives have a closed form; a ``target`` beside torch has its kernels too.
+    """A folder with one file for each result, and one for its kernels of each target beside torch;
+    ``folder`` None keeps nothing. ``order`` is that up to which derivatives have a closed form.
     """
 
     def __init__(self, folder: Path | None, order: int = SECOND, target: str = PLAIN):
@@ -53,28 +54,22 @@ class Cache:
         self.fingerprints: dict[Path, str] = {}
 
     def get(self, forward: type[Forward]) -> Emitted | None:
-        """What was derived for the forward, marked as unchanged; None where nothing was. What has
-        kernels too will do where none are asked for.
+        """What was derived for the forward, marked as unchanged, with the kernels that were made of
+        it for the target; None where nothing was derived.
         """
         if self.folder is None or _distrusted(self.folder):
             return None
-        wanted = (PLAIN, *kernels) if self.target == PLAIN else (self.target,)
-        found = (self._kept(forward, other) for other in wanted)
-        return next((each for each in found if each is not None), None)
-
-    def _kept(self, forward: type[Forward], target: str) -> Emitted | None:
         try:
-            entry = self._entry(forward, target)
-            digest, _, text = _content(entry).decode().partition("\n")
-            if digest != _digest(text):
-                return None
-            found = from_data(json.loads(text), file_of(forward))
-            if not _fits(found, forward):
-                return None
-            os.utime(entry)
-            return found
-        except (OSError, ValueError, RecursionError):
+            found = from_data(_data(self._entry(forward)), file_of(forward))
+        except UNREADABLE:
             return None
+        if not _fits(found, forward):
+            return None
+        try:
+            kernels = _data(self._entry(forward, found)) if self.target != PLAIN else None
+            return replace(found, kernels=None if kernels is None else kernels_from(kernels))
+        except UNREADABLE:
+            return found
 
     def put(self, forward: type[Forward], emitted: Emitted) -> None:
         """Keep a result, unless a file that it depends on was edited since the process began, as
@@ -86,9 +81,12 @@ class Cache:
         try:
             if last_change(_file(forward)) >= STARTED:
                 return
-            text = json.dumps(as_data(emitted))
+            data = {self._entry(forward): as_data(emitted)}
+            if emitted.kernels is not None and not emitted.slow:
+                data[self._entry(forward, emitted)] = list(emitted.kernels)
             self._prepare()
-            put(self._entry(forward, self.target), f"{_digest(text)}\n{text}")
+            for entry, text in zip(data, map(json.dumps, data.values()), strict=True):
+                put(entry, f"{_digest(text)}\n{text}")
             self._forget_the_oldest()
         except (OSError, ValueError, QuestionError):
             return
@@ -97,12 +95,13 @@ class Cache:
     def machinery(self) -> str:
         return machinery_hash()
 
-    def _entry(self, forward: type[Forward], target: str) -> Path:
-        """The place of a forward's result."""
+    def _entry(self, forward: type[Forward], of: Emitted | None = None) -> Path:
+        """The place of a forward's result; or of the kernels ``of`` it."""
         file = _file(forward)
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
-        asked = f"{forward.__name__} {self.order}" + f" {target}" * (target != PLAIN)
+        asked = f"{forward.__name__} {self.order}"
+        asked += f" {self.target} {_digest(of.text)}" if of is not None else ""
         name = hashlib.sha256(f"{self.fingerprints[file]} {asked}".encode()).hexdigest()
         return self.folder / f"{name}.json"
 
@@ -143,6 +142,15 @@ def _distrusted(folder: Path) -> str:
     if hasattr(os, "geteuid") and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"the cache {folder} is not used: other users can write to it; remove it"
     return ""
+
+
+def _data(entry: Path) -> object:
+    """What was put into an entry. Raises what is `UNREADABLE`."""
+    digest, _, text = _content(entry).decode().partition("\n")
+    if digest != _digest(text):
+        raise ValueError("damaged")
+    os.utime(entry)
+    return json.loads(text)
 
 
 def _content(entry: Path) -> bytes:

@@ -14,39 +14,30 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
-from codegen.beside import Beside
+from codegen.beside import Beside, beside_of, reason_of
 from codegen.build import program_of
 from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets import Compares, Kernels, Target, WrongUse, targets
-from derive.derivation import derive, derive_definition
+from derive.derivation import derive
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward, reduced_forward
 from derive.notation.library import source_hash
 from derive.notation.reduced import reduced, words_of
-from derive.notation.specialised import without_options
-from derive.orders import FIRST, SECOND
-from derive.orders.second import second_order
-from derive.orders.third import third_order
+from derive.orders import SECOND
 from derive.proving.proved import Proved
 
 TOLERANCE = 1e-10  # in float64: rounding is far below it, what is wrong far above
-LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
-LONGEST_SECOND = 120  # seconds for each of its two programs: autograd then takes second derivatives
-NOT_DERIVED = "those of a recurrence are not derived"
 
 # What was proved and what stands beside it, for each reduction; for "" where there are none.
 Found = dict[str, tuple[Proved, Beside | None]]
-
-EMITTED = r"; (nothing|no second derivative) was emitted$"  # says an error where it is one
 
 
 @dataclass(frozen=True)
@@ -91,19 +82,34 @@ def generate(
     others = {word: own for word, (own, _) in found.items()}
     program, text = with_extremes(forward, program, text, target)
     rounding = _rounding(target, text, definition, program)
-    fast, slow = (), ""
-    if kernels is not None:
-        progress("building kernels")
-        try:
-            fast = kernels.texts(program, text)
-        except QuestionError as error:
-            slow = _reason(error)
-        if fast:
-            compared(forward, program, text, kernels.beside(fast))
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
     known = proved, others, program, difference
-    return Generated(file, text, *known, rounding, seconds, beside.refused, fast, slow)
+    found = Generated(file, text, *known, rounding, seconds, beside.refused)
+    if kernels is None:
+        return found
+    fast, slow = with_kernels(forward, program, text, kernels, progress)
+    return replace(found, kernels=fast, slow=slow)
+
+
+def with_kernels(
+    forward: type[Forward],
+    program: Program,
+    text: str,
+    kernels: Kernels,
+    progress: Callable[[str], None] = lambda what: None,
+) -> tuple[tuple[str, ...], str]:
+    """The kernels of a ``program`` whose text was `compared`, as they are too; or why there are
+    none.
+    """
+    progress("building kernels")
+    try:
+        texts = kernels.texts(program, text)
+    except QuestionError as error:
+        return (), reason_of(error)
+    if texts:
+        compared(forward, program, text, kernels.beside(texts))
+    return texts, ""
 
 
 def found_of(
@@ -149,7 +155,7 @@ def _tried(
     try:
         program, text = _said(forward, program, text, target.check_every_use, target)
     except WrongUse as error:
-        left = {w: (p, b.without(error.order, _reason(error))) for w, (p, b) in found.items()}
+        left = {w: (p, b.without(error.order, reason_of(error))) for w, (p, b) in found.items()}
         if any(beside is None for _, beside in left.values()):
             raise
         return _tried(forward, left, target, progress)
@@ -189,38 +195,6 @@ def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:
     return f"{forward.definition.snake}{target.suffix}"
 
 
-def beside_of(
-    proved: Proved,
-    progress: Callable[[str], None] = lambda what: None,
-    limit: float | None = None,
-    order: int = SECOND,
-) -> Beside:
-    """What is derived beside the closed form, in ``limit`` seconds for each part of it."""
-    plain = _without_options(proved)
-    if order == FIRST or proved.definition.carried:
-        return Beside(None, plain, refused=NOT_DERIVED * (order > FIRST))
-    limit = LONGEST_SECOND if limit is None else limit
-    try:
-        second = second_order(proved, progress, limit)
-        of_plain = None if plain is None else second_order(plain, progress, limit)
-    except UnprovedError as error:
-        return Beside(None, plain, refused=_reason(error))
-    if order == SECOND:
-        return Beside(second, plain, of_plain)
-    try:
-        third = third_order(second, progress, limit)
-        third_of_plain = None if of_plain is None else third_order(of_plain, progress, limit)
-    except UnprovedError as error:
-        return Beside(second, plain, of_plain, refused=_reason(error))
-    return Beside(second, plain, of_plain, third, third_of_plain)
-
-
-def _reason(error: QuestionError | UnprovedError) -> str:
-    """Why derivatives or kernels are missing, on one line; all else is emitted."""
-    lines = re.sub(EMITTED, "", str(error)).splitlines()
-    return "; ".join(filter(None, (" ".join(line.split()) for line in lines)))
-
-
 def written(
     forward: type[Forward],
     proved: Proved,
@@ -241,20 +215,6 @@ def written(
     }
     program = replace(program, reductions=tuple(programs.items()))
     return program, target.render(program)
-
-
-def _without_options(proved: Proved) -> Proved | None:
-    """The same mathematics where nothing optional is passed; None where that is not shorter, or
-    proved for fewer sizes.
-    """
-    definition = without_options(proved.closed_form.definition)
-    if definition is None:
-        return None
-    try:
-        plain = derive_definition(definition, limit=LONGEST_WITHOUT_OPTIONS)
-    except UnprovedError:
-        return None
-    return plain if plain.every_size or not proved.every_size else None
 
 
 def compared(

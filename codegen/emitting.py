@@ -1,5 +1,5 @@
 """All forwards of a run: those that are unchanged come from the cache, the others are derived, on
-all cores where that pays.
+all cores where that pays. What was derived once is printed for every target.
 
 The forwards of a pool are loaded again by the processes, from their files; what comes back is
 plain data. Errors, their order and the bytes that are emitted are those of one process alone.
@@ -15,18 +15,21 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache as remembered
 from importlib import import_module
 from pathlib import Path
 
 from codegen.cache import Cache
-from codegen.driver import generate
+from codegen.driver import generate, with_kernels
+from codegen.program import Program
+from codegen.program.packed import unpacked
 from codegen.qualities import emitted
 from codegen.quality import Emitted
 from codegen.targets import kernels
 from derive.language.errors import NotationWarning, QuestionError
 from derive.notation.forward import Forward
-from derive.notation.library import load
+from derive.notation.library import load, source_hash
 from derive.orders import SECOND
 
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
@@ -54,10 +57,12 @@ def emit_all(
     which order, and for which target.
     """
     known = [cache.get(forward) for forward in forwards]
-    missing = [f for f, found in zip(forwards, known, strict=True) if found is None]
-    for found in known:
-        if found is not None:
+    missing = []
+    for forward, found in zip(forwards, known, strict=True):
+        if _is_whole(found, cache.target):
             finished(found.quality.name)
+        else:
+            missing.append((forward, found))
     processes = min(processes or _cores(), len(missing))
     asked = (limit, cache.order, cache.target)
     if processes > 1 and len(missing) >= FEWEST:
@@ -66,30 +71,34 @@ def emit_all(
         made = _one_by_one(missing, working, finished, asked)
     results = []
     for forward, found in zip(forwards, known, strict=True):
-        if found is None:
+        if not _is_whole(found, cache.target):
             found = next(made)
             cache.put(forward, found)
         results.append(found)
     return results
 
 
-def _one_by_one(forwards, working: Working, finished: Finished, asked: Asked) -> Iterator[Emitted]:
-    if forwards:
+def _is_whole(found: Emitted | None, target: str) -> bool:
+    return found is not None and (target not in kernels or found.kernels is not None)
+
+
+def _one_by_one(missing, working: Working, finished: Finished, asked: Asked) -> Iterator[Emitted]:
+    if missing:
         for module in PRELOADED:  # torch takes a second, which is no forward's
             import_module(module)
-    for forward in forwards:
+    for forward, known in missing:
         name = forward.definition.snake
-        result = _generated(forward, asked, lambda what, name=name: working(name, what))
+        result = _generated(forward, asked, known, lambda what, name=name: working(name, what))
         finished(name)
         yield result
 
 
-def _in_parallel(forwards, processes: int, finished: Finished, asked: Asked) -> Iterator[Emitted]:
+def _in_parallel(missing, processes: int, finished: Finished, asked: Asked) -> Iterator[Emitted]:
     with _pool(processes) as pool:
         futures = []
-        for forward in forwards:
+        for forward, known in missing:
             definition = forward.definition
-            future = pool.submit(_emitted, definition.place.file, forward.__name__, asked)
+            future = pool.submit(_emitted, definition.place.file, forward.__name__, asked, known)
             future.add_done_callback(_telling(finished, definition.snake))
             futures.append(future)
         for future in futures:
@@ -158,19 +167,42 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _emitted(file: str, name: str, asked: Asked = (None, SECOND, "torch")) -> Emitted:
+def _emitted(
+    file: str, name: str, asked: Asked = (None, SECOND, "torch"), known: Emitted | None = None
+) -> Emitted:
     """Of a process: one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
         raise QuestionError(f"{name} is no longer in {file}", "run the same command again")
-    return _generated(found[0], asked)
+    return _generated(found[0], asked, known)
 
 
-def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
+def _generated(
+    forward: type[Forward], asked: Asked, known: Emitted | None, progress=lambda what: None
+) -> Emitted:
+    """All that is asked for; what is ``known`` lacks the kernels alone."""
     limit, order, target = asked
-    loops = kernels.get(target)
-    found = generate(forward, progress=progress, limit=limit, order=order, kernels=loops)
-    return emitted(found)
+    program = None if known is None else _program(known, forward)
+    if program is None:
+        made = generate(forward, progress=progress, limit=limit, order=order)
+        known, program = emitted(made), made.program
+    if target not in kernels:
+        return known
+    texts, why = with_kernels(forward, program, known.text, kernels[target], progress)
+    name = forward.definition.name
+    slow = f"{name} has no kernels, and torch computes it; {why}" if why else ""
+    return replace(known, kernels=texts, slow=slow)
+
+
+def _program(known: Emitted, forward: type[Forward]) -> Program | None:
+    """What was derived, unless the forward has been edited since."""
+    definition = forward.definition
+    try:
+        program = unpacked(known.program, definition.axes)
+    except (ValueError, RecursionError, QuestionError):
+        return None
+    own = definition.snake, Path(definition.place.file).name, source_hash(forward)
+    return program if (program.name, program.source, program.source_hash) == own else None
 
 
 @remembered

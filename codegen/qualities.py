@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from codegen.driver import Generated
 from codegen.program import Program
+from codegen.program.packed import packed
 from codegen.quality import Emitted, Quality
 from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
@@ -24,16 +25,17 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
     )
     short = (proved.cut_short for proved in (generated.proved, *generated.others.values()))
     cut_short = "; ".join(dict.fromkeys(filter(None, short)))
-    name = generated.proved.definition.name
-    left_out = {
-        f"{name}: second derivatives are autograd's, line by line": generated.refused,
-        f"{name} has no kernels, and torch computes it": generated.slow,
-    }
-    notes = (f"{what}; {why}" for what, why in left_out.items() if why)
-    cut_short = "; ".join(filter(None, (cut_short, *notes)))
-    file, text = generated.file, generated.text
+    definition = generated.proved.definition
+    if generated.refused:
+        left = f"{definition.name}: second derivatives are autograd's, line by line"
+        cut_short = "; ".join(filter(None, (cut_short, f"{left}; {generated.refused}")))
     return Emitted(
-        file, text, quality, cut_short=cut_short, kernels=generated.kernels, others=others
+        generated.file,
+        generated.text,
+        quality,
+        cut_short=cut_short,
+        others=others,
+        program=packed(generated.program, definition.axes),
     )
 
 

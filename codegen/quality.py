@@ -109,8 +109,10 @@ class Quality:
 class Emitted:
     """A module that is ready to be written: its file name, its text, and how good it is.
 
-    ``kernels`` are the text in C++ and that of the Python module which calls it, where they were
-    asked for and there is a loop. ``others`` say how good it is with the other reductions.
+    ``kernels`` are the texts of a language for loops, none where there is no loop, and None where
+    they were not asked for; ``slow`` says why there are none. ``others`` say how good it is with
+    the other reductions. ``program`` is what all languages are printed from, as data
+    (``program/packed.py``), if it can be had so.
     """
 
     file: str
@@ -118,16 +120,18 @@ class Emitted:
     quality: Quality
     unchanged: bool = False  # taken from the cache
     cut_short: str = ""  # what a time limit left undone: another run may find more
-    kernels: tuple[str, ...] = ()
+    kernels: tuple[str, ...] | None = None
+    slow: str = ""
     others: tuple[Quality, ...] = ()
+    program: object = None
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
-    """For JSON: the text, and how good it is. Where it is written to is not for a record to say."""
+    """For JSON, all but the kernels. Where it is written to is not for a record to say."""
     quality = asdict(emitted.quality)
     others = [asdict(other) for other in emitted.others]
-    kernels = list(emitted.kernels)
-    return {"text": emitted.text, "quality": quality, "kernels": kernels, "others": others}
+    text, program = emitted.text, emitted.program
+    return {"text": text, "quality": quality, "others": others, "program": program}
 
 
 def from_data(data: object, file: str) -> Emitted:
@@ -135,12 +139,16 @@ def from_data(data: object, file: str) -> Emitted:
 
     Raises ValueError where ``data`` is something else.
     """
-    if not isinstance(data, dict) or data.keys() != {"text", "quality", "kernels", "others"}:
-        raise ValueError("no text, quality, kernels and others")
-    quality, kernels = _value(Quality, data["quality"]), _value(tuple[str, ...], data["kernels"])
-    others = _value(tuple[Quality, ...], data["others"])
+    if not isinstance(data, dict) or data.keys() != {"text", "quality", "others", "program"}:
+        raise ValueError("no text, quality, others and program")
+    quality, others = _value(Quality, data["quality"]), _value(tuple[Quality, ...], data["others"])
     text = _value(str, data["text"])
-    return Emitted(file, text, quality, True, kernels=kernels, others=others)
+    return Emitted(file, text, quality, True, others=others, program=data["program"])
+
+
+def kernels_from(data: object) -> tuple[str, ...]:
+    """Raises ValueError where ``data`` is no list of texts."""
+    return _value(tuple[str, ...], data)
 
 
 def _value(kind: type, data: object):

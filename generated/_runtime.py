@@ -936,7 +936,7 @@ def in_plain_torch(*tensors: Tensor) -> bool:
     if forward_ad._current_level >= 0:
         return True
     if not transforms_active():
-        return any(functorch.is_legacy_batchedtensor(tensor) for tensor in tensors)
+        return not is_compiling() and any(map(functorch.is_legacy_batchedtensor, tensors))
     if is_compiling():
         return True
     seen = (functorch.TransformType.Grad, functorch.TransformType.Vmap)
@@ -1325,8 +1325,7 @@ class Pair(Arguments, Lines):
             return self.transformed.apply(*arguments)
         if not is_compiling():
             return self.function.apply(*arguments)
-        rule, arguments = self.chosen(arguments)
-        outputs = rule.paired.apply(*arguments)
+        outputs = self.function.traced(*arguments)
         if is_exporting():
             return outputs
         return [torch.ops.gradform.once(output, self.refusal) for output in outputs]
@@ -1334,6 +1333,11 @@ class Pair(Arguments, Lines):
     def apply(self, *arguments) -> tuple:
         rule, arguments = self.chosen(arguments)
         return rule.apply(*arguments)
+
+    def traced(self, *arguments) -> tuple:
+        """The same under torch.compile."""
+        rule, arguments = self.chosen(arguments)
+        return rule.traced(*arguments)
 
     def chosen(self, arguments) -> tuple[Rule, Sequence]:
         """The shorter rule with its arguments, if it applies."""
@@ -1403,6 +1407,12 @@ class Rule:
 
     def apply(self, *arguments) -> tuple:
         return self.fast(*unwrap_dead_wrappers(arguments))
+
+    def traced(self, *arguments) -> tuple:
+        """Dynamo mistakes the first of two arguments for the context where none has a gradient."""
+        if needs_gradient(arguments):
+            return self.paired.apply(*arguments)
+        return tuple(self.forward(*arguments)[: self.pair.count])
 
     def of_several(self, *arguments) -> tuple:
         """The backward of several outputs: of one alone, where no other one has a gradient."""
@@ -1652,6 +1662,12 @@ def named(function: type[Function], name: str) -> type[Function]:
     for kind, own in ((function, name), (function._backward_cls, f"{name}Backward")):
         kind.__name__ = kind.__qualname__ = own
     return function
+
+
+def needs_gradient(arguments: Sequence) -> bool:
+    """Whether autograd records what is computed of these."""
+    tensors = [a for a in arguments if isinstance(a, Tensor)]
+    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
 def some(values: Sequence) -> bool:

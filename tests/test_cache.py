@@ -9,6 +9,7 @@ import pytest
 
 import codegen.cache
 import codegen.driver
+import codegen.emitting
 from codegen.cache import FOLDER, VARIABLE, Cache, cache_folder
 from codegen.cli import main
 from codegen.commands import generating
@@ -220,7 +221,9 @@ def test_an_entry_names_no_file(cube, kept):
     first = emit(cube, kept)
     assert first.file == "cube.py"
     (entry,) = kept.glob("*.json")
-    assert "cube.py" not in entry.read_text().replace("from cube.py", "")
+    data = json.loads(entry.read_text().partition("\n")[2])
+    data.pop("program")  # whose source has to be that of the forward
+    assert "cube.py" not in json.dumps(data).replace("from cube.py", "")
     rewrite(entry, lambda data: data | {"file": "../../victim.py"})
     assert not emit(cube, kept).unchanged
     assert emit(cube, kept).file == "cube.py"
@@ -343,3 +346,89 @@ def test_a_file_that_vanishes_meanwhile_is_no_error(cube, kept):
     cache = Cache(kept)
     assert cache.get(forward) is None
     cache.put(forward, result)
+
+
+def with_kernels(file: Path, folder: Path, target: str):
+    (result,) = emit_all([forward_from(file)], Cache(folder, target=target))
+    return result
+
+
+class Loops:
+    """A language for loops, whose kernels say what they are printed from."""
+
+    texts = staticmethod(lambda program, module: (f"{program.name}, {program.forward.results}",))
+    beside = staticmethod(lambda texts: Close())
+
+
+class Close:
+    largest_difference = staticmethod(lambda text, definition, program: 0.0)
+
+
+@pytest.fixture
+def languages(monkeypatch):
+    for name in ("one", "two"):
+        monkeypatch.setitem(codegen.emitting.kernels, name, Loops())
+
+
+def test_what_was_derived_once_is_printed_for_every_target(cube, kept, languages, monkeypatch):
+    first = with_kernels(cube, kept, "one")
+    monkeypatch.setattr(codegen.driver, "derive", None)
+    second = with_kernels(cube, kept, "two")
+    assert second.kernels == first.kernels and "'y'" in first.kernels[0]
+    assert (second.text, second.quality) == (first.text, first.quality)
+    monkeypatch.setattr(codegen.emitting, "with_kernels", None)
+    assert with_kernels(cube, kept, "two").kernels == first.kernels
+    assert emit(cube, kept).kernels is None
+
+
+def test_an_edit_is_derived_for_every_target(cube, kept, languages):
+    first = with_kernels(cube, kept, "one")
+    write(cube, cube.read_text().replace("**three", "**(three + 1)"))
+    second = with_kernels(cube, kept, "two")
+    assert second.text != first.text and not second.unchanged
+
+
+def test_a_damaged_entry_of_kernels_is_printed_anew(cube, kept, languages, monkeypatch):
+    first = with_kernels(cube, kept, "one")
+    monkeypatch.setattr(codegen.driver, "derive", None)
+    for damage in ("", "[]", '["x"', '{"a": 1}', "[1]"):
+        entry = min(kept.glob("*.json"), key=lambda entry: entry.stat().st_size)
+        keep(entry, damage)
+        if damage != "[]":  # which is a function without loops
+            assert with_kernels(cube, kept, "one").kernels == first.kernels
+
+
+def test_of_an_edited_forward_no_kept_program_is_printed(once, tmp_path):
+    """Such as one that was edited between the look into the cache and the process that prints."""
+    forward, kept, entry, whole = once
+    entry.write_text(whole)
+    found = Cache(kept).get(forward)
+    write(tmp_path / "scale.py", SCALE.replace("2 * x", "5 * x"))
+    assert codegen.emitting._program(found, forward) is not None
+    assert codegen.emitting._program(found, forward_from(tmp_path / "scale.py")) is None
+    write(tmp_path / "other.py", SCALE)
+    assert codegen.emitting._program(found, forward_from(tmp_path / "other.py")) is None
+
+
+NO_PROGRAM = {
+    "nothing": lambda rows: None,
+    "no rows": lambda rows: [],
+    "a record that there is not": lambda rows: [["Popen", "x"], *rows[1:]],
+    "a function of Python": lambda rows: [["eval", "1"], *rows[1:]],
+    "a row behind it": lambda rows: [["Dim", {"row": len(rows)}, False], *rows[1:]],
+    "too few fields": lambda rows: [*rows[:-1], rows[-1][:-1]],
+    "a word for a record": lambda rows: [*rows[:-1], ["Program", *["x"] * (len(rows[-1]) - 1)]],
+    "another record": lambda rows: rows[:-1],
+    "an axis that it has not": lambda rows: [["Axis", 'Axis("M", N + 1)'], *rows[1:]],
+    "no name of an axis": lambda rows: [["Axis", "", None], *rows[1:]],
+    "nested too deeply": lambda rows: [["Dim", *json.loads("[" * 900 + "]" * 900)], *rows],
+}
+
+
+@pytest.mark.parametrize("change", NO_PROGRAM.values(), ids=NO_PROGRAM)
+def test_what_is_no_program_is_derived_anew(once, change):
+    forward, kept, entry, whole = once
+    entry.write_text(whole)
+    assert codegen.emitting._program(Cache(kept).get(forward), forward) is not None
+    rewrite(entry, lambda data: data | {"program": change(data["program"])})
+    assert codegen.emitting._program(Cache(kept).get(forward), forward) is None

@@ -14,6 +14,7 @@ from derive.checking.dimensions import shapes_of
 from derive.closing.closed_form import close
 from derive.commands.check import check_command
 from derive.proving.proof import prove
+from derive.reading import NotUnderstood
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 Rows = Axes("N")
@@ -255,3 +256,9 @@ def test_what_is_written_to_one_row_twice_is_wrong(line):
 )
 def test_what_is_added_to_one_row_twice_is_right(line):
     assert derive.check("embedding", f"dtable = torch.zeros_like(table)\n{line}").right
+
+
+def test_what_is_not_read_where_it_is_likeliest_is_not_wrong_where_it_does_not_fit():
+    text = "dx = dy*y\nfor i in range(N):\n    dx[i] -= y[i]*dx[i].sum()"  # right for rows
+    with pytest.raises(NotUnderstood, match="another one wrote"):
+        derive.check("softmax", text)

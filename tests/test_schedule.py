@@ -9,12 +9,13 @@ from generating import forward_file
 from codegen.build import program_of
 from codegen.driver import derive
 from codegen.schedule.costs import CPU, GPU
-from codegen.schedule.elements import Element, entry, index, over, plus, size
+from codegen.schedule.elements import Element, entry, index, number, over, plus, size
 from codegen.schedule.flattening import flat
 from codegen.schedule.lean import lean
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Array, Flat, Node, Whole
 from codegen.schedule.planning import planned
+from codegen.targets.cpp.kernels import kernels_of
 from codegen.targets.triton.alive import alive
 from codegen.targets.triton.shape import parts_of, shape_of
 from codegen.targets.triton.values import Values, inlined_in
@@ -41,10 +42,10 @@ def sweeps(flat, costs=CPU):
 
 def test_statistics_are_exact_and_what_is_returned_is_in_the_format_of_the_inputs(program):
     found = lean(program("layer_norm"))
-    forward = planned(found.flat_forward).entries(found.flat_forward)
+    forward = planned(found.flat_forward).entries()
     given = dict.fromkeys(["x", "gain", "bias"], "real")
     assert forward == given | {"mean": "exact", "sum_2": "exact", "inv_std": "exact", "y": "real"}
-    backward = planned(found.flat_backward).entries(found.flat_backward)
+    backward = planned(found.flat_backward).entries()
     assert (backward["x"], backward["mean"], backward["inv_std"]) == ("real", "exact", "exact")
     assert (backward["dx"], backward["dgain"]) == ("real", "real")
 
@@ -53,14 +54,14 @@ def test_a_gradient_that_is_read_again_is_not_rounded_before(program):
     """The dx of a batch norm is made of dgain."""
     whole = program("batch_norm")
     own = flat(whole, whole.backward)
-    entries = planned(own).entries(own)
+    entries = planned(own).entries()
     assert (entries["dgain"], entries["dbias"], entries["dx"]) == ("exact", "exact", "real")
 
 
 def test_labels_and_what_a_loss_keeps(program):
     whole = program("softmax_nll")
     own = flat(whole, whole.backward)
-    assert planned(own).entries(own) == {
+    assert planned(own).entries() == {
         "dloss": "real",
         "labels": "whole",
         "probs": "exact",
@@ -178,3 +179,22 @@ def test_axes_that_are_met_apart_stay_so(node):
 def test_an_axis_that_is_summed_alone_stays_so():
     doubled = Node("y", ("N", "C"), plus(entry("x", N, C), entry("x", N, C)))
     assert joined(doubled, Node("count", (), size("C"), "sum", ("N",)), x="NC")[1] == {}
+
+
+def test_a_kernel_in_cpp_has_one_loop_over_axes_that_are_always_met_together():
+    """Its sizes are those of both, and it divides by their product; along an axis that is met alone
+    there is a loop of its own.
+    """
+    third = over(over(entry("x", N, C), size("C")), number(3))
+    alone = plus(third, entry("gain", C))
+    both = over(over(over(entry("x", N, C), size("C")), size("N")), size("C"))
+    for value, loops in ((both, "entries(NC, threads"), (alone, "entries(N, C, threads")):
+        node = Node("y", ("N", "C"), value)
+        given = tuple(Array(n, ("N", "C")[-k:], ()) for n, k in (("x", 2), ("gain", 1)))
+        arrays = tuple(array for array in given if array.name in node.reads)
+        own = Flat(arrays, (), (node,), {}, (("y", "y"),), (), {})
+        (kernel,) = kernels_of("forward", own, {"N": "N", "C": "C"}, ())
+        text = "\n".join(kernel.lines)
+        assert kernel.sizes == ("C", "N") and loops in text
+        assert ("const int64_t NC = N * C;" in text) == (value is both)
+        assert ("y[nc] = x[nc] / Real(NC) / Real(C);" in text) == (value is both)

@@ -63,6 +63,16 @@ def test_compiled_it_is_what_it_was_for_all_lengths_by_two_frames(emitted):
 
 
 @everything
+def test_compiled_it_needs_nothing_that_has_a_gradient(emitted):
+    """Of two arguments Dynamo would take the first for the context of a function of autograd's."""
+    optional = {t.name for t, _ in emitted.definition.optional}
+    for left_out in (set(), optional):
+        arguments = {n: v for n, v in emitted.arguments().items() if n not in left_out}
+        compiled = torch.compile(emitted.function, backend="eager", fullgraph=True)
+        alike([compiled(**arguments)], [emitted.function(**arguments)])
+
+
+@everything
 def test_transforms_of_it_are_compiled_as_a_whole(emitted):
     arguments, name = emitted.arguments(seed=3), emitted.inputs[0]
     x = arguments[name]

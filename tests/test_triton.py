@@ -51,3 +51,11 @@ def test_a_sample_comes_out_as_from_the_lines():
 @written
 def test_a_sample_compiles():
     run("test_triton_compiled.py", "every_function and 90 and rms_norm")
+
+
+@written
+@pytest.mark.parametrize("name", ["rms_norm", "softmax"])
+def test_no_function_is_longer_than_one_written_by_hand(name):
+    text = (ROOT / "generated" / "triton" / f"{name}.py").read_text()
+    functions = [part for part in text.split("\n\n\n") if "@triton.jit" in part]
+    assert functions and all(len(part.strip().split("\n")) <= 25 for part in functions)

@@ -1,45 +1,278 @@
-"""Kernels in Triton where torch looks on: what is compiled runs the lines, and nothing in a call
-waits for the device, which a CUDA graph could not capture. On the interpreter: `make test-triton`.
+"""Kernels in Triton where torch looks on: they are operations in what torch.compile makes, and
+nothing in a call waits for the device, which a CUDA graph could not capture. On the interpreter:
+`make test-triton`.
 """
 
+import hashlib
+import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import torch
-from test_triton_values import EVERYTHING, INTERPRETED, arguments_of, kernels_called, of, outcome
+from test_triton_values import (
+    EVERYTHING,
+    INTERPRETED,
+    ROUNDED,
+    TOLERANCES,
+    arguments_of,
+    assert_same,
+    kernels_called,
+    of,
+    outcome,
+)
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._python_dispatch import TorchDispatchMode
+
+import generated
 
 pytestmark = [
     pytest.mark.triton,
     pytest.mark.skipif(not INTERPRETED, reason="not interpreted: see make test-triton"),
 ]
-NAMES = ["softmax", "layer_norm", "softmax_nll", "mse"]
 # What reads entries off the device, or makes a shape of them.
 WAITING = {"_local_scalar_dense", "item", "nonzero", "masked_select", "equal", "is_nonzero"}
+X = torch.randn(4, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_torch_compiles_are_the_lines(name):
-    """In one graph, forward and backward, which a backend is free to fuse with what is around."""
-    emitted = of(name)
-    arguments = arguments_of(emitted, 17)
-    first = arguments[emitted.inputs[0]].requires_grad_()
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
 
-    def step(*values):
-        return emitted.function(**dict(zip(arguments, values, strict=True))) * 2
 
-    def both(function):
-        output = function(*arguments.values())
-        return output, *torch.autograd.grad(output.sin().sum(), first)
+class Compiled:
+    """A function of the gallery as torch compiles it, with something beside it in the graph."""
 
+    def __init__(self, emitted, backend="aot_eager", **how):
+        assert emitted.module and emitted.definition.outputs  # Dynamo sees through no lock
+
+        def function(**arguments):
+            return emitted.function(**arguments) * 1
+
+        self.function = torch.compile(function, backend=backend, fullgraph=True, **how)
+
+
+def compiled_beside_lines(emitted, arguments, **how) -> list[str]:
+    """The kernels that were called in what torch compiled, forward and backward."""
+    tensors = [t for t in arguments.values() if isinstance(t, torch.Tensor)]
+    dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
+    wanted = [name for name in emitted.inputs if name in arguments]
+    with generated.use("torch"):
+        theirs = outcome(emitted, arguments, wanted)
     with kernels_called(emitted) as called:
-        eager = both(step)
-        assert called
-        called.clear()
-        compiled = both(torch.compile(step, backend="aot_eager", fullgraph=True))
+        ours = outcome(Compiled(emitted, **how), arguments, wanted)
+    assert_same(ours, theirs, TOLERANCES[dtype] * ROUNDED.get(emitted.snake, 1))
+    return called
+
+
+@pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
+def test_what_torch_compiles_keeps_the_kernels(emitted):
+    """In one graph, with and without what is optional."""
+    arguments = arguments_of(emitted, 17, torch.float32)
+    optional = {t.name for t, _ in emitted.definition.optional}
+    assert compiled_beside_lines(emitted, arguments, backend="eager")
+    if optional:
+        left = {n: v for n, v in arguments.items() if n not in optional}
+        compiled_beside_lines(emitted, left, backend="eager")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "softmax_nll", "mse_sum", "linear"])
+def test_so_does_what_aot_traces(name, dtype):
+    emitted = of(name)
+    called = compiled_beside_lines(emitted, arguments_of(emitted, 17, dtype))
+    lean = name == "layer_norm"  # which keeps the few numbers that it keeps outside
+    assert any("forward" in own for own in called) and any("backward" in own for own in called)
+    assert all("lean" in own for own in called) == lean
+
+
+def test_so_does_inductor():
+    emitted = of("softmax_nll")
+    with torch._functorch.config.patch(donated_buffer=False):  # differentiated twice
+        arguments = arguments_of(emitted, 17, torch.float32)
+        assert compiled_beside_lines(emitted, arguments, backend="inductor")
+
+
+def test_two_graphs_are_for_all_sizes():
+    counter = CompileCounterWithBackend("aot_eager")
+    emitted, rms_norm = of("rms_norm"), import_module("generated.rms_norm").rms_norm
+    compiled = torch.compile(rms_norm, backend=counter, fullgraph=True, dynamic=True)
+    with kernels_called(emitted) as called:
+        for rows, size in ((4, 9), (8, 9), (5, 16), (7, 33)):
+            x = torch.randn(rows, size, dtype=torch.float64, requires_grad=True)
+            gain = torch.randn(size, dtype=torch.float64)
+            y = compiled(x, gain)
+            expected = torch.nn.functional.rms_norm(x, (size,), gain, 1e-5)
+            upstream = torch.randn_like(y)
+            own, other = (torch.autograd.grad(o, x, upstream)[0] for o in (y, expected))
+            torch.testing.assert_close(y, expected)
+            torch.testing.assert_close(own, other)
+    assert called == ["forward", "backward"] * 4 and counter.frame_count <= 2
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_sizes_that_nobody_knows_before_it_runs(name):
+    """Rows that a mask picks; lines compute where it picks none."""
+    emitted, function = of(name), getattr(import_module(f"generated.{name}"), name)
+
+    def picked(x, mask):
+        return function(x[mask]) * 1
+
+    mask = torch.tensor([True, False, True, True])
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(picked, backend="aot_eager", fullgraph=True)
+        with kernels_called(emitted) as called:
+            torch.testing.assert_close(compiled(X, mask), picked(X, mask))
+            called.clear()
+            torch.testing.assert_close(compiled(X, mask), picked(X, mask))
+            assert called
+            assert compiled(X, mask & False).shape == (0, 9)
+
+
+def test_a_target_that_is_chosen_later_is_compiled_again():
+    emitted = of("softmax")
+    compiled = Compiled(emitted).function
+    with generated.use("torch"):
+        expected = compiled(x=X)
+    with kernels_called(emitted) as called:
+        torch.testing.assert_close(compiled(x=X), expected)
+        with generated.use("torch"):
+            compiled(x=X)
+        compiled(x=X)
+    assert called == ["forward"] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_a_row_that_is_too_long_runs_on_torch(dtype, monkeypatch):
+    """Known when it runs: the operation has the same shapes, strides and dtypes."""
+    emitted = of("group_norm")
+    arguments = arguments_of(emitted, 17, dtype)
+    limits = import_module("generated.triton._rules").limits
+    every = import_module("generated.triton.group_norm").table.kernels.every.values()
+    for resident in (8, limits.resident):
+        for kernel in every:
+            monkeypatch.setattr(kernel, "launches", {})
+        monkeypatch.setattr(limits, "resident", resident)
+        called = compiled_beside_lines(emitted, arguments)
+        assert bool(called) == (resident > 8)
+
+
+def test_transforms_and_exports_are_of_the_lines():
+    from generated.softmax import softmax, softmax_forward
+
+    func, plain = torch.func, torch.softmax
+    with kernels_called(of("softmax")) as called:
+        gradient = func.grad(lambda x: plain(x, 1).sin().sum())(X)
+        for ours, theirs in (
+            (func.vmap(lambda row: softmax(row[None])[0]), plain(X, 1)),
+            (func.grad(lambda x: softmax(x).sin().sum()), gradient),
+        ):
+            compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
+            torch.testing.assert_close(compiled(X), theirs)
+        x = X.clone().requires_grad_()
+        compiled = torch.compile(softmax_forward, backend="aot_eager", fullgraph=True)
+        (own,) = torch.autograd.grad(compiled(x).y.sin().sum(), x)
+        torch.testing.assert_close(own, gradient)
+        for strict in (False, True):
+            program = torch.export.export(Called(softmax), (X,), strict=strict)
+            assert "gradform" not in program.graph_module.code
         assert not called
-    for own, other in zip(compiled, eager, strict=True):
-        torch.testing.assert_close(own, other, rtol=1e-12, atol=1e-14)
+
+
+class Called(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def test_second_derivatives_are_refused():
+    from generated.softmax import softmax
+
+    def twice(x):
+        (first,) = torch.autograd.grad(softmax(x).sin().sum(), x, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), x)
+
+    x = X.clone().requires_grad_()
+    with generated.use("triton"):
+        y = torch.compile(softmax, backend="aot_eager", fullgraph=True)(x)
+        (first,) = torch.autograd.grad(y.sin().sum(), x, create_graph=True)
+        with pytest.raises(RuntimeError, match="double backward"):
+            torch.autograd.grad(first.sum(), x)
+        compiled = torch.compile(twice, backend="aot_eager", fullgraph=True)
+        seen = torch._dynamo.config.patch(trace_autograd_ops=True)
+        with seen, pytest.raises(torch._dynamo.exc.Unsupported, match="double backward"):
+            compiled(x)
+        with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+            operation("softmax_forward")(x)[0].sum().backward()
+
+
+def operation(start: str):
+    own = import_module("generated.triton._operation")
+    with generated.use("triton"):
+        (name,) = [n for n in own.OPERATIONS if n.rpartition("_")[0] == start]
+    return getattr(torch.ops.gradform, own.registered(name)).default
+
+
+SEVERAL = [True, True, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("start", "arguments"),
+    [
+        ("rms_norm_forward", (X, X[0], 1e-5)),
+        ("rms_norm_forward", (X, None, 1e-5)),  # gain is filled in, and a result
+        ("rms_norm_backward", (X, X, X[0], X[:, :1], SEVERAL)),
+        ("rms_norm_backward_dx", (X.T.contiguous().T, X, X[0], X[:, :1], [True, False, False])),
+        ("softmax_nll_forward", (X, torch.tensor([0, 8, 3, 1]))),
+        ("layer_norm_lean_forward", (X, X[0], X[1], 1e-5)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_torch_checks_the_operations(start, arguments, dtype):
+    """That none returns an argument, or what was not promised."""
+    given = [
+        a.to(dtype) if isinstance(a, torch.Tensor) and a.is_floating_point() else a
+        for a in arguments
+    ]
+    torch.library.opcheck(operation(start), tuple(given))
+
+
+def test_another_version_is_another_operation(tmp_path, monkeypatch):
+    """Also in the same process, where the module is read again."""
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = Path(generated.__file__).parent
+    own = tmp_path / "edited"
+    (own / "triton").mkdir(parents=True)
+    files = ["__init__.py", "_runtime.py", "softmax.py", "triton/softmax.py"]
+    for name in [*files, *(f"triton/{file.name}" for file in folder.glob("triton/_*.py"))]:
+        (own / name).write_text((folder / name).read_text())
+    for factor in (1, 2):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "edited"]:
+            del sys.modules[name]
+        if factor == 2:
+            edit(own)
+        module = import_module("edited.softmax")
+        with import_module("edited").use("triton"):
+            compiled = torch.compile(module.softmax, backend="aot_eager", fullgraph=True)
+            torch.testing.assert_close(compiled(X), factor * torch.softmax(X, 1))
+    operations = import_module("edited.triton._operation").OPERATIONS
+    assert not operations.keys() & import_module("generated.triton._operation").OPERATIONS.keys()
+
+
+def edit(folder: Path) -> None:
+    """The output is twice what it was."""
+    file, kernels = folder / "softmax.py", folder / "triton" / "softmax.py"
+    before = file.read_text()
+    after = before.replace("return SoftmaxForward(y)", "return SoftmaxForward(2 * y)")
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in (before, after)]
+    assert len({*digests}) == 2
+    file.write_text(after)
+    text = kernels.read_text().replace(*digests)
+    kernels.write_text(text.replace("y_ptr + n * C + c, exp_x", "y_ptr + n * C + c, 2 * exp_x"))
 
 
 class Waits(TorchDispatchMode):

@@ -8,7 +8,7 @@ from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
-from codegen import driver
+from codegen import beside, driver
 from derive.language.errors import UnprovedError
 from derive.notation.library import forward_from
 
@@ -62,7 +62,7 @@ def emitted(request, folder):
             body = {**OWN, **MORE}[request.param]
             forward = forward_from(forward_file(folder, request.param, body))
         if request.param not in OWN:
-            patch.setattr(driver, "second_order", not_looked_for)
+            patch.setattr(beside, "second_order", not_looked_for)
         result = driver.generate(forward)
     assert result.refused and result.program.second is None
     found = Emitted(forward.definition)
@@ -216,7 +216,7 @@ def test_one_tensor_passed_for_two_and_what_depends_on_another(folder, monkeypat
 """,
         )
     )
-    monkeypatch.setattr(driver, "second_order", not_looked_for)
+    monkeypatch.setattr(beside, "second_order", not_looked_for)
     result = driver.generate(forward)
     module = module_from(result.text, folder, "two")
     found = []

@@ -197,8 +197,8 @@ def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | Non
     with tell(len(forwards), console) as (working, finished):
         results = emit_all(forwards, cache, working, finished, limit=limit)
     for result in results:
-        if result.cut_short:
-            say(f"note: {result.cut_short}")
+        for note in filter(None, (result.cut_short, result.slow)):
+            say(f"note: {note}")
     return results
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codegen.program import Function, Program
-from codegen.program.steps import NotZero
+from codegen.program.steps import NotZero, Step
+from codegen.program.values import SizeOf
 from codegen.schedule.elements import ONE, Element, size
 from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Flat, Whole
@@ -31,7 +32,7 @@ def with_gradients(program: Program, wanted: Sequence[str]) -> tuple[Function, F
     if (
         len(program.outputs) > 1
         or upstream.layout
-        or any(isinstance(step, NotZero) for step in backward.steps)
+        or any(is_refused(step) for step in backward.steps)
     ):
         return None
     function = replace(
@@ -45,3 +46,10 @@ def with_gradients(program: Program, wanted: Sequence[str]) -> tuple[Function, F
         p.name: size(axes[p.name]) for p in backward.parameters if p.role == "size"
     }
     return function, flat(program, function, known | {upstream.name: ONE})
+
+
+def is_refused(step: Step) -> bool:
+    """Whether it may refuse what loops compute with: a divisor of 0 that is no size of an axis. An
+    axis without entries makes tensors empty, and these are left to the lines.
+    """
+    return isinstance(step, NotZero) and not isinstance(step.divisor, SizeOf)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
 
-from codegen.schedule.elements import Axes, Element, index
+from codegen.schedule.elements import Axes, Element, index, over, size
 from codegen.schedule.nodes import Flat, Node
+from codegen.schedule.plan import Nest, Sweep
 
 Pair = tuple[str, str]
 
@@ -85,3 +87,27 @@ def _joined(flat: Flat, pair: Pair) -> Flat:
     parts = tuple(axis for each in pair for axis in flat.joined.get(each, (each,)))
     known = {axis: own for axis, own in flat.joined.items() if axis not in pair}
     return replace(flat, arrays=arrays, nodes=tuple(nodes), joined={**known, name: parts})
+
+
+def with_joined_sizes(sweep: Sweep, joined: Mapping[str, Axes]) -> Sweep:
+    """The same loops, where what is divided by the sizes of such axes, one after the other, is
+    divided by their product.
+    """
+
+    def change(e: Element) -> Element | None:
+        inner, sizes = e, []
+        while inner.kind == "divide" and inner.args[1].kind == "size":
+            sizes.append(inner.args[1].name)
+            inner = inner.args[0]
+        name = next((name for name, axes in joined.items() if {*axes} <= {*sizes}), None)
+        if name is None:
+            return None
+        for axis in joined[name]:
+            sizes.remove(axis)
+        return reduce(over, map(size, (name, *reversed(sizes))), inner.replaced(change))
+
+    def changed(nest: Nest) -> Nest:
+        nodes = (replace(node, value=node.value.replaced(change)) for node in nest.nodes)
+        return replace(nest, nodes=tuple(nodes))
+
+    return replace(sweep, nests=tuple(map(changed, sweep.nests)))

@@ -32,12 +32,12 @@ def _moves(flat: Flat, plan: Plan, full: int) -> Moves:
     reads = writes = 0
     for stage in plan.stages:
         made = {stage.name} if isinstance(stage, Whole) else {*stage.stored}
-        reads += len(set(_read_in_full(stage, axes, full)) - made)
+        reads += len(set(_read_in_full(stage, axes, full, plan.flat)) - made)
         writes += sum(len(axes[name]) >= full for name in made)
     return Moves(reads, writes)
 
 
-def _read_in_full(stage: Sweep | Whole, axes, full: int) -> Iterator[str]:
+def _read_in_full(stage: Sweep | Whole, axes, full: int, flat: Flat) -> Iterator[str]:
     """The arrays of full size that a stage reads; one from which entries are picked is not."""
     if isinstance(stage, Whole):
         yield from (name for name in stage.reads if len(axes[name]) >= full)
@@ -47,5 +47,6 @@ def _read_in_full(stage: Sweep | Whole, axes, full: int) -> Iterator[str]:
         for node in nest.nodes:
             for entry in node.value.entries:
                 loops = frozenset().union(*map(axes_in, entry.args))
-                if entry.name not in own and len(loops) >= full:
+                several = (len(flat.joined.get(axis, (axis,))) for axis in loops)
+                if entry.name not in own and sum(several) >= full:
                     yield entry.name

@@ -66,15 +66,19 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages of a function, in their order, and the ``nodes`` by their names."""
+    """The stages of a function, in their order, and the ``nodes`` by their names. ``flat`` is what
+    they are planned for, in which axes are `joined`.
+    """
 
+    flat: Flat
     stages: tuple[Sweep | Whole, ...]
     nodes: Mapping[str, Node | Whole]
 
-    def entries(self, flat: Flat) -> dict[str, str]:
+    def entries(self) -> dict[str, str]:
         """Those of every array, and of all that stages leave in memory, as an `Array` has them. A
         result that a later stage reads is not rounded before that.
         """
+        flat = self.flat
         found = {array.name: array.entries for array in flat.arrays}
         last = {made for result, made in flat.results if result in flat.rounded}
         last -= frozenset().union(*(stage.reads for stage in self.stages))

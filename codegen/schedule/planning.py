@@ -8,6 +8,7 @@ from itertools import combinations
 from codegen.schedule.costs import CPU, Costs, Walk
 from codegen.schedule.elements import Axes, index
 from codegen.schedule.inlining import inlined, needed
+from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Plan, Sweep
@@ -15,11 +16,12 @@ from codegen.schedule.rows import is_of_rows, sweep_of
 
 
 def planned(flat: Flat, costs: Costs = CPU) -> Plan:
-    """The loops of a function that compute all of its results."""
+    """The loops of a function that compute all of its results, over as few axes as can be."""
+    flat = merged(flat)
     results = {made for _, made in flat.results}
     nodes = inlined(needed(flat.nodes, results), results)
     stages = _stages(nodes, results, costs)
-    return Plan(tuple(stages), {node.name: node for node in nodes})
+    return Plan(flat, tuple(stages), {node.name: node for node in nodes})
 
 
 def _stages(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> list[Sweep | Whole]:

@@ -21,10 +21,10 @@ def sweep_of(
     online: Mapping[str, str] | None = None,
 ) -> Sweep:
     """``online`` are maxima by the sums that are followed with them; None where rows are not read
-    in chunks.
+    in chunks, of which each then has no other row beside it.
     """
     order = ordered({axis for node in nodes for axis in node.space}, nodes)
-    tiles = bool(rows) and order[-1] == rows[-1]
+    tiles = online is None and bool(rows) and order[-1] == rows[-1]
     inner = {axis for axis in order if axis not in rows[: len(rows) - tiles]}
     loops = {}
     for node in nodes:

@@ -96,7 +96,8 @@ def verdict_of(trials: Sequence[Trial]) -> Verdict:
     """The verdict in the likeliest shape that the text can be meant in: the first one that it fits,
     or where that is undecided, one in which it is wrong; where it fits none, in the shape that was
     declared. It says which, and what came of the others.
-    Raises `QuestionError` where it was understood in none.
+    Raises `QuestionError` where it was understood in none, or not in the likeliest one and fits no
+    other.
     """
     deciding = [trial for trial in trials if trial.decides] or [
         trial for trial in trials if trial.verdict and not trial.shapes.is_degenerate
@@ -104,7 +105,7 @@ def verdict_of(trials: Sequence[Trial]) -> Verdict:
     best = next(iter(deciding), None)
     if best and best.verdict.outcome == "undecided":
         best = next((trial for trial in deciding if trial.verdict.outcome == "wrong"), best)
-    if best is None:
+    if best is None or (trials[0].problem and not best.fits):
         raise trials[0].problem
     others = [t for t in trials if t is not best and _counts(t, best)]
     said = best.verdict.outcome

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch.autograd import Function
 
+from ._asking import is_empty
 from ._running import computable, scaled
 
 
@@ -43,6 +44,10 @@ class AtOnce:
             if found is not None:
                 return fast(LossWithGradients)(found, self.original, *arguments)
         return self.original.apply(*arguments)
+
+    def traced(self, *arguments):
+        """Under torch.compile a forward and a backward, since none can be handed out once."""
+        return self.original.traced(*arguments)
 
     def computes(self, arguments):
         """The function that computes what is wanted, if there is one."""
@@ -94,13 +99,26 @@ class KeepingLess:
 
     def apply(self, *arguments):
         if computable([a for a in arguments if isinstance(a, torch.Tensor)]):
-            functions = self.ways[self.takes_plain(*arguments)]
-            if functions is not None:
+            ways = self.ways[self.takes_plain(*arguments)]
+            if ways is not None:
+                functions = [way.compute for way in ways]
                 try:
                     return fast(PairThatKeepsLess)(*functions, self.original, *arguments)
                 except Refused:
                     pass
         return self.original.apply(*arguments)
+
+    def traced(self, *arguments):
+        """The same under torch.compile, where nothing may be refused later."""
+        ways = self.ways[self.takes_plain(*arguments)]
+        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+        refused = ways is None or any(way.refuses for way in ways)
+        if refused or not computable(tensors) or any(is_empty(t, True) for t in tensors):
+            return self.original.traced(*arguments)
+        forward, backward = (way.traced for way in ways)
+        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            return PairThatKeepsLess.apply(forward, backward, self.original, *arguments)
+        return forward(*arguments)[0]
 
 
 class ByReduction:
@@ -116,6 +134,9 @@ class ByReduction:
 
     def apply(self, *arguments):
         return self.words.get(arguments[-1], self.original).apply(*arguments)
+
+    def traced(self, *arguments):
+        return self.words.get(arguments[-1], self.original).traced(*arguments)
 
 
 class Refused(Exception):

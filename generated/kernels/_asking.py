@@ -14,7 +14,7 @@ from torch._C import (
     _len_torch_dispatch_stack,
 )
 from torch.autograd import forward_ad
-from torch.compiler import is_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling, is_exporting
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 _told: set[str] = set()
@@ -22,6 +22,12 @@ _told: set[str] = set()
 
 class OutOfDate(RuntimeError):
     """The kernels were generated from another version of the module."""
+
+
+class Seen(list):
+    """Values of tensors that torch traces, which have no memory: kernels allocate what they make,
+    and are launched where torch can see that.
+    """
 
 
 def tell(what: str) -> None:
@@ -43,10 +49,13 @@ def keys_of(device: str) -> set:
 
 
 def transformed() -> bool:
-    """Whether something looks on that wants to see operations of torch."""
+    """Whether something looks on that wants to see operations of torch: what Dynamo compiles has
+    those of kernels, too.
+    """
+    if is_compiling():
+        return _are_functorch_transforms_active() or is_exporting() or not is_dynamo_compiling()
     return (
-        is_compiling()
-        or _are_functorch_transforms_active()
+        _are_functorch_transforms_active()
         or _len_torch_dispatch_stack()
         or _get_tracing_state() is not None
         or forward_ad._current_level >= 0
@@ -54,11 +63,15 @@ def transformed() -> bool:
 
 
 def is_plain(tensor: torch.Tensor, keys: Collection) -> bool:
-    """Whether its entries are what its memory holds, at places that a kernel can read."""
+    """Whether it has entries, which are what its memory holds, at places that a kernel can read.
+    While torch compiles, there is no memory yet.
+    """
+    if is_compiling():
+        return type(tensor) in PLAIN and not tensor.is_sparse
     if type(tensor) not in PLAIN or _dispatch_keys(tensor).raw_repr() not in keys:
         return False
     address = tensor.data_ptr()
-    return not (address % tensor.itemsize if address else tensor.numel())
+    return bool(address) and not address % tensor.itemsize
 
 
 def formats_of(tensors: Iterable, keys: Collection) -> set[torch.dtype]:
@@ -74,3 +87,16 @@ def formats_of(tensors: Iterable, keys: Collection) -> set[torch.dtype]:
         found.add(tensor.dtype)
     found.discard(torch.int64)
     return found
+
+
+def is_empty(tensor: torch.Tensor, unknown: bool = False) -> bool:
+    """Whether it has no entries; ``unknown`` where torch knows its sizes only when it runs."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_false, guard_or_true  # slow
+
+    return (guard_or_true if unknown else guard_or_false)(tensor.numel() == 0)
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor  # slow
+
+    return isinstance(tensor, FakeTensor)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
+from ._asking import Seen
 from ._reading import Read, Shapes, Step, read
 from ._running import DEVICE, Kernels
 
@@ -36,11 +37,13 @@ class Call:
         self.kernels, self.read = kernels, [*map(read, steps)]
         self.of_torch = not all(isinstance(step, str) for step in steps)
         self.part, self.left_out = part, {*left_out}
+        self.refuses, self.visible = False, True
         self.used = {name for step in self.read for name in step.takes}
         self.shapes = dict(shapes.axes)
         for step in self.read:
             self.shapes |= step.shapes
         self.fills = {n: v for n, v in shapes.filled.items() if filled and n in arguments}
+        self.filled = {arguments.index(name) for name in self.fills}
         known = {"": None, "1": 1, **shapes.fixed}
         self.constants = [*known.values()]
         self.places = {name: i for i, name in enumerate([*arguments, *known])}
@@ -56,6 +59,7 @@ class Call:
         wanted = {name for group in results for name in group} - self.left_out
         needed = self._needed(wanted) if self.part else wanted
         self._sizes(wanted)
+        self.given = self.count  # values behind these are made
         for step in self.read:
             self._fill(step.takes, late=True)
             if step.kernel:
@@ -67,7 +71,10 @@ class Call:
         self._fill(wanted, late=True)
         there = self.places.keys() & wanted
         groups = [[name if name in there else "" for name in group] for group in results]
-        return self._running([picked(self._places(group)) for group in groups], make)
+        self.groups = [self._places(group) for group in groups]
+        self.values = self._running(lambda values: values)
+        self.seen = self._running(lambda values: values, Seen)
+        return self._running(finished([*map(picked, self.groups)], make))
 
     def _needed(self, wanted: set[str]) -> set[str]:
         """What is needed for what is ``wanted``; steps that make nothing of it are left out."""
@@ -80,12 +87,11 @@ class Call:
         self.read = steps
         return needed
 
-    def _running(self, picks: list[Callable], make: Callable | None) -> Callable:
+    def _running(self, finish: Callable[[Values], object], kind: type[list] = list) -> Callable:
         constants, shaped, optional, steps = self.constants, self.shaped, self.first, self.steps
-        finish = finished(picks, make)
 
         def function(*arguments):
-            values = [*arguments, *constants]
+            values = [*arguments, *constants] if kind is list else kind((*arguments, *constants))
             for place in shaped:
                 values += values[place].shape
             for place, fill in optional:
@@ -176,6 +182,8 @@ class Call:
         self._make(made)
         left_out = [name for name in step.makes if name not in made]
         kernel = self.kernels.kernel(step, self.part)
+        self.refuses |= kernel.refuses
+        self.visible &= kernel.visible
         return kernel.step(self.like, reads, shapes, numbers, left_out)
 
 

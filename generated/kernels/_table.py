@@ -39,6 +39,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch.compiler import is_compiling
@@ -46,7 +47,8 @@ from torch.compiler import is_compiling
 from ._applied import AtOnce, ByReduction, KeepingLess
 from ._asking import OutOfDate
 from ._calls import Call, picked
-from ._pairs import Pair
+from ._operation import Operation, Way, by_reduction, chosen_by
+from ._pairs import Pair, made_of
 from ._reading import Step, named, read, shapes_of
 from ._running import TARGET, Kernels, computable
 
@@ -54,6 +56,7 @@ REDUCTION = "reduction"
 KIND = r"(?:lean )?(?:forward|backward(?: from \w+)?)|loss"
 FUNCTION = re.compile(rf"(?:([\w |]+?) )??(plain )?({KIND})")
 LEAN = ("lean forward", "lean backward")
+DIGITS = 8  # of a digest, which tell versions apart
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,9 @@ class Table:
         self.module, self.pair = module, module._pair
         self.narrow = in_16_bits if narrow else None
         self.kernels, self.shapes = Kernels(file), shapes_of(shapes)
+        self.name = module.__name__.rpartition(".")[2]
+        texts = f"{file}\n{digest}\n{Path(file).read_text()}"
+        self.version = hashlib.sha256(texts.encode()).hexdigest()[:DIGITS]
         self.rows: list[Row] = []
 
     def add(self, function: str, *steps: Step, of: str = "", saved: str = "") -> None:
@@ -136,9 +142,10 @@ class Table:
             self.pairs[True] = Pair(module, pair.plain, "_plain_")
         for plain, own in self.pairs.items():
             for kind, original in own.functions.items():
-                calls = {w: self.calls(rows, own) for w, rows in self.by_word(kind, plain)}
-                if calls:
-                    ours = own.as_called(kind, self.instead(original, calls))
+                lines = self.widening(original)
+                ways = {w: self.ways(rows, own, lines) for w, rows in self.by_word(kind, plain)}
+                if ways:
+                    ours = own.as_called(kind, self.instead(original, lines, ways))
                     found[own.prefix + kind] = ours, original
         original = pair.function
         words = {w: self.applied(w, original) for w in dict.fromkeys(r.word for r in self.rows)}
@@ -163,41 +170,45 @@ class Table:
 
     # -- a pair -----------------------------------------------------------------
 
-    def instead(self, original: Callable, calls: dict[str, Callable]) -> Callable:
-        """``original`` where none of the ``calls``, by the reduction, computes."""
+    def instead(self, original: Callable, lines: Callable, ways: dict[str, Way]) -> Callable:
+        """``original`` where none of the ``ways``, by the reduction, computes."""
         arguments = tuple(inspect.signature(original).parameters)
-        tensors = picked([i for i, name in enumerate(arguments) if name in self.shapes.axes])
-        call = calls.get("")
-        if call is None:
-            place = arguments.index(REDUCTION)
-
-            def call(*given):
-                own = calls.get(given[place])
-                return None if own is None else own(*given)
+        places = [i for i, name in enumerate(arguments) if name in self.shapes.axes]
+        tensors = picked(places)
+        way = ways.get("") or by_reduction(ways, arguments.index(REDUCTION))
 
         def function(*given):
-            if not is_compiling() and usable(tensors(given)):  # it sees through no itemgetter
-                found = call(*given)
-                if found is not None:
-                    return found
-            return original(*self.widened(given))
+            if is_compiling():  # it sees through no itemgetter
+                there = usable([given[place] for place in places])
+                found = way.traced(*given) if there else None
+            else:
+                found = way.compute(*given) if usable(tensors(given)) else None
+            return lines(*given) if found is None else found
 
         return functools.update_wrapper(function, original)
 
-    def widened(self, given: Sequence) -> Sequence:
+    def widening(self, original: Callable) -> Callable:
         """Lines of torch compute in float32 with what has 16 bits."""
-        return given if self.narrow is None else self.module._runtime.widened(given)
+        if self.narrow is None:
+            return original
+        widened = self.module._runtime.widened
+        return lambda *given: original(*widened(given))
 
-    def calls(self, rows: Sequence[Row], pair: Pair) -> Callable:
+    def ways(self, rows: Sequence[Row], pair: Pair, lines: Callable) -> Way:
         """The rows of one function for one reduction."""
         if rows[0].kind == "forward":
-            return self.call(rows[0], pair.inputs, [pair.results], pair.kinds["forward"])
+            names = pair.kinds["forward"]
+            return self.way(rows[0], pair.inputs, [pair.results], names, lines=lines)
         kind = rows[0].kind
         handed = pair.handed(kind), [pair.gradients], pair.kinds[kind]
-        return self.by_needs(rows, pair.inputs, handed, None)
 
-    def call(self, row: Row, arguments, results, make=None, part=()) -> Callable:
-        """A row, or a ``part`` of it."""
+        def by_names(*given):  # an operation hands on what is asked for without them
+            return lines(*given[:-1], pair.rule.needs(*given[-1]))
+
+        return self.by_needs(rows, pair.inputs, handed, by_names)
+
+    def way(self, row: Row, arguments, results, kind=None, *, part=(), lines=None) -> Way:
+        """A row, or a ``part`` of it; ``lines`` compute what it refuses."""
         left_out = {f"d{name}" for name in self.pairs[False].inputs} - {*part} if part else ()
         filled = "backward" not in row.kind
         own = Call(
@@ -209,29 +220,26 @@ class Table:
             part=part,
             left_out=left_out,
         )
-        return own.function(results, make)
+        compute = own.function(results, made_of(kind))
+        words = [self.name, "plain" * row.plain, *row.kind.split(), row.word, *(part or row.of)]
+        name = "_".join(filter(None, [*words, self.version]))
+        return Way(compute, Operation(name, own, arguments, lines, kind).traced, own.refuses)
 
-    def by_needs(self, rows: Sequence[Row], inputs, handed, otherwise: bool) -> Callable:
-        """The rows of a backward, by what is asked for; what none of them covers is computed
-        with all the others, or left to the module, unless ``otherwise``.
+    def by_needs(self, rows: Sequence[Row], inputs, handed, lines: Callable | None) -> Way:
+        """The rows of a backward, by what is asked for; what none of them covers is left to the
+        ``lines``, or computed with all the others where there are none.
         """
         (whole,) = [row for row in rows if not row.of]
-        first = self.call(whole, *handed)
-        calls = {part: self.call(whole, *handed, part=part) for part in whole.parts}
-        calls |= {row.of: self.call(row, *handed) for row in rows if row.of}
+        first = self.way(whole, *handed, lines=lines)
+        ways = {part: self.way(whole, *handed, part=part, lines=lines) for part in whole.parts}
+        ways |= {row.of: self.way(row, *handed, lines=lines) for row in rows if row.of}
         every = [f"d{name}" for name in inputs if f"d{name}" in whole.makes]
-        if not calls and (otherwise or len(every) < 2):
+        if not ways and (lines is None or len(every) < 2):
             return first
-        asked = picked([inputs.index(name[1:]) for name in every])
-        choices = {tuple(name in part for name in every): own for part, own in calls.items()}
+        choices = {tuple(name in part for name in every): own for part, own in ways.items()}
         choices[(True,) * len(every)] = first
-        otherwise = first if otherwise else None
-
-        def function(*given):
-            own = choices.get(asked(given[-1]), otherwise)
-            return None if own is None else own(*given)
-
-        return function
+        places = [inputs.index(name[1:]) for name in every]
+        return chosen_by(places, choices, first if lines is None else None)
 
     # -- instead of the differentiable function --------------------------------
 
@@ -255,7 +263,7 @@ class Table:
             for part in (whole, *row.parts):
                 own = () if part == whole else part
                 wanted = tuple(f"d{name}" in part for name in inputs)
-                found[wanted] = self.call(row, inputs, [results], part=own)
+                found[wanted] = self.way(row, inputs, [results], part=own).compute
         return found
 
     def lean(self, word: str, plain: bool) -> tuple[Callable, Callable] | None:
@@ -269,6 +277,6 @@ class Table:
         results = [[output], tensors, [name for name in saved if name not in tensors]]
         handed = (f"d{output}", *saved, "needs"), [[f"d{name}" for name in inputs]]
         return (
-            self.call(forward[0], inputs, results),
-            self.by_needs(backward, inputs, handed, True),
+            self.way(forward[0], inputs, results),
+            self.by_needs(backward, inputs, handed, None),
         )

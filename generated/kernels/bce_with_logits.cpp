@@ -43,11 +43,11 @@ template <class Real>
 static int none_plain_forward(
     const Real* logits, const Real* target, Real* losses, int64_t C, int64_t N, int threads
 ) {
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        losses[n * C + c] = -((smaller(logits[n * C + c], Real(0))
-                - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
-                - (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c]))))
-                * (Real(1) - target[n * C + c]));
+    const int64_t NC = N * C;
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        losses[nc] = -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc]))))
+                * target[nc] - (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc]))))
+                * (Real(1) - target[nc]));
     });
     return DONE;
 }
@@ -58,10 +58,11 @@ static int none_plain_backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
     int64_t C, int64_t N, int threads
 ) {
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = dloss[n * C + c] * (Real(1) / (Real(1)
-                + exp(-logits[n * C + c])) - target[n * C + c]);
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss[n * C + c] * logits[n * C + c]);
+    const int64_t NC = N * C;
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        if constexpr (want_dlogits) dlogits[nc] = dloss[nc] * (Real(1) / (Real(1)
+                + exp(-logits[nc])) - target[nc]);
+        if constexpr (want_dtarget) dtarget[nc] = -(dloss[nc] * logits[nc]);
     });
     return DONE;
 }
@@ -149,14 +150,14 @@ static int plain_forward(
     const Real* logits, const Real* target, Real* loss, int64_t C, int64_t N, double divisor,
     int threads
 ) {
+    const int64_t NC = N * C;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            return -((smaller(logits[n * C + c], Real(0))
-                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
-                    - (larger(logits[n * C + c], Real(0))
-                    + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
+    tiles(NC, NC, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t nc) INLINE {
+            return -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc])))) * target[nc]
+                    - (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc])))) * (Real(1)
+                    - target[nc]));
         });
     }, Total(sum_1, 1));
     loss[0] = sum_1[0] / Real(divisor);
@@ -169,11 +170,12 @@ static int plain_backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
     int64_t C, int64_t N, double divisor, int threads
 ) {
+    const int64_t NC = N * C;
     const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = dloss_over_divisor * (Real(1) / (Real(1)
-                + exp(-logits[n * C + c])) - target[n * C + c]);
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_divisor * logits[n * C + c]);
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        if constexpr (want_dlogits) dlogits[nc] = dloss_over_divisor * (Real(1) / (Real(1)
+                + exp(-logits[nc])) - target[nc]);
+        if constexpr (want_dtarget) dtarget[nc] = -(dloss_over_divisor * logits[nc]);
     });
     return DONE;
 }
@@ -186,19 +188,18 @@ static int plain_loss(
     const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
     int64_t N, double divisor, int threads
 ) {
+    const int64_t NC = N * C;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     const Real one_over_divisor = 1.0 / divisor;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_divisor * (Real(1) / (Real(1)
-                    + exp(-logits[n * C + c])) - target[n * C + c]);
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_divisor
-                    * logits[n * C + c]);
-            return -((smaller(logits[n * C + c], Real(0))
-                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
-                    - (larger(logits[n * C + c], Real(0))
-                    + log1p(exp(-absolute(logits[n * C + c])))) * (Real(1) - target[n * C + c]));
+    tiles(NC, NC, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t nc) INLINE {
+            if constexpr (want_dlogits) dlogits[nc] = one_over_divisor * (Real(1) / (Real(1)
+                    + exp(-logits[nc])) - target[nc]);
+            if constexpr (want_dtarget) dtarget[nc] = -(one_over_divisor * logits[nc]);
+            return -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc])))) * target[nc]
+                    - (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc])))) * (Real(1)
+                    - target[nc]));
         });
     }, Total(sum_1, 1));
     loss[0] = sum_1[0] / Real(divisor);

@@ -9,14 +9,13 @@ static int forward(
     const Real* bias, const Real* product_1, Real* y, int64_t D, int64_t Ho, int64_t N, int64_t Wo,
     int threads
 ) {
-    rows(N * D * Ho, D * Ho * N * Wo, threads, [=](int64_t row) INLINE {
-        const int64_t ho = row % Ho;
-        const int64_t d = row / Ho % D;
-        const int64_t n = row / Ho / D;
+    const int64_t HoWo = Ho * Wo;
+    rows(N * D, D * HoWo * N, threads, [=](int64_t row) INLINE {
+        const int64_t d = row % D;
+        const int64_t n = row / D;
         const auto bias_d = bias[d];
-        each(Wo, [=](int64_t wo) INLINE {
-            y[((n * D + d) * Ho + ho) * Wo + wo] = product_1[((n * D + d) * Ho + ho) * Wo + wo]
-                    + bias_d;
+        each(HoWo, [=](int64_t howo) INLINE {
+            y[(n * D + d) * HoWo + howo] = product_1[(n * D + d) * HoWo + howo] + bias_d;
         });
     });
     return DONE;
@@ -27,12 +26,11 @@ template <class Real>
 static int backward(
     const Real* dy, Real* dbias, int64_t D, int64_t Ho, int64_t N, int64_t Wo, int threads
 ) {
-    rows(N * D * Ho, D * Ho * N * Wo, threads, [=](int64_t row, double* dbias) INLINE {
-        const int64_t ho = row % Ho;
-        const int64_t d = row / Ho % D;
-        const int64_t n = row / Ho / D;
-        dbias[d] += sum(Wo,
-                [=](int64_t wo) INLINE { return dy[((n * D + d) * Ho + ho) * Wo + wo]; });
+    const int64_t HoWo = Ho * Wo;
+    rows(N * D, D * HoWo * N, threads, [=](int64_t row, double* dbias) INLINE {
+        const int64_t d = row % D;
+        const int64_t n = row / D;
+        dbias[d] += sum(HoWo, [=](int64_t howo) INLINE { return dy[(n * D + d) * HoWo + howo]; });
     }, Total(dbias, D));
     return DONE;
 }

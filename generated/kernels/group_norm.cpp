@@ -356,146 +356,56 @@ PART(lean_backward_of_dbias, lean_backward, false, false, true)
 PART(lean_backward_of_dgain_dbias, lean_backward, false, true, true)
 
 template <class Real>
-static int plain_lean_forward_without_S(
-    const Real* x, Real* mean, Real* sum_2, Real* inv_std, Real* y, int64_t K, int64_t N, int64_t S,
-    int64_t groups, double eps, int threads
-) {
-    rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        const Real sum_1 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]; });
-        const Real mean_now = sum_1 / Real(K) / Real(1);
-        mean[n * groups + g] = mean_now;
-        const Real sum_2_now = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
-                - mean_now; });
-        sum_2[n * groups + g] = sum_2_now;
-        const auto sum_2_over_K_over_one = sum_2_now / Real(K) / Real(1);
-        const Real sum_3 = sum(K, [=](int64_t k) INLINE {
-            return square(x[(n * groups + g) * K + k] - mean_now - sum_2_over_K_over_one);
-        });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(1) + Real(eps));
-        inv_std[n * groups + g] = inv_std_now;
-        each(K, [=](int64_t k) INLINE {
-            y[(n * groups + g) * K + k] = inv_std_now * (x[(n * groups + g) * K + k] - mean_now
-                    - sum_2_over_K_over_one);
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
 static int plain_lean_forward(
     const Real* x, Real* mean, Real* sum_2, Real* inv_std, Real* y, int64_t K, int64_t N, int64_t S,
     int64_t groups, double eps, int threads
 ) {
-    if (S == 1) return plain_lean_forward_without_S<Real>(x, mean, sum_2, inv_std, y, K, N, S,
-            groups, eps, threads);
-    rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        double sum_1_total = 0;
-        for (int64_t k = 0; k < K; ++k) {
-            sum_1_total += sum(S,
-                    [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s]; });
-        }
-        const Real sum_1 = sum_1_total;
-        const Real mean_now = sum_1 / Real(K) / Real(S);
-        mean[n * groups + g] = mean_now;
-        double sum_2_total = 0;
-        for (int64_t k = 0; k < K; ++k) {
-            sum_2_total += sum(S, [=](int64_t s) INLINE {
-                return x[((n * groups + g) * K + k) * S + s] - mean_now;
-            });
-        }
-        const Real sum_2_now = sum_2_total;
-        sum_2[n * groups + g] = sum_2_now;
-        double sum_3_total = 0;
-        const auto sum_2_over_K_over_S = sum_2_now / Real(K) / Real(S);
-        for (int64_t k = 0; k < K; ++k) {
-            sum_3_total += sum(S, [=](int64_t s) INLINE {
-                return square(x[((n * groups + g) * K + k) * S + s] - mean_now
-                        - sum_2_over_K_over_S);
-            });
-        }
-        const Real sum_3 = sum_3_total;
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(S) + Real(eps));
-        inv_std[n * groups + g] = inv_std_now;
-        for (int64_t k = 0; k < K; ++k) {
-            each(S, [=](int64_t s) INLINE {
-                y[((n * groups + g) * K + k) * S + s] = inv_std_now
-                        * (x[((n * groups + g) * K + k) * S + s] - mean_now - sum_2_over_K_over_S);
-            });
-        }
+    const int64_t KS = K * S;
+    const int64_t NG = N * groups;
+    rows(NG, KS * NG, threads, [=](int64_t ng) INLINE {
+        const Real sum_1 = sum(KS, [=](int64_t ks) INLINE { return x[ng * KS + ks]; });
+        const Real mean_now = sum_1 / Real(KS);
+        mean[ng] = mean_now;
+        const Real sum_2_now = sum(KS, [=](int64_t ks) INLINE { return x[ng * KS + ks]
+                - mean_now; });
+        sum_2[ng] = sum_2_now;
+        const auto sum_2_over_KS = sum_2_now / Real(KS);
+        const Real sum_3 = sum(KS, [=](int64_t ks) INLINE {
+            return square(x[ng * KS + ks] - mean_now - sum_2_over_KS);
+        });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(KS) + Real(eps));
+        inv_std[ng] = inv_std_now;
+        each(KS, [=](int64_t ks) INLINE {
+            y[ng * KS + ks] = inv_std_now * (x[ng * KS + ks] - mean_now - sum_2_over_KS);
+        });
     });
     return DONE;
 }
 EXPORTED(plain_lean_forward)
 
 template <class Real>
-static int plain_lean_backward_without_S(
-    const Real* dy, const Real* inv_std, const Real* mean, const Real* sum_2_, const Real* x,
-    Real* dx, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
-) {
-    rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        const auto inv_std_ng = inv_std[n * groups + g];
-        const auto mean_ng = mean[n * groups + g];
-        const auto sum_2__ng_over_K_over_one = sum_2_[n * groups + g] / Real(K) / Real(1);
-        const auto found = reduced<Real, 2, false>(K, [=](int64_t k) INLINE {
-            return Several<Real, 2>{{dy[(n * groups + g) * K + k] * (inv_std_ng
-                    * (x[(n * groups + g) * K + k] - mean_ng - sum_2__ng_over_K_over_one)),
-                    dy[(n * groups + g) * K + k]}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
-        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
-        each(K, [=](int64_t k) INLINE {
-            dx[(n * groups + g) * K + k] = inv_std_ng * (dy[(n * groups + g) * K + k]
-                    - sum_1_over_K_over_one * (inv_std_ng * (x[(n * groups + g) * K + k] - mean_ng
-                    - sum_2__ng_over_K_over_one)) - sum_2_over_K_over_one);
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
 static int plain_lean_backward(
     const Real* dy, const Real* inv_std, const Real* mean, const Real* sum_2_, const Real* x,
     Real* dx, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    if (S == 1) return plain_lean_backward_without_S<Real>(dy, inv_std, mean, sum_2_, x, dx, K, N,
-            S, groups, threads);
-    rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        double sum_1_total = 0;
-        double sum_2_total = 0;
-        const auto inv_std_ng = inv_std[n * groups + g];
-        const auto mean_ng = mean[n * groups + g];
-        const auto sum_2__ng_over_K_over_S = sum_2_[n * groups + g] / Real(K) / Real(S);
-        for (int64_t k = 0; k < K; ++k) {
-            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-                return Several<Real, 2>{{dy[((n * groups + g) * K + k) * S + s] * (inv_std_ng
-                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
-                        - sum_2__ng_over_K_over_S)), dy[((n * groups + g) * K + k) * S + s]}};
-            });
-            sum_1_total += found.of[0];
-            sum_2_total += found.of[1];
-        }
-        const Real sum_1 = sum_1_total;
-        const Real sum_2 = sum_2_total;
-        const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
-        const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
-        for (int64_t k = 0; k < K; ++k) {
-            each(S, [=](int64_t s) INLINE {
-                dx[((n * groups + g) * K + k) * S + s] = inv_std_ng
-                        * (dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S
-                        * (inv_std_ng * (x[((n * groups + g) * K + k) * S + s] - mean_ng
-                        - sum_2__ng_over_K_over_S)) - sum_2_over_K_over_S);
-            });
-        }
+    const int64_t KS = K * S;
+    const int64_t NG = N * groups;
+    rows(NG, KS * NG, threads, [=](int64_t ng) INLINE {
+        const auto inv_std_ng = inv_std[ng];
+        const auto mean_ng = mean[ng];
+        const auto sum_2__ng_over_KS = sum_2_[ng] / Real(KS);
+        const auto found = reduced<Real, 2, false>(KS, [=](int64_t ks) INLINE {
+            return Several<Real, 2>{{dy[ng * KS + ks] * (inv_std_ng * (x[ng * KS + ks] - mean_ng
+                    - sum_2__ng_over_KS)), dy[ng * KS + ks]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto sum_1_over_KS = sum_1 / Real(KS);
+        const auto sum_2_over_KS = sum_2 / Real(KS);
+        each(KS, [=](int64_t ks) INLINE {
+            dx[ng * KS + ks] = inv_std_ng * (dy[ng * KS + ks] - sum_1_over_KS * (inv_std_ng
+                    * (x[ng * KS + ks] - mean_ng - sum_2__ng_over_KS)) - sum_2_over_KS);
+        });
     });
     return DONE;
 }

@@ -212,12 +212,12 @@ static int plain_forward_without_S(
     const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
     int threads
 ) {
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        const Real diff_ = x[n * C + c] - x[n * C + c] / Real(1) - (x[n * C + c] - x[n * C + c]
-                / Real(1)) / Real(1);
+    const int64_t NC = N * C;
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        const Real diff_ = x[nc] - x[nc] / Real(1) - (x[nc] - x[nc] / Real(1)) / Real(1);
         const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
-        inv_std[n * C + c] = inv_std_now;
-        xhat[n * C + c] = inv_std_now * diff_;
+        inv_std[nc] = inv_std_now;
+        xhat[nc] = inv_std_now * diff_;
     });
     return DONE;
 }
@@ -228,22 +228,19 @@ static int plain_forward(
     int threads
 ) {
     if (S == 1) return plain_forward_without_S<Real>(x, inv_std, xhat, C, N, S, eps, threads);
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
+    const int64_t NC = N * C;
+    rows(NC, NC * S, threads, [=](int64_t nc) INLINE {
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[nc * S + s]; });
         const auto sum_1_over_S = sum_1 / Real(S);
-        const Real sum_2 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
-                - sum_1_over_S; });
+        const Real sum_2 = sum(S, [=](int64_t s) INLINE { return x[nc * S + s] - sum_1_over_S; });
         const auto sum_2_over_S = sum_2 / Real(S);
         const Real sum_3 = sum(S, [=](int64_t s) INLINE {
-            return square(x[(n * C + c) * S + s] - sum_1_over_S - sum_2_over_S);
+            return square(x[nc * S + s] - sum_1_over_S - sum_2_over_S);
         });
         const Real inv_std_now = 1 / square_root(sum_3 / Real(S) + Real(eps));
-        inv_std[n * C + c] = inv_std_now;
+        inv_std[nc] = inv_std_now;
         each(S, [=](int64_t s) INLINE {
-            xhat[(n * C + c) * S + s] = inv_std_now * (x[(n * C + c) * S + s] - sum_1_over_S
-                    - sum_2_over_S);
+            xhat[nc * S + s] = inv_std_now * (x[nc * S + s] - sum_1_over_S - sum_2_over_S);
         });
     });
     return DONE;
@@ -255,9 +252,9 @@ static int plain_backward_without_S(
     const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
     int threads
 ) {
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        dx[n * C + c] = inv_std[n * C + c] * (dy[n * C + c] - dy[n * C + c] / Real(1)
-                - dy[n * C + c] * y[n * C + c] / Real(1) * y[n * C + c]);
+    const int64_t NC = N * C;
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        dx[nc] = inv_std[nc] * (dy[nc] - dy[nc] / Real(1) - dy[nc] * y[nc] / Real(1) * y[nc]);
     });
     return DONE;
 }
@@ -268,21 +265,19 @@ static int plain_backward(
     int threads
 ) {
     if (S == 1) return plain_backward_without_S<Real>(dy, inv_std, y, dx, C, N, S, threads);
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
+    const int64_t NC = N * C;
+    rows(NC, NC * S, threads, [=](int64_t nc) INLINE {
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            return Several<Real, 2>{{dy[(n * C + c) * S + s] * y[(n * C + c) * S + s],
-                    dy[(n * C + c) * S + s]}};
+            return Several<Real, 2>{{dy[nc * S + s] * y[nc * S + s], dy[nc * S + s]}};
         });
         const Real sum_1 = found.of[0];
         const Real sum_2 = found.of[1];
-        const auto inv_std_nc = inv_std[n * C + c];
+        const auto inv_std_nc = inv_std[nc];
         const auto sum_2_over_S = sum_2 / Real(S);
         const auto sum_1_over_S = sum_1 / Real(S);
         each(S, [=](int64_t s) INLINE {
-            dx[(n * C + c) * S + s] = inv_std_nc * (dy[(n * C + c) * S + s] - sum_2_over_S
-                    - sum_1_over_S * y[(n * C + c) * S + s]);
+            dx[nc * S + s] = inv_std_nc * (dy[nc * S + s] - sum_2_over_S - sum_1_over_S
+                    * y[nc * S + s]);
         });
     });
     return DONE;

@@ -31,17 +31,15 @@ static int backward(
     const Real* dloss, const Real* p, const Real* q, Real* dp, Real* dq, int64_t C, int64_t N,
     int threads
 ) {
+    const int64_t NC = N * C;
     const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        const Real dmixture_whole = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
-                Real(0), dloss_over_two_over_N * (log(p[n * C + c] / Real(2) + Real(0.5)
-                * q[n * C + c]) + Real(1)));
-        if constexpr (want_dp) dp[n * C + c] = dmixture_whole
-                + choose(absolute(p[n * C + c]) <= Real(0), Real(0), dloss_over_two_over_N
-                * (log(p[n * C + c]) + Real(1)));
-        if constexpr (want_dq) dq[n * C + c] = dmixture_whole
-                + choose(absolute(q[n * C + c]) <= Real(0), Real(0), dloss_over_two_over_N
-                * (log(q[n * C + c]) + Real(1)));
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        const Real dmixture_whole = -choose(absolute(p[nc] + q[nc]) <= Real(0), Real(0),
+                dloss_over_two_over_N * (log(p[nc] / Real(2) + Real(0.5) * q[nc]) + Real(1)));
+        if constexpr (want_dp) dp[nc] = dmixture_whole + choose(absolute(p[nc]) <= Real(0), Real(0),
+                dloss_over_two_over_N * (log(p[nc]) + Real(1)));
+        if constexpr (want_dq) dq[nc] = dmixture_whole + choose(absolute(q[nc]) <= Real(0), Real(0),
+                dloss_over_two_over_N * (log(q[nc]) + Real(1)));
     });
     return DONE;
 }

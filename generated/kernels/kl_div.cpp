@@ -5,54 +5,29 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward_without_D(
-    const Real* target, const Real* x, Real* losses, int64_t B, int64_t D, int threads
-) {
-    entries(B, threads, [=](int64_t b) INLINE {
-        losses[b] = choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) * target[b])
-                - target[b] * x[b];
-    });
-    return DONE;
-}
-
-template <class Real>
 static int none_forward(
     const Real* target, const Real* x, Real* losses, int64_t B, int64_t D, int threads
 ) {
-    if (D == 1) return none_forward_without_D<Real>(target, x, losses, B, D, threads);
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        losses[b * D + d] = choose(absolute(target[b * D + d]) <= Real(0), Real(0),
-                log(target[b * D + d]) * target[b * D + d]) - target[b * D + d] * x[b * D + d];
+    const int64_t BD = B * D;
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        losses[bd] = choose(absolute(target[bd]) <= Real(0), Real(0), log(target[bd]) * target[bd])
+                - target[bd] * x[bd];
     });
     return DONE;
 }
 EXPORTED(none_forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int none_backward_without_D(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
-) {
-    entries(B, threads, [=](int64_t b) INLINE {
-        if constexpr (want_dx) dx[b] = -(dloss[b] * target[b]);
-        if constexpr (want_dtarget) dtarget[b] = dloss[b] * (choose(absolute(target[b]) <= Real(0),
-                Real(0), log(target[b]) + Real(1)) - x[b]);
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int none_backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
     int64_t D, int threads
 ) {
-    if (D == 1) return none_backward_without_D<Real, want_dx, want_dtarget>(dloss, target, x, dx,
-            dtarget, B, D, threads);
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        if constexpr (want_dx) dx[b * D + d] = -(dloss[b * D + d] * target[b * D + d]);
-        if constexpr (want_dtarget) dtarget[b * D + d] = dloss[b * D + d]
-                * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
-                + Real(1)) - x[b * D + d]);
+    const int64_t BD = B * D;
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        if constexpr (want_dx) dx[bd] = -(dloss[bd] * target[bd]);
+        if constexpr (want_dtarget) dtarget[bd] = dloss[bd]
+                * (choose(absolute(target[bd]) <= Real(0), Real(0), log(target[bd]) + Real(1))
+                - x[bd]);
     });
     return DONE;
 }
@@ -61,32 +36,16 @@ PART(none_backward_of_dx, none_backward, true, false)
 PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int forward_without_D(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
-            return choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) * target[b])
-                    - target[b] * x[b];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real>
 static int forward(
     const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, double divisor, int threads
 ) {
-    if (D == 1) return forward_without_D<Real>(target, x, loss, B, D, divisor, threads);
+    const int64_t BD = B * D;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
-        sum_1[0] += sum(D, [=](int64_t d) INLINE {
-            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
-                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
+            return choose(absolute(target[bd]) <= Real(0), Real(0), log(target[bd]) * target[bd])
+                    - target[bd] * x[bd];
         });
     }, Total(sum_1, 1));
     loss[0] = sum_1[0] / Real(divisor);
@@ -95,33 +54,17 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward_without_D(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, double divisor, int threads
-) {
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(B, threads, [=](int64_t b) INLINE {
-        if constexpr (want_dx) dx[b] = -(dloss_over_divisor * target[b]);
-        if constexpr (want_dtarget) dtarget[b] = dloss_over_divisor
-                * (choose(absolute(target[b]) <= Real(0), Real(0), log(target[b]) + Real(1))
-                - x[b]);
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
     int64_t D, double divisor, int threads
 ) {
-    if (D == 1) return backward_without_D<Real, want_dx, want_dtarget>(dloss, target, x, dx,
-            dtarget, B, D, divisor, threads);
+    const int64_t BD = B * D;
     const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        if constexpr (want_dx) dx[b * D + d] = -(dloss_over_divisor * target[b * D + d]);
-        if constexpr (want_dtarget) dtarget[b * D + d] = dloss_over_divisor
-                * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log(target[b * D + d])
-                + Real(1)) - x[b * D + d]);
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        if constexpr (want_dx) dx[bd] = -(dloss_over_divisor * target[bd]);
+        if constexpr (want_dtarget) dtarget[bd] = dloss_over_divisor
+                * (choose(absolute(target[bd]) <= Real(0), Real(0), log(target[bd]) + Real(1))
+                - x[bd]);
     });
     return DONE;
 }
@@ -130,47 +73,23 @@ PART(backward_of_dx, backward, true, false)
 PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int loss_without_D(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
-            const auto log_target_b = log(target[b]);
-            if constexpr (want_dx) dx[b] = -(one_over_divisor * target[b]);
-            if constexpr (want_dtarget) dtarget[b] = one_over_divisor
-                    * (choose(absolute(target[b]) <= Real(0), Real(0), log_target_b + Real(1))
-                    - x[b]);
-            return choose(absolute(target[b]) <= Real(0), Real(0), log_target_b * target[b])
-                    - target[b] * x[b];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int loss(
     const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
     double divisor, int threads
 ) {
-    if (D == 1) return loss_without_D<Real, want_dx, want_dtarget>(target, x, dx, dtarget, loss, B,
-            D, divisor, threads);
+    const int64_t BD = B * D;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     const Real one_over_divisor = 1.0 / divisor;
-    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
-        sum_1[0] += sum(D, [=](int64_t d) INLINE {
-            const auto log_target_bd = log(target[b * D + d]);
-            if constexpr (want_dx) dx[b * D + d] = -(one_over_divisor * target[b * D + d]);
-            if constexpr (want_dtarget) dtarget[b * D + d] = one_over_divisor
-                    * (choose(absolute(target[b * D + d]) <= Real(0), Real(0), log_target_bd
-                    + Real(1)) - x[b * D + d]);
-            return choose(absolute(target[b * D + d]) <= Real(0), Real(0), log_target_bd
-                    * target[b * D + d]) - target[b * D + d] * x[b * D + d];
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
+            const auto log_target_bd = log(target[bd]);
+            if constexpr (want_dx) dx[bd] = -(one_over_divisor * target[bd]);
+            if constexpr (want_dtarget) dtarget[bd] = one_over_divisor
+                    * (choose(absolute(target[bd]) <= Real(0), Real(0), log_target_bd + Real(1))
+                    - x[bd]);
+            return choose(absolute(target[bd]) <= Real(0), Real(0), log_target_bd * target[bd])
+                    - target[bd] * x[bd];
         });
     }, Total(sum_1, 1));
     loss[0] = sum_1[0] / Real(divisor);

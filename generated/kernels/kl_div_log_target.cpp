@@ -5,50 +5,27 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward_without_D(
-    const Real* target, const Real* x, Real* losses, int64_t B, int64_t D, int threads
-) {
-    entries(B, threads, [=](int64_t b) INLINE { losses[b] = exp(target[b]) * (target[b] - x[b]); });
-    return DONE;
-}
-
-template <class Real>
 static int none_forward(
     const Real* target, const Real* x, Real* losses, int64_t B, int64_t D, int threads
 ) {
-    if (D == 1) return none_forward_without_D<Real>(target, x, losses, B, D, threads);
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        losses[b * D + d] = exp(target[b * D + d]) * (target[b * D + d] - x[b * D + d]);
+    const int64_t BD = B * D;
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        losses[bd] = exp(target[bd]) * (target[bd] - x[bd]);
     });
     return DONE;
 }
 EXPORTED(none_forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int none_backward_without_D(
-    const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
-) {
-    entries(B, threads, [=](int64_t b) INLINE {
-        const Real dtarget_minus_x = dloss[b] * exp(target[b]);
-        if constexpr (want_dx) dx[b] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[b] = dtarget_minus_x + dloss[b] * losses[b];
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int none_backward(
     const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
     int64_t D, int threads
 ) {
-    if (D == 1) return none_backward_without_D<Real, want_dx, want_dtarget>(dloss, losses, target,
-            dx, dtarget, B, D, threads);
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        const Real dtarget_minus_x = dloss[b * D + d] * exp(target[b * D + d]);
-        if constexpr (want_dx) dx[b * D + d] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[b * D + d] = dtarget_minus_x + dloss[b * D + d]
-                * losses[b * D + d];
+    const int64_t BD = B * D;
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        const Real dtarget_minus_x = dloss[bd] * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
+        if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + dloss[bd] * losses[bd];
     });
     return DONE;
 }
@@ -57,35 +34,17 @@ PART(none_backward_of_dx, none_backward, true, false)
 PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int forward_without_D(
-    const Real* target, const Real* x, Real* losses, Real* loss, int64_t B, int64_t D,
-    double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
-            const Real losses_now = exp(target[b]) * (target[b] - x[b]);
-            losses[b] = losses_now;
-            return losses_now;
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real>
 static int forward(
     const Real* target, const Real* x, Real* losses, Real* loss, int64_t B, int64_t D,
     double divisor, int threads
 ) {
-    if (D == 1) return forward_without_D<Real>(target, x, losses, loss, B, D, divisor, threads);
+    const int64_t BD = B * D;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
-        sum_1[0] += sum(D, [=](int64_t d) INLINE {
-            const Real losses_now = exp(target[b * D + d]) * (target[b * D + d] - x[b * D + d]);
-            losses[b * D + d] = losses_now;
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
+            const Real losses_now = exp(target[bd]) * (target[bd] - x[bd]);
+            losses[bd] = losses_now;
             return losses_now;
         });
     }, Total(sum_1, 1));
@@ -95,32 +54,16 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward_without_D(
-    const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, double divisor, int threads
-) {
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(B, threads, [=](int64_t b) INLINE {
-        const Real dtarget_minus_x = dloss_over_divisor * exp(target[b]);
-        if constexpr (want_dx) dx[b] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[b] = dtarget_minus_x + dloss_over_divisor * losses[b];
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
     int64_t D, double divisor, int threads
 ) {
-    if (D == 1) return backward_without_D<Real, want_dx, want_dtarget>(dloss, losses, target, dx,
-            dtarget, B, D, divisor, threads);
+    const int64_t BD = B * D;
     const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(B, D, threads, [=](int64_t b, int64_t d) INLINE {
-        const Real dtarget_minus_x = dloss_over_divisor * exp(target[b * D + d]);
-        if constexpr (want_dx) dx[b * D + d] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[b * D + d] = dtarget_minus_x + dloss_over_divisor
-                * losses[b * D + d];
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        const Real dtarget_minus_x = dloss_over_divisor * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
+        if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + dloss_over_divisor * losses[bd];
     });
     return DONE;
 }
@@ -129,45 +72,21 @@ PART(backward_of_dx, backward, true, false)
 PART(backward_of_dtarget, backward, false, true)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int loss_without_D(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(B, B, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t b) INLINE {
-            const auto exp_target_b = exp(target[b]);
-            const Real losses = exp_target_b * (target[b] - x[b]);
-            const Real dtarget_minus_x = one_over_divisor * exp_target_b;
-            if constexpr (want_dx) dx[b] = -dtarget_minus_x;
-            if constexpr (want_dtarget) dtarget[b] = dtarget_minus_x + one_over_divisor * losses;
-            return losses;
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int loss(
     const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
     double divisor, int threads
 ) {
-    if (D == 1) return loss_without_D<Real, want_dx, want_dtarget>(target, x, dx, dtarget, loss, B,
-            D, divisor, threads);
+    const int64_t BD = B * D;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
     const Real one_over_divisor = 1.0 / divisor;
-    rows(B, B * D, threads, [=](int64_t b, double* sum_1) INLINE {
-        sum_1[0] += sum(D, [=](int64_t d) INLINE {
-            const auto exp_target_bd = exp(target[b * D + d]);
-            const Real losses = exp_target_bd * (target[b * D + d] - x[b * D + d]);
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
+            const auto exp_target_bd = exp(target[bd]);
+            const Real losses = exp_target_bd * (target[bd] - x[bd]);
             const Real dtarget_minus_x = one_over_divisor * exp_target_bd;
-            if constexpr (want_dx) dx[b * D + d] = -dtarget_minus_x;
-            if constexpr (want_dtarget) dtarget[b * D + d] = dtarget_minus_x + one_over_divisor
-                    * losses;
+            if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
+            if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + one_over_divisor * losses;
             return losses;
         });
     }, Total(sum_1, 1));

@@ -9,17 +9,17 @@ static int forward(
     const Real* key, const Real* query, const Real* value, Real* q, Real* k, Real* state_operand,
     int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row) INLINE {
+    const int64_t BT = B * T;
+    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        q[(b * T + t) * E + e] = larger(query[(b * T + t) * E + e], Real(0))
-                + expm1(smaller(query[(b * T + t) * E + e], Real(0))) + Real(1);
-        const Real k_now = larger(key[(b * T + t) * E + e], Real(0))
-                + expm1(smaller(key[(b * T + t) * E + e], Real(0))) + Real(1);
-        k[(b * T + t) * E + e] = k_now;
+        const int64_t bt = row / E;
+        q[bt * E + e] = larger(query[bt * E + e], Real(0)) + expm1(smaller(query[bt * E + e],
+                Real(0))) + Real(1);
+        const Real k_now = larger(key[bt * E + e], Real(0)) + expm1(smaller(key[bt * E + e],
+                Real(0))) + Real(1);
+        k[bt * E + e] = k_now;
         each(F, [=](int64_t f) INLINE {
-            state_operand[((b * T + t) * E + e) * F + f] = k_now * value[(b * T + t) * F + f];
+            state_operand[(bt * E + e) * F + f] = k_now * value[bt * F + f];
         });
     });
     return DONE;
@@ -31,25 +31,20 @@ static int forward_2(
     const Real* q, const Real* state, const Real* weight, Real* y_sum, Real* y, int64_t B,
     int64_t E, int64_t F, int64_t T, int threads
 ) {
+    const int64_t BT = B * T;
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(B * T * F);
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row, double* y_sum, double* sum_1) INLINE {
+    Real* sum_1 = scratch.of<Real>(BT * F);
+    rows(BT * E, BT * E * F, threads, [=](int64_t row, double* y_sum, double* sum_1) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        y_sum[b * T + t] += q[(b * T + t) * E + e] * weight[(b * T + t) * E + e];
-        const auto q_bte = q[(b * T + t) * E + e];
-        each(F, [=](int64_t f) INLINE {
-            sum_1[(b * T + t) * F + f] += q_bte * state[((b * T + t) * E + e) * F + f];
-        });
-    }, Total(y_sum, B * T), Total(sum_1, B * T * F));
-    rows(B * T, B * F * T, threads, [=](int64_t row) INLINE {
-        const int64_t t = row % T;
-        const int64_t b = row / T;
-        const auto y_sum_bt = y_sum[b * T + t];
-        each(F, [=](int64_t f) INLINE {
-            y[(b * T + t) * F + f] = sum_1[(b * T + t) * F + f] / y_sum_bt;
-        });
+        const int64_t bt = row / E;
+        y_sum[bt] += q[bt * E + e] * weight[bt * E + e];
+        const auto q_bte = q[bt * E + e];
+        each(F, [=](int64_t f) INLINE { sum_1[bt * F + f] += q_bte
+                * state[(bt * E + e) * F + f]; });
+    }, Total(y_sum, BT), Total(sum_1, BT * F));
+    rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
+        const auto y_sum_bt = y_sum[bt];
+        each(F, [=](int64_t f) INLINE { y[bt * F + f] = sum_1[bt * F + f] / y_sum_bt; });
     });
     return DONE;
 }
@@ -61,28 +56,24 @@ static int backward(
     const Real* y, const Real* y_sum, Real* dstate, Real* dquery, Real* cumulated_3_operand,
     int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
+    const int64_t BT = B * T;
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(B * T);
-    rows(B * T, B * F * T, threads, [=](int64_t row) INLINE {
-        const int64_t t = row % T;
-        const int64_t b = row / T;
-        sum_1[b * T + t] = sum(F, [=](int64_t f) INLINE { return dy[(b * T + t) * F + f]
-                * y[(b * T + t) * F + f]; });
+    Real* sum_1 = scratch.of<Real>(BT);
+    rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
+        sum_1[bt] = sum(F, [=](int64_t f) INLINE { return dy[bt * F + f] * y[bt * F + f]; });
     });
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row) INLINE {
+    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        cumulated_3_operand[(b * T + t) * E + e] = -(sum_1[b * T + t] / y_sum[b * T + t])
-                * q[(b * T + t) * E + e];
-        const auto y_sum_bt = y_sum[b * T + t];
-        const auto q_bte = q[(b * T + t) * E + e];
+        const int64_t bt = row / E;
+        cumulated_3_operand[bt * E + e] = -(sum_1[bt] / y_sum[bt]) * q[bt * E + e];
+        const auto y_sum_bt = y_sum[bt];
+        const auto q_bte = q[bt * E + e];
         const Real sum_2 = sum(F, [=](int64_t f) INLINE {
-            dstate[((b * T + t) * E + e) * F + f] = dy[(b * T + t) * F + f] / y_sum_bt * q_bte;
-            return dy[(b * T + t) * F + f] / y_sum_bt * state[((b * T + t) * E + e) * F + f];
+            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / y_sum_bt * q_bte;
+            return dy[bt * F + f] / y_sum_bt * state[(bt * E + e) * F + f];
         });
-        dquery[(b * T + t) * E + e] = exp(smaller(query[(b * T + t) * E + e], Real(0))) * (sum_2
-                + -(sum_1[b * T + t] / y_sum_bt) * weight[(b * T + t) * E + e]);
+        dquery[bt * E + e] = exp(smaller(query[bt * E + e], Real(0))) * (sum_2 + -(sum_1[bt]
+                / y_sum_bt) * weight[bt * E + e]);
     });
     return DONE;
 }
@@ -94,18 +85,18 @@ static int backward_2(
     const Real* value, Real* dvalue, Real* dkey, int64_t B, int64_t E, int64_t F, int64_t T,
     int threads
 ) {
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row, double* dvalue) INLINE {
+    const int64_t BT = B * T;
+    rows(BT * E, BT * E * F, threads, [=](int64_t row, double* dvalue) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        const auto k_bte = k[(b * T + t) * E + e];
+        const int64_t bt = row / E;
+        const auto k_bte = k[bt * E + e];
         const Real sum_4 = sum(F, [=](int64_t f) INLINE {
-            dvalue[(b * T + t) * F + f] += k_bte * cumsum_dstate[((b * T + t) * E + e) * F + f];
-            return value[(b * T + t) * F + f] * cumsum_dstate[((b * T + t) * E + e) * F + f];
+            dvalue[bt * F + f] += k_bte * cumsum_dstate[(bt * E + e) * F + f];
+            return value[bt * F + f] * cumsum_dstate[(bt * E + e) * F + f];
         });
-        dkey[(b * T + t) * E + e] = exp(smaller(key[(b * T + t) * E + e], Real(0)))
-                * (cumulated_3[(b * T + t) * E + e] + sum_4);
-    }, Total(dvalue, B * T * F));
+        dkey[bt * E + e] = exp(smaller(key[bt * E + e], Real(0))) * (cumulated_3[bt * E + e]
+                + sum_4);
+    }, Total(dvalue, BT * F));
     return DONE;
 }
 EXPORTED(backward_2)
@@ -115,24 +106,21 @@ static int backward_of_dquery(
     const Real* dy, const Real* query, const Real* state, const Real* weight, const Real* y,
     const Real* y_sum, Real* dquery, int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
+    const int64_t BT = B * T;
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(B * T);
-    rows(B * T, B * F * T, threads, [=](int64_t row) INLINE {
-        const int64_t t = row % T;
-        const int64_t b = row / T;
-        sum_1[b * T + t] = sum(F, [=](int64_t f) INLINE { return dy[(b * T + t) * F + f]
-                * y[(b * T + t) * F + f]; });
+    Real* sum_1 = scratch.of<Real>(BT);
+    rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
+        sum_1[bt] = sum(F, [=](int64_t f) INLINE { return dy[bt * F + f] * y[bt * F + f]; });
     });
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row) INLINE {
+    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        const auto y_sum_bt = y_sum[b * T + t];
+        const int64_t bt = row / E;
+        const auto y_sum_bt = y_sum[bt];
         const Real sum_2 = sum(F, [=](int64_t f) INLINE {
-            return dy[(b * T + t) * F + f] / y_sum_bt * state[((b * T + t) * E + e) * F + f];
+            return dy[bt * F + f] / y_sum_bt * state[(bt * E + e) * F + f];
         });
-        dquery[(b * T + t) * E + e] = exp(smaller(query[(b * T + t) * E + e], Real(0))) * (sum_2
-                + -(sum_1[b * T + t] / y_sum_bt) * weight[(b * T + t) * E + e]);
+        dquery[bt * E + e] = exp(smaller(query[bt * E + e], Real(0))) * (sum_2 + -(sum_1[bt]
+                / y_sum_bt) * weight[bt * E + e]);
     });
     return DONE;
 }
@@ -143,24 +131,20 @@ static int backward_of_dkey(
     const Real* dy, const Real* q, const Real* y, const Real* y_sum, Real* dstate,
     Real* cumulated_3_operand, int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
+    const int64_t BT = B * T;
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(B * T);
-    rows(B * T, B * F * T, threads, [=](int64_t row) INLINE {
-        const int64_t t = row % T;
-        const int64_t b = row / T;
-        sum_1[b * T + t] = sum(F, [=](int64_t f) INLINE { return dy[(b * T + t) * F + f]
-                * y[(b * T + t) * F + f]; });
+    Real* sum_1 = scratch.of<Real>(BT);
+    rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
+        sum_1[bt] = sum(F, [=](int64_t f) INLINE { return dy[bt * F + f] * y[bt * F + f]; });
     });
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row) INLINE {
+    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        cumulated_3_operand[(b * T + t) * E + e] = -(sum_1[b * T + t] / y_sum[b * T + t])
-                * q[(b * T + t) * E + e];
-        const auto y_sum_bt = y_sum[b * T + t];
-        const auto q_bte = q[(b * T + t) * E + e];
+        const int64_t bt = row / E;
+        cumulated_3_operand[bt * E + e] = -(sum_1[bt] / y_sum[bt]) * q[bt * E + e];
+        const auto y_sum_bt = y_sum[bt];
+        const auto q_bte = q[bt * E + e];
         each(F, [=](int64_t f) INLINE {
-            dstate[((b * T + t) * E + e) * F + f] = dy[(b * T + t) * F + f] / y_sum_bt * q_bte;
+            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / y_sum_bt * q_bte;
         });
     });
     return DONE;
@@ -172,15 +156,15 @@ static int backward_of_dkey_2(
     const Real* cumsum_dstate, const Real* cumulated_3, const Real* key, const Real* value,
     Real* dkey, int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row) INLINE {
+    const int64_t BT = B * T;
+    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
+        const int64_t bt = row / E;
         const Real sum_4 = sum(F, [=](int64_t f) INLINE {
-            return value[(b * T + t) * F + f] * cumsum_dstate[((b * T + t) * E + e) * F + f];
+            return value[bt * F + f] * cumsum_dstate[(bt * E + e) * F + f];
         });
-        dkey[(b * T + t) * E + e] = exp(smaller(key[(b * T + t) * E + e], Real(0)))
-                * (cumulated_3[(b * T + t) * E + e] + sum_4);
+        dkey[bt * E + e] = exp(smaller(key[bt * E + e], Real(0))) * (cumulated_3[bt * E + e]
+                + sum_4);
     });
     return DONE;
 }
@@ -191,14 +175,14 @@ static int backward_of_dvalue(
     const Real* dy, const Real* q, const Real* y_sum, Real* dstate, int64_t B, int64_t E, int64_t F,
     int64_t T, int threads
 ) {
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row) INLINE {
+    const int64_t BT = B * T;
+    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        const auto y_sum_bt = y_sum[b * T + t];
-        const auto q_bte = q[(b * T + t) * E + e];
+        const int64_t bt = row / E;
+        const auto y_sum_bt = y_sum[bt];
+        const auto q_bte = q[bt * E + e];
         each(F, [=](int64_t f) INLINE {
-            dstate[((b * T + t) * E + e) * F + f] = dy[(b * T + t) * F + f] / y_sum_bt * q_bte;
+            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / y_sum_bt * q_bte;
         });
     });
     return DONE;
@@ -210,15 +194,15 @@ static int backward_of_dvalue_2(
     const Real* cumsum_dstate, const Real* k, Real* dvalue, int64_t B, int64_t E, int64_t F,
     int64_t T, int threads
 ) {
-    rows(B * T * E, B * E * F * T, threads, [=](int64_t row, double* dvalue) INLINE {
+    const int64_t BT = B * T;
+    rows(BT * E, BT * E * F, threads, [=](int64_t row, double* dvalue) INLINE {
         const int64_t e = row % E;
-        const int64_t t = row / E % T;
-        const int64_t b = row / E / T;
-        const auto k_bte = k[(b * T + t) * E + e];
+        const int64_t bt = row / E;
+        const auto k_bte = k[bt * E + e];
         each(F, [=](int64_t f) INLINE {
-            dvalue[(b * T + t) * F + f] += k_bte * cumsum_dstate[((b * T + t) * E + e) * F + f];
+            dvalue[bt * F + f] += k_bte * cumsum_dstate[(bt * E + e) * F + f];
         });
-    }, Total(dvalue, B * T * F));
+    }, Total(dvalue, BT * F));
     return DONE;
 }
 EXPORTED(backward_of_dvalue_2)

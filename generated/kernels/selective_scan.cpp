@@ -9,15 +9,15 @@ static int forward(
     const Real* A, const Real* B, const Real* delta, const Real* x, Real* decay, Real* h_term,
     int64_t K, int64_t N, int64_t S, int64_t T, int threads
 ) {
-    rows(N * T * K, K * N * S * T, threads, [=](int64_t row) INLINE {
+    const int64_t NT = N * T;
+    rows(NT * K, K * NT * S, threads, [=](int64_t row) INLINE {
         const int64_t k = row % K;
-        const int64_t t = row / K % T;
-        const int64_t n = row / K / T;
-        const auto delta_ntk = delta[(n * T + t) * K + k];
-        const auto x_ntk = x[(n * T + t) * K + k];
+        const int64_t nt = row / K;
+        const auto delta_ntk = delta[nt * K + k];
+        const auto x_ntk = x[nt * K + k];
         each(S, [=](int64_t s) INLINE {
-            decay[((n * T + t) * K + k) * S + s] = exp(A[k * S + s] * delta_ntk);
-            h_term[((n * T + t) * K + k) * S + s] = B[(n * T + t) * S + s] * delta_ntk * x_ntk;
+            decay[(nt * K + k) * S + s] = exp(A[k * S + s] * delta_ntk);
+            h_term[(nt * K + k) * S + s] = B[nt * S + s] * delta_ntk * x_ntk;
         });
     });
     return DONE;
@@ -29,14 +29,13 @@ static int forward_2(
     const Real* C, const Real* D, const Real* h, const Real* x, Real* y, int64_t K, int64_t N,
     int64_t S, int64_t T, int threads
 ) {
-    rows(N * T * K, K * N * S * T, threads, [=](int64_t row) INLINE {
+    const int64_t NT = N * T;
+    rows(NT * K, K * NT * S, threads, [=](int64_t row) INLINE {
         const int64_t k = row % K;
-        const int64_t t = row / K % T;
-        const int64_t n = row / K / T;
-        const Real sum_1 = sum(S, [=](int64_t s) INLINE {
-            return C[(n * T + t) * S + s] * h[((n * T + t) * K + k) * S + s];
-        });
-        y[(n * T + t) * K + k] = sum_1 + D[k] * x[(n * T + t) * K + k];
+        const int64_t nt = row / K;
+        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return C[nt * S + s]
+                * h[(nt * K + k) * S + s]; });
+        y[nt * K + k] = sum_1 + D[k] * x[nt * K + k];
     });
     return DONE;
 }

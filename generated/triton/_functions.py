@@ -32,9 +32,15 @@ def known(value, there):
 
 
 @triton.jit
-def picked(place, inside, there):
+def load_at(place, there, inside=True):
     """What lies at a place that a label says."""
     return known(load(place, inside & there), there)
+
+
+@triton.jit
+def placed(value, at, label, size):
+    """What a label says of the place ``at``: the value where they are the same, else 0."""
+    return known(tl.where(at == label, value, 0.0), within(label, size))
 
 
 @triton.jit
@@ -126,13 +132,7 @@ def power(x, exponent):
 
 @triton.jit
 def add_parts(
-    parts_ptr,
-    result_ptr,
-    count,
-    size,
-    REAL: tl.constexpr,
-    PARTS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    parts_ptr, result_ptr, count, size, REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Long: the parts of a sum that programs have left, added in one fixed order."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

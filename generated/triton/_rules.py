@@ -148,7 +148,7 @@ class Function:
         alive = self.alive + (align == 1)  # entries that are loaded alone have a mask each
         blocks = self.blocks(of, alive)
         count, entries = math.prod(of[a] for a in self.rows), math.prod(blocks.values())
-        if not self.tile and entries * alive > room * limits.resident:
+        if self.inner != [self.tile] and entries * alive > room * limits.resident:
             raise TooLong
         rows = 1
         if "ROWS" in self.constants:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
-from ._asking import formats_of, keys_of, tell, transformed
+from ._asking import Seen, formats_of, is_empty, is_fake, keys_of, tell, transformed
 from ._reading import Read
 
 FOLDER = Path(__file__).parent
@@ -34,6 +35,35 @@ def problem() -> str:
 @functools.cache
 def keys() -> set:
     return keys_of(DEVICE)
+
+
+def registered_as(name: str, computed: Callable, described: Callable, visible: bool) -> None:
+    """Makes an operation of what computes it, and of what does with tensors without memory. Where
+    it is ``visible``, and sizes are known, torch puts the kernels themselves into the graph.
+    """
+    visible &= not INTERPRETED  # torch sees no kernels of Python's
+    whole = f"{name}_whole" if visible else name
+    torch.library.custom_op(whole, computed, mutates_args=()).register_fake(described)
+    if not visible:
+        return
+    namespace, _, whole = whole.partition("::")
+
+    def decomposed(*arguments):
+        found = described(*arguments) if launchable(arguments) else None
+        return getattr(getattr(torch.ops, namespace), whole)(*arguments) if found is None else found
+
+    decomposed.__signature__ = described.__signature__
+    operation = torch.library.triton_op(name, decomposed, mutates_args=())
+    operation.register_kernel(DEVICE, computed)
+    operation.register_fake(described)
+
+
+def launchable(arguments: Sequence) -> bool:
+    """Whether all sizes are known, and no kernel is a copy, of which torch has no text."""
+    tensors = [each for each in arguments if isinstance(each, Tensor)]
+    sizes = [size for tensor in tensors for size in tensor.shape]
+    known = not any(isinstance(each, torch.SymInt) for each in (*sizes, *arguments))
+    return known and all(tensor.dtype is not torch.float64 for tensor in tensors)
 
 
 class Kernels:
@@ -69,6 +99,8 @@ class Kernel:
         self.name, self.called = step.kernel, step
         self.record = _launching.records[kernels.file, step.kernel]
         self.record.made_of(step.makes)
+        self.refuses = self.record.refuses
+        self.visible = len(step.numbers) == step.sizes  # Inductor passes numbers in float64
         self.launches: dict = {}
 
     def step(
@@ -99,12 +131,17 @@ class Kernel:
             values += made
             arrays = none | dict(zip(takes, map(contiguous, reads(values)), strict=True))
             arrays |= zip(makes, made, strict=True)
+            if type(values) is Seen:
+                if is_fake(given):
+                    return 0
+                return launch(arrays, numbers(values), real, torch.library.wrap_triton)
             with torch.cuda.device_of(given):
                 return launch(arrays, numbers(values), real)
 
         return step
 
-    def launch(self, arrays: dict[str, Tensor | None], numbers: tuple, real: torch.dtype) -> int:
+    def launch(self, arrays: dict, numbers: tuple, real: torch.dtype, seen=None) -> int:
+        """``seen`` is what shows a function in Triton to torch."""
         count = self.called.sizes
         launches = self.launches.get(numbers[:count])
         known = dict(zip(self.called.numbers, numbers, strict=True))
@@ -118,7 +155,7 @@ class Kernel:
         for name in self.called.numbers[count:]:
             known[name] = known[name] if isinstance(known[name], bool) else float(known[name])
         for function, launch in launches:
-            self.launching.launched(function, launch, arrays, known, real)
+            self.launching.launched(function, launch, arrays, known, real, seen)
         if self.kernels.called is not None:
             self.kernels.called.append(self.name)
         return 0
@@ -132,14 +169,18 @@ def computable(tensors) -> bool:
         return False
     tensors = [tensor for tensor in tensors if tensor is not None]
     if any(tensor.device.type != DEVICE for tensor in tensors):
-        tell(f"Triton's kernels run on {DEVICE} tensors alone; others run on torch")
+        if not is_compiling():
+            tell(f"Triton's kernels run on {DEVICE} tensors alone; others run on torch")
         return False
-    found = formats_of(tensors, keys())
+    found = formats_of(tensors, () if is_compiling() else keys())
     if len(found) > 1:
         found.discard(torch.float32)
         if not found <= HALF:
             return False
-    return len(found) == 1 and found <= FORMATS and all(t.numel() for t in tensors)
+    if len(found) != 1 or not found <= FORMATS:
+        return False
+    # What turns out to be empty when it runs is computed by lines.
+    return not (is_compiling() and any(map(is_empty, tensors)))
 
 
 def scaled(gradients: Sequence[Tensor | None], upstream: Tensor) -> bool:

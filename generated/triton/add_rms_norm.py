@@ -74,8 +74,8 @@ def backward(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.arange(0, BLOCK)[None, :]
     gain = load(gain_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         inv_rms = load(inv_rms_ptr + n, n < N)
         dy = load(dy_ptr + n * C + c, inside)
@@ -104,9 +104,8 @@ def backward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         h = load(h_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, dxhat * h, 0.0)
+        sum_1 += tl.where(c < C, gain * dy * h, 0.0)
     sum_1 = tl.sum(sum_1)
     inv_rms = load(inv_rms_ptr + n)
     for start in range(0, C, BLOCK):
@@ -114,9 +113,8 @@ def backward_in_chunks(
         dh = load(dh_ptr + n * C + c, c < C)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         h = load(h_ptr + n * C + c, c < C)
-        dx = dh + inv_rms * (dxhat - square(inv_rms) * sum_1 / C * h)
+        dx = dh + inv_rms * (gain * dy - square(inv_rms) * sum_1 / C * h)
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
@@ -130,8 +128,8 @@ def backward_columns(
     program = tl.program_id(0).to(tl.int64)
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         inv_rms = load(inv_rms_ptr + n, n < N)
         dy = load(dy_ptr + n * C + c, inside)
@@ -151,8 +149,8 @@ def backward_from_dy(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.arange(0, BLOCK)[None, :]
     gain = load(gain_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         inv_rms = load(inv_rms_ptr + n, n < N)
         dy = load(dy_ptr + n * C + c, inside)
@@ -180,18 +178,16 @@ def backward_from_dy_in_chunks(
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         h = load(h_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, dxhat * h, 0.0)
+        sum_1 += tl.where(c < C, gain * dy * h, 0.0)
     sum_1 = tl.sum(sum_1)
     inv_rms = load(inv_rms_ptr + n)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         h = load(h_ptr + n * C + c, c < C)
-        dx = inv_rms * (dxhat - square(inv_rms) * sum_1 / C * h)
+        dx = inv_rms * (gain * dy - square(inv_rms) * sum_1 / C * h)
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
@@ -205,8 +201,8 @@ def backward_from_dy_columns(
     program = tl.program_id(0).to(tl.int64)
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         inv_rms = load(inv_rms_ptr + n, n < N)
         dy = load(dy_ptr + n * C + c, inside)

@@ -38,8 +38,8 @@ def forward_2(
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (c < C)
     alpha = load(alpha_ptr + row, row < rows)
     r = row // S

@@ -18,7 +18,7 @@ from ._table import Table
 @kernel("N | D in tiles", alive=3, sums="sum_1: D, sum_3: D", exact="sum_1 sum_3")
 @triton.jit
 def forward(
-    first__ptr, second_ptr, sum_1_ptr, sum_3_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    first_ptr, second_ptr, sum_1_ptr, sum_3_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -26,11 +26,11 @@ def forward(
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     sum_3 = tl.zeros([ROWS, BLOCK], REAL)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
-        first_ = load(first__ptr + n * D + d, inside)
-        sum_1 += tl.where(inside, first_, 0.0)
+        first = load(first_ptr + n * D + d, inside)
+        sum_1 += tl.where(inside, first, 0.0)
         second = load(second_ptr + n * D + d, inside)
         sum_3 += tl.where(inside, second, 0.0)
     tl.store(sum_1_ptr + program * D + d, tl.sum(sum_1, axis=0, keep_dims=True), mask=d < D)
@@ -40,7 +40,7 @@ def forward(
 @kernel("N | D in tiles", alive=7, sums="sum_2: D, sum_4: D", exact="sum_2 sum_4")
 @triton.jit
 def forward_2(
-    first__ptr, second_ptr, sum_1_ptr, sum_3_ptr, sum_2_ptr, sum_4_ptr, D, N, REAL: tl.constexpr,
+    first_ptr, second_ptr, sum_1_ptr, sum_3_ptr, sum_2_ptr, sum_4_ptr, D, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -50,11 +50,11 @@ def forward_2(
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     sum_1 = load(sum_1_ptr + d, d < D)
     sum_3 = load(sum_3_ptr + d, d < D)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
-        first_ = load(first__ptr + n * D + d, inside)
-        sum_2 += tl.where(inside, first_ - sum_1 / N, 0.0)
+        first = load(first_ptr + n * D + d, inside)
+        sum_2 += tl.where(inside, first - sum_1 / N, 0.0)
         second = load(second_ptr + n * D + d, inside)
         sum_4 += tl.where(inside, second - sum_3 / N, 0.0)
     tl.store(sum_2_ptr + program * D + d, tl.sum(sum_2, axis=0, keep_dims=True), mask=d < D)
@@ -64,7 +64,7 @@ def forward_2(
 @kernel("N | D in tiles", alive=11, sums="sum_5: D, sum_6: D", exact="sum_5 sum_6")
 @triton.jit
 def forward_3(
-    first__ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, sum_5_ptr, sum_6_ptr, D, N,
+    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, sum_5_ptr, sum_6_ptr, D, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -76,11 +76,11 @@ def forward_3(
     sum_2 = load(sum_2_ptr + d, d < D)
     sum_3 = load(sum_3_ptr + d, d < D)
     sum_4 = load(sum_4_ptr + d, d < D)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
-        first_ = load(first__ptr + n * D + d, inside)
-        sum_5 += tl.where(inside, square(first_ - sum_1 / N - sum_2 / N), 0.0)
+        first = load(first_ptr + n * D + d, inside)
+        sum_5 += tl.where(inside, square(first - sum_1 / N - sum_2 / N), 0.0)
         second = load(second_ptr + n * D + d, inside)
         sum_6 += tl.where(inside, square(second - sum_3 / N - sum_4 / N), 0.0)
     tl.store(sum_5_ptr + program * D + d, tl.sum(sum_5, axis=0, keep_dims=True), mask=d < D)
@@ -100,7 +100,7 @@ def forward_4(sum_5_ptr, sum_6_ptr, unit1_root_ptr, unit2_root_ptr, D, N, eps, B
 @kernel("N | D in tiles", alive=3, exact="unit1 unit2")
 @triton.jit
 def forward_5(
-    first__ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_root_ptr,
+    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_root_ptr,
     unit2_root_ptr, unit1_ptr, unit2_ptr, D, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -109,17 +109,17 @@ def forward_5(
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (d < D)
     unit1_root = load(unit1_root_ptr + d, d < D)
-    first_ = load(first__ptr + n * D + d, inside)
+    first = load(first_ptr + n * D + d, inside)
     sum_1 = load(sum_1_ptr + d, d < D)
     sum_2 = load(sum_2_ptr + d, d < D)
-    centred1_ = first_ - sum_1 / N - sum_2 / N
-    tl.store(unit1_ptr + n * D + d, unit1_root * centred1_, mask=inside)
+    centred1 = first - sum_1 / N - sum_2 / N
+    tl.store(unit1_ptr + n * D + d, unit1_root * centred1, mask=inside)
     unit2_root = load(unit2_root_ptr + d, d < D)
     second = load(second_ptr + n * D + d, inside)
     sum_3 = load(sum_3_ptr + d, d < D)
     sum_4 = load(sum_4_ptr + d, d < D)
-    centred2_ = second - sum_3 / N - sum_4 / N
-    tl.store(unit2_ptr + n * D + d, unit2_root * centred2_, mask=inside)
+    centred2 = second - sum_3 / N - sum_4 / N
+    tl.store(unit2_ptr + n * D + d, unit2_root * centred2, mask=inside)
 
 
 @kernel(
@@ -135,8 +135,8 @@ def forward_6(
     same = tl.zeros([ROWS, 1], REAL)
     others = tl.zeros([ROWS, BLOCK], REAL)
     e = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, D, tl.num_programs(0) * ROWS):
-        d = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, D, tl.num_programs(0) * ROWS):
+        d = start + tl.arange(0, ROWS)[:, None]
         inside = (d < D) & (e < D)
         product_7 = load(product_7_ptr + d * D + e, inside)
         correlation = product_7 / N
@@ -158,10 +158,10 @@ def forward_7(others_ptr, same_ptr, loss_ptr, weight):
     tl.store(loss_ptr, same + others * weight)
 
 
-@kernel("D | E=D in tiles", alive=2, exact="dcorrelation_")
+@kernel("D | E=D in tiles", alive=2, exact="dcorrelation")
 @triton.jit
 def backward(
-    correlation_ptr, dloss_ptr, same_term_ptr, dcorrelation__ptr, D, weight, ALIGN: tl.constexpr,
+    correlation_ptr, dloss_ptr, same_term_ptr, dcorrelation_ptr, D, weight, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -171,14 +171,13 @@ def backward(
     dloss = load(dloss_ptr)
     dothers = dloss * weight
     correlation = load(correlation_ptr + d * D + e, inside)
-    dcorrelation = 2 * dothers * correlation
     same_term = load(same_term_ptr + d, d < D)
     correlation_2 = load(correlation_ptr + d * D + d, d < D)
-    dcorrelation_ = (
-        dcorrelation
+    dcorrelation = (
+        2 * dothers * correlation
         + tl.where(e == d, 2 * dloss * same_term - 2 * dothers * correlation_2, 0)
     )
-    tl.store(dcorrelation__ptr + d * D + e, dcorrelation_, mask=inside)
+    tl.store(dcorrelation_ptr + d * D + e, dcorrelation, mask=inside)
 
 
 @kernel("| N D in tiles", alive=6)
@@ -209,6 +208,49 @@ def backward_2(
     dsecond = unit2_root * (dunit2 - sum_6 / N - sum_5 / N * unit2)
     if dsecond_ptr is not None:
         tl.store(dsecond_ptr + n * D + d, dsecond, mask=inside)
+
+
+@backward_2.long("D | N in chunks", alive=6)
+@triton.jit
+def backward_2_in_chunks(
+    product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,
+    dsecond_ptr, D, N, REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    d = tl.program_id(0).to(tl.int64)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    sum_4 = tl.zeros([BLOCK], REAL)
+    sum_5 = tl.zeros([BLOCK], REAL)
+    sum_6 = tl.zeros([BLOCK], REAL)
+    for start in range(0, N, BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, n < N)
+        dunit1 = product_2 / N
+        unit1 = load(unit1_ptr + n * D + d, n < N)
+        sum_3 += tl.where(n < N, dunit1 * unit1, 0.0)
+        sum_4 += tl.where(n < N, dunit1, 0.0)
+        product_1 = load(product_1_ptr + n * D + d, n < N)
+        dunit2 = product_1 / N
+        unit2 = load(unit2_ptr + n * D + d, n < N)
+        sum_5 += tl.where(n < N, dunit2 * unit2, 0.0)
+        sum_6 += tl.where(n < N, dunit2, 0.0)
+    sum_3 = tl.sum(sum_3)
+    sum_4 = tl.sum(sum_4)
+    sum_5 = tl.sum(sum_5)
+    sum_6 = tl.sum(sum_6)
+    unit1_root = load(unit1_root_ptr + d)
+    unit2_root = load(unit2_root_ptr + d)
+    for start in range(0, N, BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        product_2 = load(product_2_ptr + n * D + d, n < N)
+        unit1 = load(unit1_ptr + n * D + d, n < N)
+        dfirst = unit1_root * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
+        if dfirst_ptr is not None:
+            tl.store(dfirst_ptr + n * D + d, dfirst, mask=n < N)
+        product_1 = load(product_1_ptr + n * D + d, n < N)
+        unit2 = load(unit2_ptr + n * D + d, n < N)
+        dsecond = unit2_root * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
+        if dsecond_ptr is not None:
+            tl.store(dsecond_ptr + n * D + d, dsecond, mask=n < N)
 
 
 table = Table(_module, __file__, """

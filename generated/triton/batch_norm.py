@@ -25,8 +25,8 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_1 += tl.where(inside, x, 0.0)
@@ -45,8 +45,8 @@ def forward_2(
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     sum_1 = load(sum_1_ptr + c, c < C)
     mean = sum_1 / N
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_2 += tl.where(inside, x - mean, 0.0)
@@ -66,8 +66,8 @@ def forward_3(
     sum_1 = load(sum_1_ptr + c, c < C)
     mean = sum_1 / N
     sum_2 = load(sum_2_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_3 += tl.where(inside, square(x - mean - sum_2 / N), 0.0)
@@ -96,8 +96,8 @@ def forward_5(
     x = load(x_ptr + n * C + c, inside)
     sum_1 = load(sum_1_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    diff_ = x - sum_1 / N - sum_2 / N
-    xhat = inv_std * diff_
+    diff = x - sum_1 / N - sum_2 / N
+    xhat = inv_std * diff
     tl.store(xhat_ptr + n * C + c, xhat, mask=inside)
     bias = load(bias_ptr + c, c < C)
     gain = load(gain_ptr + c, c < C)
@@ -115,8 +115,8 @@ def backward(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         xhat = load(xhat_ptr + n * C + c, inside)
@@ -165,8 +165,8 @@ def lean_forward_3(
     sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     mean = load(mean_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_2 += tl.where(inside, x - mean, 0.0)
@@ -185,8 +185,8 @@ def lean_forward_4(
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     mean = load(mean_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
         sum_3 += tl.where(inside, square(x - mean - sum_2 / N), 0.0)
@@ -209,8 +209,8 @@ def lean_forward_6(
     x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    diff_ = x - mean - sum_2 / N
-    xhat = inv_std * diff_
+    diff = x - mean - sum_2 / N
+    xhat = inv_std * diff
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
@@ -228,8 +228,8 @@ def lean_backward(
     inv_std = load(inv_std_ptr + c, c < C)
     mean = load(mean_ptr + c, c < C)
     sum_2 = load(sum_2_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         x = load(x_ptr + n * C + c, inside)

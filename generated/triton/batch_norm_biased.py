@@ -21,8 +21,8 @@ def forward(
     x_ptr, sum_1_ptr, rows, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     x = load(x_ptr + row * S + s, inside)
     tl.store(
@@ -47,8 +47,8 @@ def forward_3(
     BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     x = load(x_ptr + row * S + s, inside)
     c = row % C
@@ -67,8 +67,8 @@ def forward_4(
     BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     x = load(x_ptr + row * S + s, inside)
     c = row % C
@@ -104,8 +104,8 @@ def forward_6(
     x = load(x_ptr + row * S + s, inside)
     mean = load(mean_ptr + c, row < rows)
     sum_2 = load(sum_2_ptr + c, row < rows)
-    diff_ = x - mean - sum_2 / N / S
-    xhat = inv_std * diff_
+    diff = x - mean - sum_2 / N / S
+    xhat = inv_std * diff
     tl.store(xhat_ptr + row * S + s, xhat, mask=inside)
     bias = load(bias_ptr + c, row < rows)
     gain = load(gain_ptr + c, row < rows)
@@ -119,8 +119,8 @@ def backward(
     BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     dy = load(dy_ptr + row * S + s, inside)
     xhat = load(xhat_ptr + row * S + s, inside)
@@ -174,8 +174,8 @@ def lean_forward_6(
     x = load(x_ptr + row * S + s, inside)
     mean = load(mean_ptr + c, row < rows)
     sum_2 = load(sum_2_ptr + c, row < rows)
-    diff_ = x - mean - sum_2 / N / S
-    xhat = inv_std * diff_
+    diff = x - mean - sum_2 / N / S
+    xhat = inv_std * diff
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
@@ -186,8 +186,8 @@ def lean_backward(
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     dy = load(dy_ptr + row * S + s, inside)
     c = row % C
@@ -249,8 +249,8 @@ def plain_forward_6(
     x = load(x_ptr + row * S + s, inside)
     mean = load(mean_ptr + c, row < rows)
     sum_2 = load(sum_2_ptr + c, row < rows)
-    diff_ = x - mean - sum_2 / N / S
-    tl.store(xhat_ptr + row * S + s, inv_std * diff_, mask=inside)
+    diff = x - mean - sum_2 / N / S
+    tl.store(xhat_ptr + row * S + s, inv_std * diff, mask=inside)
 
 
 @kernel("N C | S in tiles", alive=2, sums="sum_1: C, sum_2: C", exact="sum_1 sum_2")
@@ -260,8 +260,8 @@ def plain_backward(
     BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     dy = load(dy_ptr + row * S + s, inside)
     y = load(y_ptr + row * S + s, inside)

@@ -50,8 +50,8 @@ def backward(
     S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     c = row % C
     inv_std = load(inv_std_ptr + c, row < rows)

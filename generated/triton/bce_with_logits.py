@@ -105,8 +105,8 @@ def forward(
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     pos_weight = load(pos_weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         logits = load(logits_ptr + n * C + c, inside)
         target = load(target_ptr + n * C + c, inside)
@@ -168,8 +168,8 @@ def loss(
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     pos_weight = load(pos_weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         logits = load(logits_ptr + n * C + c, inside)
         target = load(target_ptr + n * C + c, inside)
@@ -207,8 +207,8 @@ def loss_2(sum_1_ptr, loss_ptr, divisor):
 def plain_forward(logits_ptr, target_ptr, sum_1_ptr, NC, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
-        nc = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
+        nc = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + nc, nc < NC)
         target = load(target_ptr + nc, nc < NC)
         likelihood = (
@@ -243,8 +243,8 @@ def plain_loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
-        nc = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
+        nc = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + nc, nc < NC)
         target = load(target_ptr + nc, nc < NC)
         likelihood = (

@@ -28,15 +28,15 @@ def forward(
     bias = load(bias_ptr + row * S + s, inside)
     product_1 = load(product_1_ptr + row * S + s, inside)
     scores = bias + scale * product_1
-    mask = tl.where(float("-inf") < bias, tl.full([], 1, REAL), 0)
+    mask = (float("-inf") < bias).to(REAL)
     mask_is_not_0 = mask != 0
     scores_chosen = tl.where(mask_is_not_0, scores, float("-inf"))
     peak_2_raw = largest(scores_chosen, inside, 1)
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     exp_scores_chosen_shifted = tl.exp(scores_chosen - peak_2)
     sum_3 = total(exp_scores_chosen_shifted, inside, 1)
-    kept = total(tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), inside, 1)
-    probs = exp_scores_chosen_shifted / (sum_3 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
+    kept = total(mask_is_not_0.to(REAL), inside, 1)
+    probs = exp_scores_chosen_shifted / (sum_3 + (kept == 0).to(REAL))
     tl.store(probs_ptr + row * S + s, probs, mask=inside)
 
 
@@ -54,31 +54,34 @@ def forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         bias = load(bias_ptr + row * S + s, s < S)
-        mask_is_not_0 = tl.where(float("-inf") < bias, tl.full([], 1, REAL), 0) != 0
-        kept += tl.where(s < S, tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), 0.0)
+        mask_is_not_0 = (float("-inf") < bias).to(REAL) != 0
+        kept += tl.where(s < S, mask_is_not_0.to(REAL), 0.0)
         before = peak_2_raw
         product_1 = load(product_1_ptr + row * S + s, s < S)
         scores = bias + scale * product_1
         scores_chosen = tl.where(mask_is_not_0, scores, float("-inf"))
         peak_2_raw = larger(peak_2_raw, tl.where(s < S, scores_chosen, float("-inf")))
+        sum_3 *= rescaled(before, peak_2_raw)
         peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
-        sum_3 = (
-            sum_3 * rescaled(before, peak_2_raw)
-            + tl.where(s < S, tl.exp(tl.where(mask_is_not_0, scores, float("-inf")) - peak_2), 0.0)
+        sum_3 += tl.where(
+            s < S,
+            tl.exp(tl.where(mask_is_not_0, scores, float("-inf")) - peak_2),
+            0.0,
         )
     kept = tl.sum(kept)
-    sum_3 = tl.sum(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True)))
+    before = peak_2_raw
     peak_2_raw = largest(peak_2_raw, True)
+    sum_3 = tl.sum(sum_3 * rescaled(before, peak_2_raw))
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         bias = load(bias_ptr + row * S + s, s < S)
         product_1 = load(product_1_ptr + row * S + s, s < S)
         scores = bias + scale * product_1
-        mask = tl.where(float("-inf") < bias, tl.full([], 1, REAL), 0)
+        mask = (float("-inf") < bias).to(REAL)
         mask_is_not_0 = mask != 0
         exp_scores_chosen_shifted = tl.exp(tl.where(mask_is_not_0, scores, float("-inf")) - peak_2)
-        probs = exp_scores_chosen_shifted / (sum_3 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
+        probs = exp_scores_chosen_shifted / (sum_3 + (kept == 0).to(REAL))
         tl.store(probs_ptr + row * S + s, probs, mask=s < S)
 
 

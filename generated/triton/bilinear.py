@@ -23,8 +23,8 @@ def forward(
     BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (h < H)
     x2 = load(x2_ptr + row, row < rows)
     through = load(through_ptr + row * H + h, inside)
@@ -55,8 +55,8 @@ def backward(
     program = tl.program_id(0).to(tl.int64)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (h < H)
         dy = load(dy_ptr + n * H + h, inside)
         dbias += tl.where(inside, dy, 0.0)
@@ -113,8 +113,8 @@ def plain_forward(
     BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (h < H)
     x2 = load(x2_ptr + row, row < rows)
     through = load(through_ptr + row * H + h, inside)

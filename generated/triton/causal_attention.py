@@ -26,14 +26,15 @@ def forward(
     s = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
     product_1 = load(product_1_ptr + row * S + s, inside)
+    scores = scale * product_1
     t = row % T
-    scores_chosen = tl.where(s <= t, scale * product_1, float("-inf"))
+    scores_chosen = tl.where(s <= t, scores, float("-inf"))
     peak_2_raw = largest(scores_chosen, inside, 1)
-    exp_scores_chosen_shifted = tl.exp(
-        scores_chosen - tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
-    )
+    peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
+    exp_scores_chosen_shifted = tl.exp(scores_chosen - peak_2)
     sum_3 = total(exp_scores_chosen_shifted, inside, 1)
-    tl.store(probs_ptr + row * S + s, exp_scores_chosen_shifted / sum_3, mask=inside)
+    probs = exp_scores_chosen_shifted / sum_3
+    tl.store(probs_ptr + row * S + s, probs, mask=inside)
 
 
 @forward.long("B T | S in chunks", alive=4)
@@ -53,19 +54,21 @@ def forward_in_chunks(
         product_1 = load(product_1_ptr + row * S + s, s < S)
         scores_chosen = tl.where(s <= t, scale * product_1, float("-inf"))
         peak_2_raw = larger(peak_2_raw, tl.where(s < S, scores_chosen, float("-inf")))
+        sum_3 *= rescaled(before, peak_2_raw)
         peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
-        sum_3 = (
-            sum_3 * rescaled(before, peak_2_raw)
-            + tl.where(s < S, tl.exp(scores_chosen - peak_2), 0.0)
-        )
-    sum_3 = tl.sum(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True)))
+        sum_3 += tl.where(s < S, tl.exp(scores_chosen - peak_2), 0.0)
+    before = peak_2_raw
     peak_2_raw = largest(peak_2_raw, True)
+    sum_3 = tl.sum(sum_3 * rescaled(before, peak_2_raw))
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         product_1 = load(product_1_ptr + row * S + s, s < S)
-        scores_chosen = tl.where(s <= t, scale * product_1, float("-inf"))
-        tl.store(probs_ptr + row * S + s, tl.exp(scores_chosen - peak_2) / sum_3, mask=s < S)
+        scores = scale * product_1
+        scores_chosen = tl.where(s <= t, scores, float("-inf"))
+        exp_scores_chosen_shifted = tl.exp(scores_chosen - peak_2)
+        probs = exp_scores_chosen_shifted / sum_3
+        tl.store(probs_ptr + row * S + s, probs, mask=s < S)
 
 
 @kernel("B T | S", alive=2, exact="dscores_sum")

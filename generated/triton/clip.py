@@ -108,8 +108,8 @@ def forward_3(
     m = tl.arange(0, BLOCK)[None, :]
     scale = load(scale_ptr)
     exp_scale = load(exp_scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         exponent_max_2_raw = larger(
@@ -157,16 +157,17 @@ def forward_3_in_chunks(
                 exponent_max_raw,
                 tl.where(m < N, tl.exp(scale) * logits_sum, float("-inf")),
             )
+            exp_logits_sum_scaled *= rescaled(before, exponent_max_raw)
             exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
-            exp_logits_sum_scaled = (
-                exp_logits_sum_scaled * rescaled(before, exponent_max_raw)
-                + tl.where(m < N, tl.exp(tl.exp(scale) * logits_sum - exponent_max), 0.0)
+            exp_logits_sum_scaled += tl.where(
+                m < N,
+                tl.exp(tl.exp(scale) * logits_sum - exponent_max),
+                0.0,
             )
-        exp_logits_sum_scaled = tl.sum(
-            exp_logits_sum_scaled * rescaled(exponent_max_raw, largest(exponent_max_raw, True))
-        )
-        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled)
+        before = exponent_max_raw
         exponent_max_raw = largest(exponent_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, exponent_max_raw))
+        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled)
         exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
         own_sum = load(own_sum_ptr + n)
         sum_3 += exponent_max + tl.log(exp_logits_sum_scaled) - exp_scale * own_sum
@@ -189,8 +190,8 @@ def forward_3_columns(
     exponent_max_2_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     scale = load(scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         exponent_max_2_raw = larger(
@@ -221,8 +222,8 @@ def forward_4(
     scale = load(scale_ptr)
     exponent_max_2_raw = load(exponent_max_2_raw_ptr + m, m < N)
     exponent_max_2 = tl.where(tl.abs(exponent_max_2_raw) == float("inf"), 0, exponent_max_2_raw)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         exp_exponent_shifted_2 = tl.exp(tl.exp(scale) * logits_sum - exponent_max_2)
@@ -244,8 +245,8 @@ def forward_5(
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([BLOCK], REAL)
     exp_scale = load(exp_scale_ptr)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         exponent_max_2_raw = load(exponent_max_2_raw_ptr + n, n < N)
         own_sum = load(own_sum_ptr + n, n < N)
         own = exp_scale * own_sum
@@ -284,8 +285,8 @@ def backward(
     exp_scale = load(exp_scale_ptr)
     dloss = load(dloss_ptr)
     exp_logits_sum_2_scaled = load(exp_logits_sum_2_scaled_ptr + m, m < N)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         own_sum = load(own_sum_ptr + n, n < N)
         sum_6 += tl.where((n < N) & (tl.program_id(1) == 0), own_sum, 0.0)
         inside = (n < N) & (m < N)

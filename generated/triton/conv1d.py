@@ -38,8 +38,8 @@ def backward(
     dy_ptr, dbias_ptr, rows, To, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     To = aligned(To, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     to = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (to < To)
     dy = load(dy_ptr + row * To + to, inside)
     tl.store(

@@ -35,8 +35,8 @@ def none_forward(
     tl.store(norms_ptr + n, norms, mask=n < N)
     cosine = total(x1 * x2, inside, 1) / norms
     tl.store(cosine_ptr + n, cosine, mask=n < N)
-    excess = cosine - margin
     target = load(target_ptr + n, n < N)
+    excess = cosine - margin
     losses = tl.where(target == 1, 1 - cosine, tl.where((target == -1) & (excess >= 0), excess, 0))
     tl.store(losses_ptr + n, losses, mask=n < N)
 
@@ -70,8 +70,8 @@ def none_forward_in_chunks(
     tl.store(norms_ptr + n, norms)
     cosine = product / norms
     tl.store(cosine_ptr + n, cosine)
-    excess = cosine - margin
     target = load(target_ptr + n)
+    excess = cosine - margin
     losses = tl.where(target == 1, 1 - cosine, tl.where((target == -1) & (excess >= 0), excess, 0))
     tl.store(losses_ptr + n, losses)
 
@@ -119,8 +119,8 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x1 = load(x1_ptr + n * C + c, inside)
         norms_term = total(square(x1), inside, 1) + eps
@@ -132,8 +132,8 @@ def forward(
         tl.store(norms_ptr + n, norms, mask=n < N)
         cosine = total(x1 * x2, inside, 1) / norms
         tl.store(cosine_ptr + n, cosine, mask=n < N)
-        excess = cosine - margin
         target = load(target_ptr + n, n < N)
+        excess = cosine - margin
         losses = tl.where(
             target == 1,
             1 - cosine,
@@ -174,14 +174,13 @@ def forward_in_chunks(
         tl.store(norms_ptr + n, norms)
         cosine = product / norms
         tl.store(cosine_ptr + n, cosine)
-        excess = cosine - margin
         target = load(target_ptr + n)
-        losses = tl.where(
+        excess = cosine - margin
+        sum_3 += tl.where(
             target == 1,
             1 - cosine,
             tl.where((target == -1) & (excess >= 0), excess, 0),
         )
-        sum_3 += losses
     tl.store(sum_3_ptr + program, sum_3)
 
 
@@ -236,8 +235,8 @@ def loss(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x1 = load(x1_ptr + n * C + c, inside)
         x2 = load(x2_ptr + n * C + c, inside)
@@ -248,8 +247,8 @@ def loss(
         norms_term_2 = sum_2 + eps
         norms = tl.sqrt(norms_term * norms_term_2)
         cosine = product / norms
-        excess = cosine - margin
         target = load(target_ptr + n, n < N)
+        excess = cosine - margin
         losses = tl.where(
             target == 1,
             1 - cosine,
@@ -299,14 +298,13 @@ def loss_in_chunks(
         norms_term_2 = sum_2 + eps
         norms = tl.sqrt(norms_term * norms_term_2)
         cosine = product / norms
-        excess = cosine - margin
         target = load(target_ptr + n)
-        losses = tl.where(
+        excess = cosine - margin
+        sum_3 += tl.where(
             target == 1,
             1 - cosine,
             tl.where((target == -1) & (excess >= 0), excess, 0),
         )
-        sum_3 += losses
         dcosine = tl.where(
             target == 1,
             minus_one_over_divisor,

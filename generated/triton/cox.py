@@ -68,8 +68,8 @@ def sum_forward(
 ):
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         event = load(event_ptr + n, n < N)
         score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
         score = load(score_ptr + n, n < N)
@@ -114,8 +114,8 @@ def mean_forward(
     program = tl.program_id(0).to(tl.int64)
     event_sum = tl.zeros([BLOCK], REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         event = load(event_ptr + n, n < N)
         event_sum += tl.where(n < N, event, 0.0)
         score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)

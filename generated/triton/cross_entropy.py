@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy as _module
-from ._functions import aligned, known, largest, load, picked, total, within
+from ._functions import aligned, larger, largest, load, load_at, placed, rescaled, total, within
 from ._launching import kernel
 from ._table import Table
 
@@ -27,12 +27,13 @@ def none_forward(
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-    weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-    labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    labels = load(labels_ptr + n * S + s, inside_NS)
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+    labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
     labels_kept_is_not_0 = labels_kept != 0
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-    tl.store(counted_ptr + n * S + s, counted, mask=(n < N) & (s < S))
+    tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     inside = (n < N) & (c < C) & (s < S)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
@@ -43,12 +44,8 @@ def none_forward(
     exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
     probs = exp_logits_shifted / exp_logits_sum_scaled
     tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-    logits_at_labels = picked(
-        logits_ptr + (n * C + labels) * S + s,
-        (n < N) & (s < S),
-        within(labels, C),
-    )
-    picked_ = tl.where(
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
+    picked = tl.where(
         labels_kept_is_not_0,
         counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
         0,
@@ -61,8 +58,67 @@ def none_forward(
         tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
         0,
     )
-    losses = label_smoothing_minus_one * picked_ - smoothing
-    tl.store(losses_ptr + n * S + s, losses, mask=(n < N) & (s < S))
+    losses = label_smoothing_minus_one * picked - smoothing
+    tl.store(losses_ptr + n * S + s, losses, mask=inside_NS)
+
+
+@none_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def none_forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, probs_ptr, losses_ptr, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    labels = load(labels_ptr + row)
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+    labels_kept = load(labels_kept_ptr + row)
+    labels_kept_is_not_0 = labels_kept != 0
+    counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+    tl.store(counted_ptr + row, counted)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = peak_1_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        logits_shifted = logits - peak_1
+        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+    before = peak_1_raw
+    peak_1_raw = largest(peak_1_raw, True)
+    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+    sum_2 = tl.zeros([BLOCK], REAL)
+    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logits_shifted = logits - peak_1
+        exp_logits_shifted = tl.exp(logits_shifted)
+        probs = exp_logits_shifted / exp_logits_sum_scaled
+        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+        weight = load(weight_ptr + c, c < C)
+        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+    sum_2 = tl.sum(sum_2)
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+    picked = tl.where(
+        labels_kept_is_not_0,
+        counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+        0,
+    )
+    smoothing = tl.where(
+        label_smoothing_is_not_zero,
+        tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+        0,
+    )
+    losses = label_smoothing_minus_one * picked - smoothing
+    tl.store(losses_ptr + row, losses)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
@@ -70,8 +126,8 @@ def none_forward(
 def none_backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_1 += tl.where(c < C, weight, 0.0)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
@@ -81,7 +137,7 @@ def none_backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.conste
 @triton.jit
 def none_backward_2(
     counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr, weight_ptr,
-    dlogits__ptr, rows, C, S, label_smoothing_over_C, label_smoothing_minus_one, REAL: tl.constexpr,
+    dlogits_ptr, rows, C, S, label_smoothing_over_C, label_smoothing_minus_one, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -92,23 +148,20 @@ def none_backward_2(
     weight = load(weight_ptr + c, row < rows)
     n = row // C
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    choice_labels_kept = tl.where(labels_kept != 0, tl.full([], 1, REAL), 0)
+    choice_labels_kept = (labels_kept != 0).to(REAL)
     dloss = load(dloss_ptr + n * S + s, inside)
     dsmoothing_sum = -(label_smoothing_over_C * choice_labels_kept * dloss)
     sum_1 = load(sum_1_ptr)
     dpicked = label_smoothing_minus_one * dloss
     counted = load(counted_ptr + n * S + s, inside)
     probs = load(probs_ptr + row * S + s, inside)
+    labels = load(labels_ptr + n * S + s, inside)
     dlogits = (
         weight * dsmoothing_sum
         - (sum_1 * dsmoothing_sum + choice_labels_kept * dpicked * counted) * probs
+        + placed(choice_labels_kept * dpicked * counted, c, labels, C)
     )
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = (
-        dlogits
-        + known(tl.where(c == labels, choice_labels_kept * dpicked * counted, 0), within(labels, C))
-    )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("N | C S in tiles", alive=3, exact="probs")
@@ -125,25 +178,58 @@ def none_plain_forward(
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
     peak_1_raw = largest(logits, inside, 1)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    logits_shifted = logits - peak_1
-    exp_logits_shifted = tl.exp(logits_shifted)
+    exp_logits_shifted = tl.exp(logits - peak_1)
     exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
     probs = exp_logits_shifted / exp_logits_sum_scaled
     tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-    labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-    logits_at_labels = picked(
-        logits_ptr + (n * C + labels) * S + s,
-        (n < N) & (s < S),
-        within(labels, C),
-    )
-    picked_ = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-    tl.store(losses_ptr + n * S + s, -picked_, mask=(n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    labels = load(labels_ptr + n * S + s, inside_NS)
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
+    picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+    tl.store(losses_ptr + n * S + s, -picked, mask=inside_NS)
+
+
+@none_plain_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def none_plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, losses_ptr, C, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = peak_1_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        logits_shifted = logits - peak_1
+        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+    before = peak_1_raw
+    peak_1_raw = largest(peak_1_raw, True)
+    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+    labels = load(labels_ptr + row)
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+    picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+    tl.store(losses_ptr + row, -picked)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        exp_logits_shifted = tl.exp(logits - peak_1)
+        probs = exp_logits_shifted / exp_logits_sum_scaled
+        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
 
 
 @kernel("N C | S in tiles", alive=4)
 @triton.jit
 def none_plain_backward(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, rows, C, S, ALIGN: tl.constexpr,
+    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, rows, C, S, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -153,11 +239,9 @@ def none_plain_backward(
     n = row // C
     dloss = load(dloss_ptr + n * S + s, inside)
     probs = load(probs_ptr + row * S + s, inside)
-    dlogits = dloss * probs
     c = row % C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = dlogits + known(tl.where(c == labels, -dloss, 0), within(labels, C))
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dloss * probs + placed(-dloss, c, labels, C), mask=inside)
 
 
 @kernel("N | C S in tiles", alive=7, sums="loss:", exact="probs counted")
@@ -174,14 +258,15 @@ def sum_forward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + n * S + s, counted, mask=(n < N) & (s < S))
+        tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
@@ -191,12 +276,12 @@ def sum_forward(
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
         probs = exp_logits_shifted / exp_logits_sum_scaled
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        logits_at_labels = picked(
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
-        picked_ = tl.where(
+        picked = tl.where(
             labels_kept_is_not_0,
             counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
             0,
@@ -208,16 +293,78 @@ def sum_forward(
             tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
             0,
         )
-        losses = label_smoothing_minus_one * picked_ - smoothing
-        loss += tl.where((n < N) & (s < S), losses, 0.0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss += tl.where(inside_NS, losses, 0.0)
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
+
+
+@sum_forward.long("N S | C in chunks", alive=3, sums="loss:")
+@triton.jit
+def sum_forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, probs_ptr, loss_ptr, rows, C,
+    S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss += losses
+    tl.store(loss_ptr + program, loss)
 
 
 @kernel("N C | S in tiles", alive=5)
 @triton.jit
 def sum_backward_2(
     counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr, weight_ptr,
-    dlogits__ptr, rows, C, S, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C,
+    dlogits_ptr, rows, C, S, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C,
     label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -232,23 +379,18 @@ def sum_backward_2(
     probs = load(probs_ptr + row * S + s, inside)
     c = row % C
     weight = load(weight_ptr + c, row < rows)
-    dlogits = tl.where(labels_kept != 0, dloss, 0) * (
-        (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
-        - label_smoothing_over_C * weight
-    )
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = (
-        dlogits
-        + known(
-            tl.where(
-                c == labels,
-                tl.where(labels_kept != 0, dloss * label_smoothing_minus_one * counted, 0),
-                0,
-            ),
-            within(labels, C),
+    dlogits = (
+        tl.where(labels_kept != 0, dloss, 0) * (
+            (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
+            - label_smoothing_over_C * weight
+        )
+        + placed(
+            tl.where(labels_kept != 0, dloss * label_smoothing_minus_one * counted, 0),
+            c, labels, C,
         )
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_3:", exact="sum_3")
@@ -256,8 +398,8 @@ def sum_backward_2(
 def sum_loss(weight_ptr, sum_3_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_3 += tl.where(c < C, weight, 0.0)
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
@@ -266,7 +408,7 @@ def sum_loss(weight_ptr, sum_3_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 @kernel("N | C S in tiles", alive=10, sums="loss:")
 @triton.jit
 def sum_loss_2(
-    labels_ptr, labels_kept_ptr, logits_ptr, sum_3_ptr, weight_ptr, loss_ptr, dlogits__ptr, C, N, S,
+    labels_ptr, labels_kept_ptr, logits_ptr, sum_3_ptr, weight_ptr, loss_ptr, dlogits_ptr, C, N, S,
     label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
@@ -278,13 +420,14 @@ def sum_loss_2(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     sum_3 = load(sum_3_ptr)
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+        inside_NS = (n < N) & (s < S)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
@@ -293,28 +436,23 @@ def sum_loss_2(
         exp_logits_shifted = tl.exp(logits_shifted)
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
         probs = exp_logits_shifted / exp_logits_sum_scaled
-        dlogits = tl.where(labels_kept_is_not_0, tl.full([], 1, REAL), 0) * (
-            (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
-            - label_smoothing_over_C * weight
-        )
-        dlogits_ = (
-            dlogits
-            + known(
-                tl.where(
-                    c == labels,
-                    tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
-                    0,
-                ),
-                within(labels, C),
+        dlogits = (
+            labels_kept_is_not_0.to(REAL) * (
+                (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
+                - label_smoothing_over_C * weight
+            )
+            + placed(
+                tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
+                c, labels, C,
             )
         )
-        tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)
-        logits_at_labels = picked(
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
-        picked_ = tl.where(
+        picked = tl.where(
             labels_kept_is_not_0,
             counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
             0,
@@ -326,9 +464,82 @@ def sum_loss_2(
             tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
             0,
         )
-        losses = label_smoothing_minus_one * picked_ - smoothing
-        loss += tl.where((n < N) & (s < S), losses, 0.0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss += tl.where(inside_NS, losses, 0.0)
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
+
+
+@sum_loss_2.long("N S | C in chunks", alive=5, sums="loss:")
+@triton.jit
+def sum_loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, sum_3_ptr, weight_ptr, dlogits_ptr, loss_ptr, rows, C,
+    S, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C,
+    label_smoothing_minus_one, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([], REAL)
+    sum_3 = load(sum_3_ptr)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            dlogits = (
+                labels_kept_is_not_0.to(REAL) * (
+                    (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
+                    - label_smoothing_over_C * weight
+                )
+                + placed(
+                    tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
+                    c, labels, C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss += losses
+    tl.store(loss_ptr + program, loss)
 
 
 @kernel("N | C S in tiles", alive=4, sums="sum_2:", exact="probs sum_2")
@@ -342,26 +553,66 @@ def plain_forward(
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        exp_logits_shifted = tl.exp(logits_shifted)
+        exp_logits_shifted = tl.exp(logits - peak_1)
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
         probs = exp_logits_shifted / exp_logits_sum_scaled
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        logits_at_labels = picked(
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
-        picked_ = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-        sum_2 += tl.where((n < N) & (s < S), -picked_, 0.0)
+        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        sum_2 += tl.where(inside_NS, -picked, 0.0)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_forward.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, rows, C, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        sum_2 += -picked
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - peak_1)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel("")
@@ -374,7 +625,7 @@ def plain_forward_2(sum_2_ptr, loss_ptr, divisor):
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def plain_backward(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
+    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -383,18 +634,17 @@ def plain_backward(
     inside = (row < rows) & (s < S)
     dloss = load(dloss_ptr)
     probs = load(probs_ptr + row * S + s, inside)
-    dlogits = dloss / divisor * probs
     c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = dlogits + known(tl.where(c == labels, -(dloss / divisor), 0), within(labels, C))
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    dlogits = dloss / divisor * probs + placed(-(dloss / divisor), c, labels, C)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("N | C S in tiles", alive=5, sums="sum_2:", exact="sum_2")
 @triton.jit
 def plain_loss(
-    labels_ptr, logits_ptr, sum_2_ptr, dlogits__ptr, C, N, S, one_over_divisor,
+    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, C, N, S, one_over_divisor,
     minus_one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
@@ -403,13 +653,14 @@ def plain_loss(
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        logits_at_labels = picked(
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
@@ -417,16 +668,53 @@ def plain_loss(
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         exp_logits_shifted = tl.exp(logits - peak_1)
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        picked_ = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-        sum_2 += tl.where((n < N) & (s < S), -picked_, 0.0)
+        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        sum_2 += tl.where(inside_NS, -picked, 0.0)
         probs = exp_logits_shifted / exp_logits_sum_scaled
-        dlogits = one_over_divisor * probs
-        dlogits_ = (
-            dlogits
-            + known(tl.where(c == labels, minus_one_over_divisor, 0), within(labels, C))
-        )
-        tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)
+        dlogits = one_over_divisor * probs + placed(minus_one_over_divisor, c, labels, C)
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_loss.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_loss_in_chunks(
+    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, one_over_divisor,
+    minus_one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        sum_2 += -picked
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - peak_1)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            dlogits = one_over_divisor * probs + placed(minus_one_over_divisor, c, labels, C)
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel(
@@ -447,15 +735,16 @@ def mean_forward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + n * S + s, counted, mask=(n < N) & (s < S))
-        counted_sum_2 += tl.where((n < N) & (s < S), counted, 0.0)
+        tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
+        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
@@ -465,12 +754,12 @@ def mean_forward(
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
         probs = exp_logits_shifted / exp_logits_sum_scaled
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        logits_at_labels = picked(
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
-        picked_ = tl.where(
+        picked = tl.where(
             labels_kept_is_not_0,
             counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
             0,
@@ -482,13 +771,78 @@ def mean_forward(
             tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
             0,
         )
-        losses = label_smoothing_minus_one * picked_ - smoothing
-        sum_3 += tl.where((n < N) & (s < S), losses, 0.0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_3 += tl.where(inside_NS, losses, 0.0)
     tl.store(
         counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
         tl.sum(counted_sum_2),
     )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+
+
+@mean_forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def mean_forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
+    sum_3_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_3 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")
@@ -503,7 +857,7 @@ def mean_forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
 @triton.jit
 def mean_backward_2(
     counted_ptr, counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr,
-    weight_ptr, dlogits__ptr, rows, C, S, label_smoothing, one_minus_label_smoothing,
+    weight_ptr, dlogits_ptr, rows, C, S, label_smoothing, one_minus_label_smoothing,
     label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -520,27 +874,22 @@ def mean_backward_2(
     probs = load(probs_ptr + row * S + s, inside)
     c = row % C
     weight = load(weight_ptr + c, row < rows)
-    dlogits = tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
-        (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
-        - label_smoothing_over_C * weight
-    )
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = (
-        dlogits
-        + known(
+    dlogits = (
+        tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
+            (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
+            - label_smoothing_over_C * weight
+        )
+        + placed(
             tl.where(
-                c == labels,
-                tl.where(
-                    labels_kept != 0,
-                    dloss * label_smoothing_minus_one / counted_sum_2 * counted,
-                    0,
-                ),
+                labels_kept != 0,
+                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
                 0,
             ),
-            within(labels, C),
+            c, labels, C,
         )
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
@@ -548,8 +897,8 @@ def mean_backward_2(
 def mean_loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_4 += tl.where(c < C, weight, 0.0)
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
@@ -573,14 +922,15 @@ def mean_loss_2(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where((n < N) & (s < S), counted, 0.0)
+        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
@@ -589,17 +939,13 @@ def mean_loss_2(
         exp_logits_shifted = tl.exp(logits_shifted)
         tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=inside)
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        tl.store(
-            exp_logits_sum_scaled_ptr + n * S + s,
-            exp_logits_sum_scaled,
-            mask=(n < N) & (s < S),
-        )
-        logits_at_labels = picked(
+        tl.store(exp_logits_sum_scaled_ptr + n * S + s, exp_logits_sum_scaled, mask=inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
-        picked_ = tl.where(
+        picked = tl.where(
             labels_kept_is_not_0,
             counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
             0,
@@ -611,8 +957,8 @@ def mean_loss_2(
             tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
             0,
         )
-        losses = label_smoothing_minus_one * picked_ - smoothing
-        sum_3 += tl.where((n < N) & (s < S), losses, 0.0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_3 += tl.where(inside_NS, losses, 0.0)
     tl.store(
         counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
         tl.sum(counted_sum_2),
@@ -620,11 +966,76 @@ def mean_loss_2(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
+@mean_loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def mean_loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_logits_shifted_ptr,
+    exp_logits_sum_scaled_ptr, sum_3_ptr, rows, C, S, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - peak_1
+            exp_logits_shifted = tl.exp(logits_shifted)
+            tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_3 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
+
+
 @kernel("N C | S in tiles", alive=6)
 @triton.jit
 def mean_loss_4(
     counted_sum_2_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, labels_ptr,
-    labels_kept_ptr, sum_4_ptr, weight_ptr, dlogits__ptr, rows, C, S, label_smoothing,
+    labels_kept_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -638,33 +1049,24 @@ def mean_loss_4(
     labels_kept_is_not_0 = labels_kept != 0
     sum_4 = load(sum_4_ptr)
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
     exp_logits_shifted = load(exp_logits_shifted_ptr + row * S + s, inside)
     exp_logits_sum_scaled = load(exp_logits_sum_scaled_ptr + n * S + s, inside)
     probs = exp_logits_shifted / exp_logits_sum_scaled
     c = row % C
     weight = load(weight_ptr + c, row < rows)
-    dlogits = tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
-        (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
-        - label_smoothing_over_C * weight
-    )
-    dlogits_ = (
-        dlogits
-        + known(
-            tl.where(
-                c == labels,
-                tl.where(
-                    labels_kept_is_not_0,
-                    label_smoothing_minus_one / counted_sum_2 * counted,
-                    0,
-                ),
-                0,
-            ),
-            within(labels, C),
+    dlogits = (
+        tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
+            (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
+            - label_smoothing_over_C * weight
+        )
+        + placed(
+            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
+            c, labels, C,
         )
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy_probabilities as _module
-from ._functions import aligned, largest, load, total
+from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 from ._table import Table
 
@@ -32,11 +32,51 @@ def none_forward(
     logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
     tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
+    inside_NS = (n < N) & (s < S)
     weight = load(weight_ptr + c, c < C)
     target = load(target_ptr + (n * C + c) * S + s, inside)
     smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
     sum_3 = total(weight * logprobs * smoothed, inside, 1)
-    tl.store(losses_ptr + n * S + s, -sum_3, mask=(n < N) & (s < S))
+    tl.store(losses_ptr + n * S + s, -sum_3, mask=inside_NS)
+
+
+@none_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def none_forward_in_chunks(
+    logits_ptr, target_ptr, weight_ptr, logprobs_ptr, losses_ptr, C, S, one_minus_label_smoothing,
+    label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = peak_1_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+        sum_2 *= rescaled(before, peak_1_raw)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        logits_shifted = logits - peak_1
+        sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+    before = peak_1_raw
+    peak_1_raw = largest(peak_1_raw, True)
+    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+    sum_3 = tl.zeros([BLOCK], REAL)
+    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - peak_1 - tl.log(sum_2)
+        tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=c < C)
+        weight = load(weight_ptr + c, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+        sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
+    sum_3 = tl.sum(sum_3)
+    tl.store(losses_ptr + row, -sum_3)
 
 
 @kernel("N | C S in tiles", alive=4)
@@ -52,7 +92,8 @@ def none_backward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
     weight = load(weight_ptr + c, c < C)
-    dloss = load(dloss_ptr + n * S + s, (n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
     logprobs = load(logprobs_ptr + (n * C + c) * S + s, inside)
     dtarget = label_smoothing_minus_one * weight * dloss * logprobs
     tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
@@ -60,6 +101,39 @@ def none_backward(
     dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
     sum_1 = total(dlogprobs, inside, 1)
     tl.store(dlogits_ptr + (n * C + c) * S + s, dlogprobs - sum_1 * tl.exp(logprobs), mask=inside)
+
+
+@none_backward.long("N S | C in chunks", alive=4)
+@triton.jit
+def none_backward_in_chunks(
+    dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dtarget_ptr, dlogits_ptr, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    dloss = load(dloss_ptr + row)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
+        sum_1 += tl.where(c < C, dlogprobs, 0.0)
+        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        dtarget = label_smoothing_minus_one * weight * dloss * logprobs
+        tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
+    sum_1 = tl.sum(sum_1)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
+        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
 
 
 @kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
@@ -72,21 +146,65 @@ def none_lean_forward(
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    inside_NS = (n < N) & (s < S)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     inside = (n < N) & (c < C) & (s < S)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
     peak_1_raw = largest(logits, inside, 1)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + n * S + s, peak_1, mask=(n < N) & (s < S))
+    tl.store(peak_1_ptr + n * S + s, peak_1, mask=inside_NS)
     logits_shifted = logits - peak_1
     sum_2 = total(tl.exp(logits_shifted), inside, 1)
-    tl.store(sum_2_ptr + n * S + s, sum_2, mask=(n < N) & (s < S))
+    tl.store(sum_2_ptr + n * S + s, sum_2, mask=inside_NS)
     weight = load(weight_ptr + c, c < C)
     logprobs = logits_shifted - tl.log(sum_2)
     target = load(target_ptr + (n * C + c) * S + s, inside)
     smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
     sum_3 = total(weight * logprobs * smoothed, inside, 1)
-    tl.store(losses_ptr + n * S + s, -sum_3, mask=(n < N) & (s < S))
+    tl.store(losses_ptr + n * S + s, -sum_3, mask=inside_NS)
+
+
+@none_lean_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def none_lean_forward_in_chunks(
+    logits_ptr, target_ptr, weight_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, S,
+    one_minus_label_smoothing, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = peak_1_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+        sum_2 *= rescaled(before, peak_1_raw)
+        sum_2 += tl.where(
+            c < C,
+            tl.exp(logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)),
+            0.0,
+        )
+    before = peak_1_raw
+    peak_1_raw = largest(peak_1_raw, True)
+    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+    tl.store(sum_2_ptr + row, sum_2)
+    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+    tl.store(peak_1_ptr + row, peak_1)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - peak_1 - tl.log(sum_2)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+        sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
+    sum_3 = tl.sum(sum_3)
+    tl.store(losses_ptr + row, -sum_3)
 
 
 @kernel("N | C S in tiles", alive=4)
@@ -102,10 +220,11 @@ def none_lean_backward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
     weight = load(weight_ptr + c, c < C)
-    dloss = load(dloss_ptr + n * S + s, (n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1 = load(peak_1_ptr + n * S + s, (n < N) & (s < S))
-    sum_2 = load(sum_2_ptr + n * S + s, (n < N) & (s < S))
+    peak_1 = load(peak_1_ptr + n * S + s, inside_NS)
+    sum_2 = load(sum_2_ptr + n * S + s, inside_NS)
     logprobs = logits - peak_1 - tl.log(sum_2)
     dtarget = label_smoothing_minus_one * weight * dloss * logprobs
     if dtarget_ptr is not None:
@@ -118,6 +237,45 @@ def none_lean_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
+@none_lean_backward.long("N S | C in chunks", alive=4)
+@triton.jit
+def none_lean_backward_in_chunks(
+    dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, weight_ptr, dtarget_ptr, dlogits_ptr,
+    C, S, label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    dloss = load(dloss_ptr + row)
+    n = row // S
+    s = row % S
+    peak_1 = load(peak_1_ptr + row)
+    sum_2 = load(sum_2_ptr + row)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
+        sum_1 += tl.where(c < C, dlogprobs, 0.0)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - peak_1 - tl.log(sum_2)
+        dtarget = label_smoothing_minus_one * weight * dloss * logprobs
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
+    sum_1 = tl.sum(sum_1)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - peak_1 - tl.log(sum_2)
+        dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+
+
 @kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
 @triton.jit
 def none_plain_lean_forward(
@@ -127,18 +285,59 @@ def none_plain_lean_forward(
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    inside_NS = (n < N) & (s < S)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     inside = (n < N) & (c < C) & (s < S)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
     peak_1_raw = largest(logits, inside, 1)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + n * S + s, peak_1, mask=(n < N) & (s < S))
+    tl.store(peak_1_ptr + n * S + s, peak_1, mask=inside_NS)
     logits_shifted = logits - peak_1
     sum_2 = total(tl.exp(logits_shifted), inside, 1)
-    tl.store(sum_2_ptr + n * S + s, sum_2, mask=(n < N) & (s < S))
+    tl.store(sum_2_ptr + n * S + s, sum_2, mask=inside_NS)
     logprobs = logits_shifted - tl.log(sum_2)
     target = load(target_ptr + (n * C + c) * S + s, inside)
-    tl.store(losses_ptr + n * S + s, -total(logprobs * target, inside, 1), mask=(n < N) & (s < S))
+    tl.store(losses_ptr + n * S + s, -total(logprobs * target, inside, 1), mask=inside_NS)
+
+
+@none_plain_lean_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def none_plain_lean_forward_in_chunks(
+    logits_ptr, target_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = peak_1_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+        sum_2 *= rescaled(before, peak_1_raw)
+        sum_2 += tl.where(
+            c < C,
+            tl.exp(logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)),
+            0.0,
+        )
+    before = peak_1_raw
+    peak_1_raw = largest(peak_1_raw, True)
+    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+    tl.store(sum_2_ptr + row, sum_2)
+    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+    tl.store(peak_1_ptr + row, peak_1)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - peak_1 - tl.log(sum_2)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        sum_3 += tl.where(c < C, logprobs * target, 0.0)
+    sum_3 = tl.sum(sum_3)
+    tl.store(losses_ptr + row, -sum_3)
 
 
 @kernel("N | C S in tiles", alive=4)
@@ -152,10 +351,11 @@ def none_plain_lean_backward(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
-    dloss = load(dloss_ptr + n * S + s, (n < N) & (s < S))
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1 = load(peak_1_ptr + n * S + s, (n < N) & (s < S))
-    sum_2 = load(sum_2_ptr + n * S + s, (n < N) & (s < S))
+    peak_1 = load(peak_1_ptr + n * S + s, inside_NS)
+    sum_2 = load(sum_2_ptr + n * S + s, inside_NS)
     logprobs = logits - peak_1 - tl.log(sum_2)
     if dtarget_ptr is not None:
         tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss * logprobs), mask=inside)
@@ -164,6 +364,38 @@ def none_plain_lean_backward(
     dlogits = dloss * (sum_1 * tl.exp(logprobs) - target)
     if dlogits_ptr is not None:
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+
+
+@none_plain_lean_backward.long("N S | C in chunks", alive=2)
+@triton.jit
+def none_plain_lean_backward_in_chunks(
+    dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, dtarget_ptr, dlogits_ptr, C, S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    dloss = load(dloss_ptr + row)
+    peak_1 = load(peak_1_ptr + row)
+    sum_2 = load(sum_2_ptr + row)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        sum_1 += tl.where(c < C, target, 0.0)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - peak_1 - tl.log(sum_2)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss * logprobs), mask=c < C)
+    sum_1 = tl.sum(sum_1)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogits = dloss * (sum_1 * tl.exp(logits - peak_1 - tl.log(sum_2)) - target)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
 
 
 @kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
@@ -179,18 +411,62 @@ def forward(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
         logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
         tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
+        inside_NS = (n < N) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_4 += tl.where((n < N) & (s < S), -total(weight * logprobs * smoothed, inside, 1), 0.0)
+        sum_4 += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
+
+
+@forward.long("N S | C in chunks", alive=4, sums="sum_4:")
+@triton.jit
+def forward_in_chunks(
+    logits_ptr, target_ptr, weight_ptr, logprobs_ptr, sum_4_ptr, rows, C, S,
+    one_minus_label_smoothing, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_4 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            sum_2 *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+        sum_3 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - peak_1 - tl.log(sum_2)
+            tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+            sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
+        sum_3 = tl.sum(sum_3)
+        sum_4 += -sum_3
+    tl.store(sum_4_ptr + program, sum_4)
 
 
 @kernel("")
@@ -228,6 +504,45 @@ def backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
+@backward.long("N S | C in chunks", alive=4)
+@triton.jit
+def backward_in_chunks(
+    dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dtarget_ptr, dlogits_ptr, C, S, divisor,
+    label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    dloss = load(dloss_ptr)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogprobs = dloss / divisor * weight * (
+            label_smoothing_minus_one * target - label_smoothing_over_C
+        )
+        sum_1 += tl.where(c < C, dlogprobs, 0.0)
+        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        dtarget = dloss * label_smoothing_minus_one / divisor * weight * logprobs
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
+    sum_1 = tl.sum(sum_1)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogprobs = dloss / divisor * weight * (
+            label_smoothing_minus_one * target - label_smoothing_over_C
+        )
+        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+
+
 @kernel("N | C S in tiles", alive=7, sums="loss:")
 @triton.jit
 def sum_loss(
@@ -242,16 +557,15 @@ def sum_loss(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         dlogprobs = weight * (label_smoothing_minus_one * target - label_smoothing_over_C)
         sum_4 = total(dlogprobs, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = dlogprobs - sum_4 * tl.exp(logprobs)
@@ -260,9 +574,65 @@ def sum_loss(
         dtarget = label_smoothing_minus_one * weight * logprobs
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
+        inside_NS = (n < N) & (s < S)
         smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        loss += tl.where((n < N) & (s < S), -total(weight * logprobs * smoothed, inside, 1), 0.0)
+        loss += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
+
+
+@sum_loss.long("N S | C in chunks", alive=6, sums="loss:")
+@triton.jit
+def sum_loss_in_chunks(
+    logits_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, loss_ptr, rows, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, one_minus_label_smoothing,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_4 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            sum_2 *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            weight = load(weight_ptr + c, c < C)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            dlogprobs = weight * (label_smoothing_minus_one * target - label_smoothing_over_C)
+            sum_4 += tl.where(c < C, dlogprobs, 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+        sum_4 = tl.sum(sum_4)
+        sum_3 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - peak_1 - tl.log(sum_2)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+            sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
+            dlogprobs = weight * (label_smoothing_minus_one * target - label_smoothing_over_C)
+            dlogits = dlogprobs - sum_4 * tl.exp(logprobs)
+            if dlogits_ptr is not None:
+                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+            dtarget = label_smoothing_minus_one * weight * logprobs
+            if dtarget_ptr is not None:
+                tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
+        sum_3 = tl.sum(sum_3)
+        loss += -sum_3
+    tl.store(loss_ptr + program, loss)
 
 
 @kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
@@ -276,17 +646,58 @@ def plain_forward(
     sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
         logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
         tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
+        inside_NS = (n < N) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
-        sum_4 += tl.where((n < N) & (s < S), -total(logprobs * target, inside, 1), 0.0)
+        sum_4 += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
+
+
+@plain_forward.long("N S | C in chunks", alive=3, sums="sum_4:")
+@triton.jit
+def plain_forward_in_chunks(
+    logits_ptr, target_ptr, logprobs_ptr, sum_4_ptr, rows, C, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_4 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            sum_2 *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+        sum_3 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - peak_1 - tl.log(sum_2)
+            tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=c < C)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            sum_3 += tl.where(c < C, logprobs * target, 0.0)
+        sum_3 = tl.sum(sum_3)
+        sum_4 += -sum_3
+    tl.store(sum_4_ptr + program, sum_4)
 
 
 @kernel("N | C S in tiles", alive=3)
@@ -311,6 +722,35 @@ def plain_backward(
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
 
+@plain_backward.long("N S | C in chunks", alive=2)
+@triton.jit
+def plain_backward_in_chunks(
+    dloss_ptr, logprobs_ptr, target_ptr, dtarget_ptr, dlogits_ptr, C, S, divisor,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    dloss = load(dloss_ptr)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        sum_1 += tl.where(c < C, target, 0.0)
+        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss / divisor * logprobs), mask=c < C)
+    sum_1 = tl.sum(sum_1)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        dlogits = dloss / divisor * (sum_1 * tl.exp(logprobs) - target)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+
+
 @kernel("N | C S in tiles", alive=5, sums="loss:")
 @triton.jit
 def sum_plain_loss(
@@ -322,15 +762,14 @@ def sum_plain_loss(
     loss = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         sum_4 = total(target, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = sum_4 * tl.exp(logprobs) - target
@@ -338,8 +777,57 @@ def sum_plain_loss(
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, -logprobs, mask=inside)
-        loss += tl.where((n < N) & (s < S), -total(logprobs * target, inside, 1), 0.0)
+        inside_NS = (n < N) & (s < S)
+        loss += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
     tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
+
+
+@sum_plain_loss.long("N S | C in chunks", alive=5, sums="loss:")
+@triton.jit
+def sum_plain_loss_in_chunks(
+    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_ptr, rows, C, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_4 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            sum_2 *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            sum_4 += tl.where(c < C, target, 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+        sum_4 = tl.sum(sum_4)
+        sum_3 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - peak_1 - tl.log(sum_2)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            sum_3 += tl.where(c < C, logprobs * target, 0.0)
+            dlogits = sum_4 * tl.exp(logprobs) - target
+            if dlogits_ptr is not None:
+                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+            if dtarget_ptr is not None:
+                tl.store(dtarget_ptr + (n * C + c) * S + s, -logprobs, mask=c < C)
+        sum_3 = tl.sum(sum_3)
+        loss += -sum_3
+    tl.store(loss_ptr + program, loss)
 
 
 @kernel("N | C S in tiles", alive=8, sums="sum_4:", exact="sum_4")
@@ -356,8 +844,8 @@ def mean_loss(
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         dlogprobs = one_over_N_over_S * weight * (
@@ -366,8 +854,7 @@ def mean_loss(
         sum_5 = total(dlogprobs, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = dlogprobs - sum_5 * tl.exp(logprobs)
@@ -375,9 +862,68 @@ def mean_loss(
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, number * weight * logprobs, mask=inside)
+        inside_NS = (n < N) & (s < S)
         smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_4 += tl.where((n < N) & (s < S), -total(weight * logprobs * smoothed, inside, 1), 0.0)
+        sum_4 += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
+
+
+@mean_loss.long("N S | C in chunks", alive=7, sums="sum_4:")
+@triton.jit
+def mean_loss_in_chunks(
+    logits_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, sum_4_ptr, rows, C, S,
+    one_over_N_over_S, label_smoothing_minus_one, label_smoothing_over_C, number,
+    one_minus_label_smoothing, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_4 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_5 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            sum_2 *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            weight = load(weight_ptr + c, c < C)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            dlogprobs = one_over_N_over_S * weight * (
+                label_smoothing_minus_one * target - label_smoothing_over_C
+            )
+            sum_5 += tl.where(c < C, dlogprobs, 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+        sum_5 = tl.sum(sum_5)
+        sum_3 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - peak_1 - tl.log(sum_2)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+            sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
+            dlogprobs = one_over_N_over_S * weight * (
+                label_smoothing_minus_one * target - label_smoothing_over_C
+            )
+            dlogits = dlogprobs - sum_5 * tl.exp(logprobs)
+            if dlogits_ptr is not None:
+                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+            if dtarget_ptr is not None:
+                tl.store(dtarget_ptr + (n * C + c) * S + s, number * weight * logprobs, mask=c < C)
+        sum_3 = tl.sum(sum_3)
+        sum_4 += -sum_3
+    tl.store(sum_4_ptr + program, sum_4)
 
 
 @kernel("")
@@ -399,15 +945,14 @@ def mean_plain_loss(
     sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         target = load(target_ptr + (n * C + c) * S + s, inside)
         sum_5 = total(target, inside, 1)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
+        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         sum_2 = total(tl.exp(logits_shifted), inside, 1)
         logprobs = logits_shifted - tl.log(sum_2)
         dlogits = one_over_N_over_S * (sum_5 * tl.exp(logprobs) - target)
@@ -416,8 +961,58 @@ def mean_plain_loss(
         dtarget = -(one_over_N_over_S * logprobs)
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
-        sum_4 += tl.where((n < N) & (s < S), -total(logprobs * target, inside, 1), 0.0)
+        inside_NS = (n < N) & (s < S)
+        sum_4 += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
+
+
+@mean_plain_loss.long("N S | C in chunks", alive=5, sums="sum_4:")
+@triton.jit
+def mean_plain_loss_in_chunks(
+    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, sum_4_ptr, rows, C, S, one_over_N_over_S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_4 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_5 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
+            sum_2 *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            logits_shifted = logits - peak_1
+            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            sum_5 += tl.where(c < C, target, 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
+        sum_5 = tl.sum(sum_5)
+        sum_3 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - peak_1 - tl.log(sum_2)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            sum_3 += tl.where(c < C, logprobs * target, 0.0)
+            dlogits = one_over_N_over_S * (sum_5 * tl.exp(logprobs) - target)
+            if dlogits_ptr is not None:
+                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+            dtarget = -(one_over_N_over_S * logprobs)
+            if dtarget_ptr is not None:
+                tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
+        sum_3 = tl.sum(sum_3)
+        sum_4 += -sum_3
+    tl.store(sum_4_ptr + program, sum_4)
 
 
 table = Table(_module, __file__, """

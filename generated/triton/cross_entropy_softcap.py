@@ -10,7 +10,19 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy_softcap as _module
-from ._functions import aligned, known, largest, load, picked, square, tanh, total, within
+from ._functions import (
+    aligned,
+    larger,
+    largest,
+    load,
+    load_at,
+    placed,
+    rescaled,
+    square,
+    tanh,
+    total,
+    within,
+)
 from ._launching import kernel
 from ._table import Table
 
@@ -35,15 +47,16 @@ def forward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + n * S + s, counted, mask=(n < N) & (s < S))
-        counted_sum_2 += tl.where((n < N) & (s < S), counted, 0.0)
+        tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
+        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
@@ -54,10 +67,10 @@ def forward(
         exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
         probs = exp_capped_shifted / exp_capped_sum_scaled
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        logits_at_labels = picked(
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
         logprobs = capped_shifted - tl.log(exp_capped_sum_scaled)
         sum_2 = total(weight * logprobs, inside, 1)
@@ -67,7 +80,7 @@ def forward(
             0,
         )
         sum_3 += tl.where(
-            (n < N) & (s < S),
+            inside_NS,
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
@@ -85,6 +98,76 @@ def forward(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
+@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
+    sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            probs = exp_capped_shifted / exp_capped_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            sum_2 += tl.where(
+                c < C,
+                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+                0.0,
+            )
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        sum_3 += (
+            label_smoothing_minus_one * tl.where(
+                labels_kept_is_not_0,
+                counted * (
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                ),
+                0,
+            )
+            - smoothing
+        )
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
+
+
 @kernel("")
 @triton.jit
 def forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
@@ -98,8 +181,8 @@ def forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
 def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_1 += tl.where(c < C, weight, 0.0)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
@@ -109,9 +192,9 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def backward_2(
     counted_ptr, counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, probs_ptr,
-    sum_1_ptr, weight_ptr, dlogits__ptr, rows, C, S, cap, label_smoothing,
-    one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    sum_1_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap, label_smoothing, one_minus_label_smoothing,
+    label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -127,32 +210,27 @@ def backward_2(
     probs = load(probs_ptr + row * S + s, inside)
     c = row % C
     weight = load(weight_ptr + c, row < rows)
-    dlogits = tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
-        (1 - square(tanh(logits / cap))) * (
-            (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
-            - label_smoothing_over_C * weight
-        )
-    )
     labels = load(labels_ptr + n * S + s, inside)
-    logits_at_labels = picked(logits_ptr + (n * C + labels) * S + s, inside, within(labels, C))
-    dlogits_ = (
-        dlogits
-        + known(
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
+    dlogits = (
+        tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
+            (1 - square(tanh(logits / cap))) * (
+                (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
+                - label_smoothing_over_C * weight
+            )
+        )
+        + placed(
             tl.where(
-                c == labels,
-                tl.where(
-                    labels_kept != 0,
-                    dloss * label_smoothing_minus_one / counted_sum_2 * counted * (
-                        1 - square(tanh(logits_at_labels / cap))
-                    ),
-                    0,
+                labels_kept != 0,
+                dloss * label_smoothing_minus_one / counted_sum_2 * counted * (
+                    1 - square(tanh(logits_at_labels / cap))
                 ),
                 0,
             ),
-            within(labels, C),
+            c, labels, C,
         )
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
@@ -160,8 +238,8 @@ def backward_2(
 def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_4 += tl.where(c < C, weight, 0.0)
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
@@ -186,14 +264,15 @@ def loss_2(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where((n < N) & (s < S), counted, 0.0)
+        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
@@ -203,15 +282,11 @@ def loss_2(
         exp_capped_shifted = tl.exp(capped_shifted)
         tl.store(exp_capped_shifted_ptr + (n * C + c) * S + s, exp_capped_shifted, mask=inside)
         exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        tl.store(
-            exp_capped_sum_scaled_ptr + n * S + s,
-            exp_capped_sum_scaled,
-            mask=(n < N) & (s < S),
-        )
-        logits_at_labels = picked(
+        tl.store(exp_capped_sum_scaled_ptr + n * S + s, exp_capped_sum_scaled, mask=inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
         logprobs = capped_shifted - tl.log(exp_capped_sum_scaled)
         sum_2 = total(weight * logprobs, inside, 1)
@@ -221,7 +296,7 @@ def loss_2(
             0,
         )
         sum_3 += tl.where(
-            (n < N) & (s < S),
+            inside_NS,
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
@@ -239,11 +314,81 @@ def loss_2(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
+@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@triton.jit
+def loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_capped_shifted_ptr,
+    exp_capped_sum_scaled_ptr, sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        counted_sum_2 += counted
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        tl.store(exp_capped_sum_scaled_ptr + row, exp_capped_sum_scaled)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            tl.store(exp_capped_shifted_ptr + (n * C + c) * S + s, exp_capped_shifted, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            sum_2 += tl.where(
+                c < C,
+                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+                0.0,
+            )
+        sum_2 = tl.sum(sum_2)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            0,
+        )
+        sum_3 += (
+            label_smoothing_minus_one * tl.where(
+                labels_kept_is_not_0,
+                counted * (
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                ),
+                0,
+            )
+            - smoothing
+        )
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_3_ptr + program, sum_3)
+
+
 @kernel("N C | S in tiles", alive=7)
 @triton.jit
 def loss_4(
     counted_sum_2_ptr, exp_capped_shifted_ptr, exp_capped_sum_scaled_ptr, labels_ptr,
-    labels_kept_ptr, logits_ptr, sum_4_ptr, weight_ptr, dlogits__ptr, rows, C, S, cap,
+    labels_kept_ptr, logits_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap,
     label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -258,38 +403,33 @@ def loss_4(
     logits = load(logits_ptr + row * S + s, inside)
     sum_4 = load(sum_4_ptr)
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
     exp_capped_shifted = load(exp_capped_shifted_ptr + row * S + s, inside)
     exp_capped_sum_scaled = load(exp_capped_sum_scaled_ptr + n * S + s, inside)
     probs = exp_capped_shifted / exp_capped_sum_scaled
     c = row % C
     weight = load(weight_ptr + c, row < rows)
-    dlogits = tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
-        (1 - square(tanh(logits / cap))) * (
-            (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
-            - label_smoothing_over_C * weight
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
+    dlogits = (
+        tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
+            (1 - square(tanh(logits / cap))) * (
+                (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
+                - label_smoothing_over_C * weight
+            )
         )
-    )
-    logits_at_labels = picked(logits_ptr + (n * C + labels) * S + s, inside, within(labels, C))
-    dlogits_ = (
-        dlogits
-        + known(
+        + placed(
             tl.where(
-                c == labels,
-                tl.where(
-                    labels_kept_is_not_0,
-                    label_smoothing_minus_one / counted_sum_2 * counted * (
-                        1 - square(tanh(logits_at_labels / cap))
-                    ),
-                    0,
+                labels_kept_is_not_0,
+                label_smoothing_minus_one / counted_sum_2 * counted * (
+                    1 - square(tanh(logits_at_labels / cap))
                 ),
                 0,
             ),
-            within(labels, C),
+            c, labels, C,
         )
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("N | C S in tiles", alive=4, sums="sum_2:", exact="probs sum_2")
@@ -303,30 +443,69 @@ def plain_forward(
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
         peak_1_raw = largest(capped, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        capped_shifted = capped - peak_1
-        exp_capped_shifted = tl.exp(capped_shifted)
+        exp_capped_shifted = tl.exp(capped - peak_1)
         exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
         probs = exp_capped_shifted / exp_capped_sum_scaled
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        logits_at_labels = picked(
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
         sum_2 += tl.where(
-            (n < N) & (s < S),
+            inside_NS,
             -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
             0.0,
         )
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_forward.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, rows, C, S, cap, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            probs = exp_capped_shifted / exp_capped_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel("")
@@ -339,7 +518,7 @@ def plain_forward_2(sum_2_ptr, loss_ptr, N, S):
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def plain_backward(
-    dloss_ptr, labels_ptr, logits_ptr, probs_ptr, dlogits__ptr, rows, C, N, S, cap,
+    dloss_ptr, labels_ptr, logits_ptr, probs_ptr, dlogits_ptr, rows, C, N, S, cap,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -349,25 +528,21 @@ def plain_backward(
     dloss = load(dloss_ptr)
     probs = load(probs_ptr + row * S + s, inside)
     logits = load(logits_ptr + row * S + s, inside)
-    dlogits = dloss / N / S * (probs - probs * square(tanh(logits / cap)))
+    c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    logits_at_labels = picked(logits_ptr + (n * C + labels) * S + s, inside, within(labels, C))
-    c = row % C
-    dlogits_ = (
-        dlogits
-        + known(
-            tl.where(c == labels, dloss / N / S * (square(tanh(logits_at_labels / cap)) - 1), 0),
-            within(labels, C),
-        )
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
+    dlogits = (
+        dloss / N / S * (probs - probs * square(tanh(logits / cap)))
+        + placed(dloss / N / S * (square(tanh(logits_at_labels / cap)) - 1), c, labels, C)
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("N | C S in tiles", alive=7, sums="sum_2:", exact="sum_2")
 @triton.jit
 def plain_loss(
-    labels_ptr, logits_ptr, sum_2_ptr, dlogits__ptr, C, N, S, cap, one_over_N_over_S,
+    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, C, N, S, cap, one_over_N_over_S,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
@@ -376,42 +551,80 @@ def plain_loss(
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        logits_at_labels = picked(
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
         peak_1_raw = largest(capped, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        capped_shifted = capped - peak_1
-        exp_capped_shifted = tl.exp(capped_shifted)
+        exp_capped_shifted = tl.exp(capped - peak_1)
         exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
         sum_2 += tl.where(
-            (n < N) & (s < S),
+            inside_NS,
             -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
             0.0,
         )
         probs = exp_capped_shifted / exp_capped_sum_scaled
-        dlogits = one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
-        dlogits_ = (
-            dlogits
-            + known(
-                tl.where(
-                    c == labels,
-                    one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1),
-                    0,
-                ),
-                within(labels, C),
-            )
+        dlogits = (
+            one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
+            + placed(one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1), c, labels, C)
         )
-        tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_loss.long("N S | C in chunks", alive=3, sums="sum_2:")
+@triton.jit
+def plain_loss_in_chunks(
+    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, cap, one_over_N_over_S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = peak_1_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
+            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+        before = peak_1_raw
+        peak_1_raw = largest(peak_1_raw, True)
+        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
+            probs = exp_capped_shifted / exp_capped_sum_scaled
+            dlogits = (
+                one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
+                + placed(
+                    one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1),
+                    c, labels, C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 

@@ -10,7 +10,18 @@ import triton
 import triton.language as tl
 
 from .. import cross_entropy_z_loss as _module
-from ._functions import aligned, known, largest, load, picked, square, total, within
+from ._functions import (
+    aligned,
+    larger,
+    largest,
+    load,
+    load_at,
+    placed,
+    rescaled,
+    square,
+    total,
+    within,
+)
 from ._launching import kernel
 from ._table import Table
 
@@ -37,20 +48,17 @@ def forward(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + n * S + s, counted, mask=(n < N) & (s < S))
-        counted_sum_2 += tl.where((n < N) & (s < S), counted, 0.0)
-        excess_sum += tl.where(
-            (n < N) & (s < S),
-            tl.where(labels_kept_is_not_0, tl.full([], 1, REAL), 0),
-            0.0,
-        )
+        tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
+        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
+        excess_sum += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         logits_max_raw = largest(logits, inside, 1)
@@ -61,14 +69,14 @@ def forward(
         probs = exp_logits_shifted / exp_logits_sum_scaled
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
         log_z = logits_max + tl.log(exp_logits_sum_scaled)
-        tl.store(log_z_ptr + n * S + s, log_z, mask=(n < N) & (s < S))
-        sum_3 += tl.where((n < N) & (s < S), tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
-        logits_at_labels = picked(
+        tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
+        sum_3 += tl.where(inside_NS, tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
-        picked_ = tl.where(
+        picked = tl.where(
             labels_kept_is_not_0,
             counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
             0,
@@ -80,8 +88,8 @@ def forward(
             tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
             0,
         )
-        losses = label_smoothing_minus_one * picked_ - smoothing
-        sum_2 += tl.where((n < N) & (s < S), losses, 0.0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += tl.where(inside_NS, losses, 0.0)
     tl.store(
         counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
         tl.sum(counted_sum_2),
@@ -89,6 +97,80 @@ def forward(
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
     tl.store(excess_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(excess_sum))
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+
+
+@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
+@triton.jit
+def forward_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr,
+    excess_sum_ptr, probs_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    excess_sum = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        tl.store(counted_ptr + row, counted)
+        counted_sum_2 += counted
+        excess_sum += labels_kept_is_not_0.to(REAL)
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+        tl.store(log_z_ptr + row, log_z)
+        sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - logits_max
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_1 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_1 = tl.sum(sum_1)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(excess_sum_ptr + program, excess_sum)
+    tl.store(sum_3_ptr + program, sum_3)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel("")
@@ -106,8 +188,8 @@ def forward_2(counted_sum_2_ptr, excess_sum_ptr, sum_2_ptr, sum_3_ptr, loss_ptr,
 def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_1 += tl.where(c < C, weight, 0.0)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
@@ -117,7 +199,7 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def backward_2(
     counted_ptr, counted_sum_2_ptr, dloss_ptr, excess_sum_ptr, labels_ptr, labels_kept_ptr,
-    log_z_ptr, probs_ptr, sum_1_ptr, weight_ptr, dlogits__ptr, rows, C, S, label_smoothing,
+    log_z_ptr, probs_ptr, sum_1_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
     one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
     label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -136,35 +218,30 @@ def backward_2(
     c = row % C
     weight = load(weight_ptr + c, row < rows)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlogits = tl.where(
-        labels_kept != 0,
-        dloss * (
-            (
-                label_smoothing * sum_1 / C / counted_sum_2
-                + one_minus_label_smoothing / counted_sum_2 * counted
-                + two_times_z_weight / excess_sum * log_z
-            ) * probs
-            - label_smoothing_over_C / counted_sum_2 * weight
-        ),
-        0,
-    )
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = (
-        dlogits
-        + known(
+    dlogits = (
+        tl.where(
+            labels_kept != 0,
+            dloss * (
+                (
+                    label_smoothing * sum_1 / C / counted_sum_2
+                    + one_minus_label_smoothing / counted_sum_2 * counted
+                    + two_times_z_weight / excess_sum * log_z
+                ) * probs
+                - label_smoothing_over_C / counted_sum_2 * weight
+            ),
+            0,
+        )
+        + placed(
             tl.where(
-                c == labels,
-                tl.where(
-                    labels_kept != 0,
-                    dloss * label_smoothing_minus_one / counted_sum_2 * counted,
-                    0,
-                ),
+                labels_kept != 0,
+                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
                 0,
             ),
-            within(labels, C),
+            c, labels, C,
         )
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
@@ -172,8 +249,8 @@ def backward_2(
 def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_4 += tl.where(c < C, weight, 0.0)
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
@@ -200,19 +277,16 @@ def loss_2(
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        weight_at_labels = picked(weight_ptr + labels, (n < N) & (s < S), within(labels, C))
-        labels_kept = load(labels_kept_ptr + n * S + s, (n < N) & (s < S))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
+        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where((n < N) & (s < S), counted, 0.0)
-        excess_sum += tl.where(
-            (n < N) & (s < S),
-            tl.where(labels_kept_is_not_0, tl.full([], 1, REAL), 0),
-            0.0,
-        )
+        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
+        excess_sum += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         logits_max_raw = largest(logits, inside, 1)
@@ -221,20 +295,16 @@ def loss_2(
         exp_logits_shifted = tl.exp(logits_shifted)
         tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=inside)
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        tl.store(
-            exp_logits_sum_scaled_ptr + n * S + s,
-            exp_logits_sum_scaled,
-            mask=(n < N) & (s < S),
-        )
+        tl.store(exp_logits_sum_scaled_ptr + n * S + s, exp_logits_sum_scaled, mask=inside_NS)
         log_z = logits_max + tl.log(exp_logits_sum_scaled)
-        tl.store(log_z_ptr + n * S + s, log_z, mask=(n < N) & (s < S))
-        sum_3 += tl.where((n < N) & (s < S), tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
-        logits_at_labels = picked(
+        tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
+        sum_3 += tl.where(inside_NS, tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
-        picked_ = tl.where(
+        picked = tl.where(
             labels_kept_is_not_0,
             counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
             0,
@@ -246,8 +316,8 @@ def loss_2(
             tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
             0,
         )
-        losses = label_smoothing_minus_one * picked_ - smoothing
-        sum_2 += tl.where((n < N) & (s < S), losses, 0.0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += tl.where(inside_NS, losses, 0.0)
     tl.store(
         counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
         tl.sum(counted_sum_2),
@@ -257,11 +327,84 @@ def loss_2(
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
+@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
+@triton.jit
+def loss_2_in_chunks(
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, excess_sum_ptr,
+    exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    counted_sum_2 = tl.zeros([], REAL)
+    excess_sum = tl.zeros([], REAL)
+    sum_3 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
+        labels_kept = load(labels_kept_ptr + row)
+        labels_kept_is_not_0 = labels_kept != 0
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        counted_sum_2 += counted
+        excess_sum += labels_kept_is_not_0.to(REAL)
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+        tl.store(log_z_ptr + row, log_z)
+        sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - logits_max
+            exp_logits_shifted = tl.exp(logits_shifted)
+            tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
+            weight = load(weight_ptr + c, c < C)
+            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            sum_1 += tl.where(c < C, weight * logprobs, 0.0)
+        sum_1 = tl.sum(sum_1)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            0,
+        )
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += losses
+    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(excess_sum_ptr + program, excess_sum)
+    tl.store(sum_3_ptr + program, sum_3)
+    tl.store(sum_2_ptr + program, sum_2)
+
+
 @kernel("N C | S in tiles", alive=5)
 @triton.jit
 def loss_4(
     counted_sum_2_ptr, excess_sum_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr,
-    labels_ptr, labels_kept_ptr, log_z_ptr, sum_4_ptr, weight_ptr, dlogits__ptr, rows, C, S,
+    labels_ptr, labels_kept_ptr, log_z_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S,
     label_smoothing, one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
     label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -273,7 +416,7 @@ def loss_4(
     counted_sum_2 = load(counted_sum_2_ptr)
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     labels_kept_is_not_0 = labels_kept != 0
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
@@ -284,32 +427,23 @@ def loss_4(
     probs = exp_logits_shifted / exp_logits_sum_scaled
     c = row % C
     weight = load(weight_ptr + c, row < rows)
-    dlogits = tl.where(
-        labels_kept_is_not_0,
-        (
-            label_smoothing * sum_4 / C / counted_sum_2
-            + one_minus_label_smoothing / counted_sum_2 * counted
-            + two_times_z_weight / excess_sum * log_z
-        ) * probs
-        - label_smoothing_over_C / counted_sum_2 * weight,
-        0,
-    )
-    dlogits_ = (
-        dlogits
-        + known(
-            tl.where(
-                c == labels,
-                tl.where(
-                    labels_kept_is_not_0,
-                    label_smoothing_minus_one / counted_sum_2 * counted,
-                    0,
-                ),
-                0,
-            ),
-            within(labels, C),
+    dlogits = (
+        tl.where(
+            labels_kept_is_not_0,
+            (
+                label_smoothing * sum_4 / C / counted_sum_2
+                + one_minus_label_smoothing / counted_sum_2 * counted
+                + two_times_z_weight / excess_sum * log_z
+            ) * probs
+            - label_smoothing_over_C / counted_sum_2 * weight,
+            0,
+        )
+        + placed(
+            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
+            c, labels, C,
         )
     )
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("N | C S in tiles", alive=5, sums="sum_1:, sum_2:", exact="probs sum_1 log_z sum_2")
@@ -324,31 +458,77 @@ def plain_forward(
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         logits_max_raw = largest(logits, inside, 1)
         logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        logits_shifted = logits - logits_max
-        exp_logits_shifted = tl.exp(logits_shifted)
+        exp_logits_shifted = tl.exp(logits - logits_max)
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
         probs = exp_logits_shifted / exp_logits_sum_scaled
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        logits_at_labels = picked(
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
         log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked_ = logits_at_labels - logits_max - log_exp_logits_sum_scaled
-        sum_1 += tl.where((n < N) & (s < S), -picked_, 0.0)
+        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        sum_1 += tl.where(inside_NS, -picked, 0.0)
         log_z = logits_max + log_exp_logits_sum_scaled
-        tl.store(log_z_ptr + n * S + s, log_z, mask=(n < N) & (s < S))
-        sum_2 += tl.where((n < N) & (s < S), square(log_z), 0.0)
+        tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
+        sum_2 += tl.where(inside_NS, square(log_z), 0.0)
     tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_forward.long("N S | C in chunks", alive=3, sums="sum_1:, sum_2:")
+@triton.jit
+def plain_forward_in_chunks(
+    labels_ptr, logits_ptr, probs_ptr, sum_1_ptr, log_z_ptr, sum_2_ptr, rows, C, S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
+        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        sum_1 += -picked
+        log_z = logits_max + log_exp_logits_sum_scaled
+        tl.store(log_z_ptr + row, log_z)
+        sum_2 += square(log_z)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - logits_max)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
+    tl.store(sum_1_ptr + program, sum_1)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel("")
@@ -362,7 +542,7 @@ def plain_forward_2(sum_1_ptr, sum_2_ptr, loss_ptr, N, S, z_weight):
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def plain_backward(
-    dloss_ptr, labels_ptr, log_z_ptr, probs_ptr, dlogits__ptr, rows, C, N, S, two_times_z_weight,
+    dloss_ptr, labels_ptr, log_z_ptr, probs_ptr, dlogits_ptr, rows, C, N, S, two_times_z_weight,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -373,17 +553,19 @@ def plain_backward(
     n = row // C
     log_z = load(log_z_ptr + n * S + s, inside)
     probs = load(probs_ptr + row * S + s, inside)
-    dlogits = dloss / N / S * (two_times_z_weight * log_z + 1) * probs
     c = row % C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogits_ = dlogits + known(tl.where(c == labels, -(dloss / N / S), 0), within(labels, C))
-    tl.store(dlogits__ptr + row * S + s, dlogits_, mask=inside)
+    dlogits = (
+        dloss / N / S * (two_times_z_weight * log_z + 1) * probs
+        + placed(-(dloss / N / S), c, labels, C)
+    )
+    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
 @kernel("N | C S in tiles", alive=7, sums="sum_1:, sum_2:", exact="sum_1 sum_2")
 @triton.jit
 def plain_loss(
-    labels_ptr, logits_ptr, sum_1_ptr, sum_2_ptr, dlogits__ptr, C, N, S, one_over_N_over_S,
+    labels_ptr, logits_ptr, sum_1_ptr, sum_2_ptr, dlogits_ptr, C, N, S, one_over_N_over_S,
     two_times_z_weight, minus_one_over_N_over_S, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
@@ -393,13 +575,14 @@ def plain_loss(
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None, None]
-        labels = load(labels_ptr + n * S + s, (n < N) & (s < S))
-        logits_at_labels = picked(
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
-            (n < N) & (s < S),
             within(labels, C),
+            inside_NS,
         )
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
@@ -408,19 +591,68 @@ def plain_loss(
         exp_logits_shifted = tl.exp(logits - logits_max)
         exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
         log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked_ = logits_at_labels - logits_max - log_exp_logits_sum_scaled
-        sum_1 += tl.where((n < N) & (s < S), -picked_, 0.0)
+        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        sum_1 += tl.where(inside_NS, -picked, 0.0)
         log_z = logits_max + log_exp_logits_sum_scaled
-        sum_2 += tl.where((n < N) & (s < S), square(log_z), 0.0)
+        sum_2 += tl.where(inside_NS, square(log_z), 0.0)
         probs = exp_logits_shifted / exp_logits_sum_scaled
-        dlogits = one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
-        dlogits_ = (
-            dlogits
-            + known(tl.where(c == labels, minus_one_over_N_over_S, 0), within(labels, C))
+        dlogits = (
+            one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
+            + placed(minus_one_over_N_over_S, c, labels, C)
         )
-        tl.store(dlogits__ptr + (n * C + c) * S + s, dlogits_, mask=inside)
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
     tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@plain_loss.long("N S | C in chunks", alive=3, sums="sum_1:, sum_2:")
+@triton.jit
+def plain_loss_in_chunks(
+    labels_ptr, logits_ptr, sum_1_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, one_over_N_over_S,
+    two_times_z_weight, minus_one_over_N_over_S, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = logits_max_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
+            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
+            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+            logits_shifted = logits - logits_max
+            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = logits_max_raw
+        logits_max_raw = largest(logits_max_raw, True)
+        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
+        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
+        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        sum_1 += -picked
+        log_z = logits_max + log_exp_logits_sum_scaled
+        sum_2 += square(log_z)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - logits_max)
+            probs = exp_logits_shifted / exp_logits_sum_scaled
+            dlogits = (
+                one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
+                + placed(minus_one_over_N_over_S, c, labels, C)
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+    tl.store(sum_1_ptr + program, sum_1)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
 

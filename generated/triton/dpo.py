@@ -52,8 +52,8 @@ def forward(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         chosen = load(chosen_ptr + n, n < N)
         reference_chosen = load(reference_chosen_ptr + n, n < N)
         reference_rejected = load(reference_rejected_ptr + n, n < N)
@@ -94,8 +94,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         chosen = load(chosen_ptr + n, n < N)
         reference_chosen = load(reference_chosen_ptr + n, n < N)
         reference_rejected = load(reference_rejected_ptr + n, n < N)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import embedding as _module
-from ._functions import aligned, load, picked, within
+from ._functions import aligned, load, load_at, within
 from ._launching import kernel
 from ._table import Table
 
@@ -26,7 +26,7 @@ def forward(
     e = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (e < E)
     index = load(index_ptr + n, n < N)
-    table__at_index = picked(table__ptr + index * E + e, inside, within(index, V))
+    table__at_index = load_at(table__ptr + index * E + e, within(index, V), inside)
     tl.store(y_ptr + n * E + e, table__at_index, mask=inside)
 
 

@@ -55,8 +55,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    duncertainty = load(duncertainty_ptr + n, n < N)
     probs = load(probs_ptr + n * C + c, inside)
+    duncertainty = load(duncertainty_ptr + n, n < N)
     dprobs = -tl.where(tl.abs(probs) <= 0, 0, duncertainty * (tl.log(probs) + 1))
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 

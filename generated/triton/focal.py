@@ -81,8 +81,8 @@ def forward(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + n, n < N)
         probs = 1 / (1 + tl.exp(-logits))
         target = load(target_ptr + n, n < N)
@@ -150,8 +150,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + n, n < N)
         probs = 1 / (1 + tl.exp(-logits))
         target = load(target_ptr + n, n < N)
@@ -163,14 +163,14 @@ def loss(
             - met_term * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
         )
         sum_1 += tl.where(n < N, power(1 - met, gamma) * balance * -likelihood, 0.0)
-        entropies_ = logits * met_term - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
+        entropies = logits * met_term - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
         probs_ = 1 / (1 + tl.exp(-logits))
         one_minus_probs = 1 - probs_
         losses_term = 1 - probs_ * target - one_minus_probs * met_term
         power_gamma_losses_term = power(losses_term, gamma_minus_one)
         power_gamma_losses_term_2 = power(losses_term, gamma)
         dlogits = one_over_divisor * balance * (
-            gamma * entropies_ * power_gamma_losses_term * (1 - 2 * target) * (
+            gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (
                 probs_ * one_minus_probs
             )
             + power_gamma_losses_term_2 * (probs_ * met_term - target * one_minus_probs)
@@ -179,10 +179,10 @@ def loss(
             tl.store(dlogits_ptr + n, dlogits, mask=n < N)
         dtarget = one_over_divisor * (
             balance * (
-                gamma * entropies_ * power_gamma_losses_term * (1 - 2 * probs_)
+                gamma * entropies * power_gamma_losses_term * (1 - 2 * probs_)
                 - power_gamma_losses_term_2 * logits
             )
-            + number_2 * (entropies_ * power_gamma_losses_term_2)
+            + number_2 * (entropies * power_gamma_losses_term_2)
         )
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + n, dtarget, mask=n < N)

@@ -27,8 +27,8 @@ def forward(
     sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     sum_3 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         probs = load(probs_ptr + n * C + c, inside)
         target = load(target_ptr + n * C + c, inside)
@@ -48,8 +48,8 @@ def forward_2(
 ):
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         sum_1 = load(sum_1_ptr + c, c < C)
         sum_3 = load(sum_3_ptr + c, c < C)
         sum_2 = load(sum_2_ptr + c, c < C)
@@ -105,8 +105,8 @@ def loss_2(
 ):
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
         sum_3 = load(sum_3_ptr + c, c < C)
         sum_2 = load(sum_2_ptr + c, c < C)
         wrong = alpha * sum_3 + beta * sum_2

@@ -18,10 +18,10 @@ from ._table import Table
 _runtime = _module._runtime
 
 
-@kernel("N M=N | D", alive=2, exact="covariance_term covariance_")
+@kernel("N M=N | D", alive=2, exact="covariance_term covariance")
 @triton.jit
 def forward(
-    lengthscale_ptr, noise_ptr, x_ptr, covariance_term_ptr, covariance__ptr, rows, D, N,
+    lengthscale_ptr, noise_ptr, x_ptr, covariance_term_ptr, covariance_ptr, rows, D, N,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -35,16 +35,15 @@ def forward(
     lengthscale = load(lengthscale_ptr)
     covariance_term = -(total(square(x - x_2), inside, 1) / 2 / square(lengthscale))
     tl.store(covariance_term_ptr + row, covariance_term, mask=row < rows)
-    covariance = tl.exp(covariance_term)
     noise = load(noise_ptr)
-    covariance_ = covariance + tl.where(n == m, square(noise), 0)
-    tl.store(covariance__ptr + row, covariance_, mask=row < rows)
+    covariance = tl.exp(covariance_term) + tl.where(n == m, square(noise), 0)
+    tl.store(covariance_ptr + row, covariance, mask=row < rows)
 
 
 @forward.long("N M=N | D in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
-    lengthscale_ptr, noise_ptr, x_ptr, covariance_term_ptr, covariance__ptr, D, N,
+    lengthscale_ptr, noise_ptr, x_ptr, covariance_term_ptr, covariance_ptr, D, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -62,7 +61,7 @@ def forward_in_chunks(
     covariance_term = -(distance / 2 / square(lengthscale))
     tl.store(covariance_term_ptr + row, covariance_term)
     noise = load(noise_ptr)
-    tl.store(covariance__ptr + row, tl.exp(covariance_term) + tl.where(n == m, square(noise), 0))
+    tl.store(covariance_ptr + row, tl.exp(covariance_term) + tl.where(n == m, square(noise), 0))
 
 
 @kernel("| M=N in tiles", alive=3, sums="fit:", exact="fit")
@@ -70,8 +69,8 @@ def forward_in_chunks(
 def forward_2(alpha_ptr, y_ptr, fit_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     fit = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        m = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        m = start + tl.arange(0, BLOCK)
         alpha = load(alpha_ptr + m, m < N)
         y = load(y_ptr + m, m < N)
         fit += tl.where(m < N, alpha * y, 0.0)
@@ -135,8 +134,8 @@ def backward_4(
     dloss = load(dloss_ptr)
     n = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     solution_covariance_dloss_y_2 = load(solution_covariance_dloss_y_ptr + n, n < N)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        m = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        m = start + tl.arange(0, ROWS)[:, None]
         of_matrix_1 = load(of_matrix_1_ptr + m * N + m, m < N)
         solution_covariance_dloss_y = load(solution_covariance_dloss_y_ptr + m, m < N)
         alpha = load(alpha_ptr + m, m < N)
@@ -181,16 +180,45 @@ def backward_6(
     D = aligned(D, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     d = tl.program_id(1).to(tl.int64) * BLOCK_D + tl.arange(0, BLOCK_D)[None, None, :]
+    inside_ND = (n < N) & (d < D)
     m = tl.arange(0, BLOCK_M)[None, :, None]
     inside = (n < N) & (m < N) & (d < D)
-    dcovariance_term = load(dcovariance_term_ptr + n * N + m, (n < N) & (m < N))
+    inside_NM = (n < N) & (m < N)
+    dcovariance_term = load(dcovariance_term_ptr + n * N + m, inside_NM)
     lengthscale = load(lengthscale_ptr)
-    x = load(x_ptr + m * D + d, (m < N) & (d < D))
-    x_2 = load(x_ptr + n * D + d, (n < N) & (d < D))
+    inside_MD = (m < N) & (d < D)
+    x = load(x_ptr + m * D + d, inside_MD)
+    x_2 = load(x_ptr + n * D + d, inside_ND)
     sum_2 = total(dcovariance_term / square(lengthscale) * (x - x_2), inside, 1)
-    dcovariance_term_2 = load(dcovariance_term_ptr + m * N + n, (n < N) & (m < N))
+    dcovariance_term_2 = load(dcovariance_term_ptr + m * N + n, inside_NM)
     sum_3 = total(dcovariance_term_2 / square(lengthscale) * (x_2 - x), inside, 1)
-    tl.store(dx_ptr + n * D + d, sum_2 - sum_3, mask=(n < N) & (d < D))
+    tl.store(dx_ptr + n * D + d, sum_2 - sum_3, mask=inside_ND)
+
+
+@backward_6.long("N D | M=N in chunks", alive=5)
+@triton.jit
+def backward_6_in_chunks(
+    dcovariance_term_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    N = aligned(N, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    n = row // D
+    lengthscale = load(lengthscale_ptr)
+    d = row % D
+    x_2 = load(x_ptr + row)
+    for start in range(0, N, BLOCK):
+        m = start + tl.arange(0, BLOCK)
+        dcovariance_term = load(dcovariance_term_ptr + n * N + m, m < N)
+        x = load(x_ptr + m * D + d, m < N)
+        sum_2 += tl.where(m < N, dcovariance_term / square(lengthscale) * (x - x_2), 0.0)
+        dcovariance_term_2 = load(dcovariance_term_ptr + m * N + n, m < N)
+        sum_3 += tl.where(m < N, dcovariance_term_2 / square(lengthscale) * (x_2 - x), 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.sum(sum_3)
+    tl.store(dx_ptr + row, sum_2 - sum_3)
 
 
 

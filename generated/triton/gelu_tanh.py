@@ -20,8 +20,7 @@ from ._table import Table
 def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
-    t = tanh(0.7978845608028654 * (x + 0.044715 * cube(x)))
-    y = x / 2 * (t + 1)
+    y = x / 2 * (tanh(0.7978845608028654 * (x + 0.044715 * cube(x))) + 1)
     tl.store(y_ptr + n, y, mask=n < N)
 
 

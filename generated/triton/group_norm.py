@@ -28,14 +28,15 @@ def forward(
     inside = (row < rows) & (k < K) & (s < S)
     x = load(x_ptr + (row * K + k) * S + s, inside)
     diff = x - total(total(x, inside, 2), row < rows, 1) / K / S
-    diff_ = diff - total(total(diff, inside, 2), row < rows, 1) / K / S
-    inv_std = 1 / tl.sqrt(total(total(square(diff_), inside, 2), row < rows, 1) / K / S + eps)
+    diff_2 = diff - total(total(diff, inside, 2), row < rows, 1) / K / S
+    inv_std = 1 / tl.sqrt(total(total(square(diff_2), inside, 2), row < rows, 1) / K / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(xhat_ptr + (row * K + k) * S + s, xhat, mask=inside)
     g = row % groups
-    gain = load(gain_ptr + g * K + k, (row < rows) & (k < K))
-    bias = load(bias_ptr + g * K + k, (row < rows) & (k < K))
+    inside_NGK = (row < rows) & (k < K)
+    gain = load(gain_ptr + g * K + k, inside_NGK)
+    bias = load(bias_ptr + g * K + k, inside_NGK)
     tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
 
 
@@ -46,20 +47,21 @@ def backward(
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     k = tl.arange(0, BLOCK_K)[None, :, None]
     s = tl.arange(0, BLOCK_S)[None, None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     inside = (row < rows) & (k < K) & (s < S)
     dy = load(dy_ptr + (row * K + k) * S + s, inside)
-    tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=(row < rows) & (k < K))
+    inside_NGK = (row < rows) & (k < K)
+    tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=inside_NGK)
     xhat = load(xhat_ptr + (row * K + k) * S + s, inside)
     sum_dy_xhat = total(dy * xhat, inside, 2)
-    tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=(row < rows) & (k < K))
+    tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=inside_NGK)
     inv_std = load(inv_std_ptr + row, row < rows)
     g = row % groups
-    gain = load(gain_ptr + g * K + k, (row < rows) & (k < K))
+    gain = load(gain_ptr + g * K + k, inside_NGK)
     dxhat = gain * dy
-    sum_1 = total(gain * sum_dy_xhat, (row < rows) & (k < K), 1)
+    sum_1 = total(gain * sum_dy_xhat, inside_NGK, 1)
     sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
     dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
     tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
@@ -95,13 +97,14 @@ def lean_forward(
     diff = x - mean
     sum_2 = total(total(diff, inside, 2), row < rows, 1)
     tl.store(sum_2_ptr + row, sum_2, mask=row < rows)
-    diff_ = diff - sum_2 / K / S
-    inv_std = 1 / tl.sqrt(total(total(square(diff_), inside, 2), row < rows, 1) / K / S + eps)
+    diff_2 = diff - sum_2 / K / S
+    inv_std = 1 / tl.sqrt(total(total(square(diff_2), inside, 2), row < rows, 1) / K / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
     g = row % groups
-    gain = load(gain_ptr + g * K + k, (row < rows) & (k < K))
-    xhat = inv_std * diff_
-    bias = load(bias_ptr + g * K + k, (row < rows) & (k < K))
+    inside_NGK = (row < rows) & (k < K)
+    gain = load(gain_ptr + g * K + k, inside_NGK)
+    xhat = inv_std * diff_2
+    bias = load(bias_ptr + g * K + k, inside_NGK)
     tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
 
 
@@ -113,13 +116,14 @@ def lean_backward(
     BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     k = tl.arange(0, BLOCK_K)[None, :, None]
     s = tl.arange(0, BLOCK_S)[None, None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     inside = (row < rows) & (k < K) & (s < S)
     dy = load(dy_ptr + (row * K + k) * S + s, inside)
+    inside_NGK = (row < rows) & (k < K)
     if dbias_ptr is not None:
-        tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=(row < rows) & (k < K))
+        tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=inside_NGK)
     inv_std = load(inv_std_ptr + row, row < rows)
     x = load(x_ptr + (row * K + k) * S + s, inside)
     mean = load(mean_ptr + row, row < rows)
@@ -127,11 +131,11 @@ def lean_backward(
     xhat = inv_std * (x - mean - sum_2_ / K / S)
     sum_dy_xhat = total(dy * xhat, inside, 2)
     if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=(row < rows) & (k < K))
+        tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=inside_NGK)
     g = row % groups
-    gain = load(gain_ptr + g * K + k, (row < rows) & (k < K))
+    gain = load(gain_ptr + g * K + k, inside_NGK)
     dxhat = gain * dy
-    sum_1 = total(gain * sum_dy_xhat, (row < rows) & (k < K), 1)
+    sum_1 = total(gain * sum_dy_xhat, inside_NGK, 1)
     sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
     dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
     if dx_ptr is not None:
@@ -167,10 +171,10 @@ def plain_lean_forward(
     diff = x - mean
     sum_2 = total(diff, inside, 1)
     tl.store(sum_2_ptr + ng, sum_2, mask=ng < NG)
-    diff_ = diff - sum_2 / K / S
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / K / S + eps)
+    diff_2 = diff - sum_2 / K / S
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / K / S + eps)
     tl.store(inv_std_ptr + ng, inv_std, mask=ng < NG)
-    tl.store(y_ptr + ng * KS + ks, inv_std * diff_, mask=inside)
+    tl.store(y_ptr + ng * KS + ks, inv_std * diff_2, mask=inside)
 
 
 @plain_lean_forward.long("NG=N*groups | KS=K*S in chunks", alive=2)
@@ -193,26 +197,22 @@ def plain_lean_forward_in_chunks(
     for start in range(0, KS, BLOCK):
         ks = start + tl.arange(0, BLOCK)
         x = load(x_ptr + ng * KS + ks, ks < KS)
-        diff = x - mean
-        sum_2 += tl.where(ks < KS, diff, 0.0)
+        sum_2 += tl.where(ks < KS, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     tl.store(sum_2_ptr + ng, sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, KS, BLOCK):
         ks = start + tl.arange(0, BLOCK)
         x = load(x_ptr + ng * KS + ks, ks < KS)
-        diff = x - mean
-        diff_ = diff - sum_2 / K / S
-        sum_3 += tl.where(ks < KS, square(diff_), 0.0)
+        sum_3 += tl.where(ks < KS, square(x - mean - sum_2 / K / S), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / K / S + eps)
     tl.store(inv_std_ptr + ng, inv_std)
     for start in range(0, KS, BLOCK):
         ks = start + tl.arange(0, BLOCK)
         x = load(x_ptr + ng * KS + ks, ks < KS)
-        diff = x - mean
-        diff_ = diff - sum_2 / K / S
-        tl.store(y_ptr + ng * KS + ks, inv_std * diff_, mask=ks < KS)
+        diff = x - mean - sum_2 / K / S
+        tl.store(y_ptr + ng * KS + ks, inv_std * diff, mask=ks < KS)
 
 
 @kernel("NG=N*groups | KS=K*S", alive=2)

@@ -30,16 +30,16 @@ def forward(
     product_2 = load(product_2_ptr + (n * Gate + 2) * H + i_H, inside)
     proposed = bias_hh + product_2
     tl.store(proposed_ptr + n * H + i_H, proposed, mask=inside)
-    bias_ih = load(bias_ih_ptr + 0 * H + i_H, i_H < H)
-    product_1 = load(product_1_ptr + (n * Gate + 0) * H + i_H, inside)
-    bias_hh_2 = load(bias_hh_ptr + 0 * H + i_H, i_H < H)
-    product_2_2 = load(product_2_ptr + (n * Gate + 0) * H + i_H, inside)
+    bias_ih = load(bias_ih_ptr + i_H, i_H < H)
+    product_1 = load(product_1_ptr + n * Gate * H + i_H, inside)
+    bias_hh_2 = load(bias_hh_ptr + i_H, i_H < H)
+    product_2_2 = load(product_2_ptr + n * Gate * H + i_H, inside)
     to_reset = bias_ih + product_1 + (bias_hh_2 + product_2_2)
     reset = 1 / (1 + tl.exp(-to_reset))
     tl.store(reset_ptr + n * H + i_H, reset, mask=inside)
-    bias_ih_2 = load(bias_ih_ptr + 1 * H + i_H, i_H < H)
+    bias_ih_2 = load(bias_ih_ptr + H + i_H, i_H < H)
     product_1_2 = load(product_1_ptr + (n * Gate + 1) * H + i_H, inside)
-    bias_hh_3 = load(bias_hh_ptr + 1 * H + i_H, i_H < H)
+    bias_hh_3 = load(bias_hh_ptr + H + i_H, i_H < H)
     product_2_3 = load(product_2_ptr + (n * Gate + 1) * H + i_H, inside)
     to_update = bias_ih_2 + product_1_2 + (bias_hh_3 + product_2_3)
     update = 1 / (1 + tl.exp(-to_update))
@@ -65,11 +65,9 @@ def backward(
     dy = load(dy_ptr + n * H + i_H, inside)
     update = load(update_ptr + n * H + i_H, inside)
     candidate = load(candidate_ptr + n * H + i_H, inside)
-    dto_candidate = dy * (1 - update) * (1 - square(candidate))
     proposed = load(proposed_ptr + n * H + i_H, inside)
-    dreset = dto_candidate * proposed
     reset = load(reset_ptr + n * H + i_H, inside)
-    dto_reset = dreset * (reset * (1 - reset))
+    dto_reset = dy * (1 - update) * (1 - square(candidate)) * proposed * (reset * (1 - reset))
     if dto_reset_ptr is not None:
         tl.store(dto_reset_ptr + n * H + i_H, dto_reset, mask=inside)
     h = load(h_ptr + n * H + i_H, inside)
@@ -96,18 +94,18 @@ def backward_2(
     dto_reset = load(dto_reset_ptr + n * H + i_H, inside)
     gate = row % Gate
     dto_update = load(dto_update_ptr + n * H + i_H, inside)
-    dfrom_state__ = 0 + tl.where(gate == 0, dto_reset, 0) + tl.where(gate == 1, dto_update, 0)
+    dfrom_state = tl.where(gate == 0, dto_reset, 0) + tl.where(gate == 1, dto_update, 0)
     dy = load(dy_ptr + n * H + i_H, inside)
     update = load(update_ptr + n * H + i_H, inside)
     candidate = load(candidate_ptr + n * H + i_H, inside)
     dto_candidate = dy * (1 - update) * (1 - square(candidate))
     reset = load(reset_ptr + n * H + i_H, inside)
-    dfrom_state_term = dfrom_state__ + tl.where(gate == 2, dto_candidate * reset, 0)
+    dfrom_state_term = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
     if dfrom_state_term_ptr is not None:
         tl.store(dfrom_state_term_ptr + row * H + i_H, dfrom_state_term, mask=inside)
     if dbias_hh_ptr is not None:
         tl.store(dbias_hh_ptr + row * H + i_H, dfrom_state_term, mask=inside)
-    dfrom_input_term = dfrom_state__ + tl.where(gate == 2, dto_candidate, 0)
+    dfrom_input_term = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
     if dfrom_input_term_ptr is not None:
         tl.store(dfrom_input_term_ptr + row * H + i_H, dfrom_input_term, mask=inside)
     if dbias_ih_ptr is not None:
@@ -143,8 +141,8 @@ def plain_forward(
     product_2 = load(product_2_ptr + (n * Gate + 2) * H + i_H, inside)
     proposed = product_2
     tl.store(proposed_ptr + n * H + i_H, proposed, mask=inside)
-    product_1 = load(product_1_ptr + (n * Gate + 0) * H + i_H, inside)
-    product_2_2 = load(product_2_ptr + (n * Gate + 0) * H + i_H, inside)
+    product_1 = load(product_1_ptr + n * Gate * H + i_H, inside)
+    product_2_2 = load(product_2_ptr + n * Gate * H + i_H, inside)
     to_reset = product_1 + product_2_2
     reset = 1 / (1 + tl.exp(-to_reset))
     tl.store(reset_ptr + n * H + i_H, reset, mask=inside)
@@ -173,11 +171,9 @@ def plain_backward(
     dy = load(dy_ptr + n * H + i_H, inside)
     update = load(update_ptr + n * H + i_H, inside)
     candidate = load(candidate_ptr + n * H + i_H, inside)
-    dto_candidate = dy * (1 - update) * (1 - square(candidate))
     proposed = load(proposed_ptr + n * H + i_H, inside)
-    dreset = dto_candidate * proposed
     reset = load(reset_ptr + n * H + i_H, inside)
-    dto_reset = dreset * (reset * (1 - reset))
+    dto_reset = dy * (1 - update) * (1 - square(candidate)) * proposed * (reset * (1 - reset))
     if dto_reset_ptr is not None:
         tl.store(dto_reset_ptr + n * H + i_H, dto_reset, mask=inside)
     h = load(h_ptr + n * H + i_H, inside)
@@ -200,20 +196,17 @@ def plain_backward_2(
     n = row // Gate
     dto_reset = load(dto_reset_ptr + n * H + i_H, inside)
     gate = row % Gate
-    dfrom_state_ = 0 + tl.where(gate == 0, dto_reset, 0)
     dto_update = load(dto_update_ptr + n * H + i_H, inside)
-    dfrom_state__ = dfrom_state_ + tl.where(gate == 1, dto_update, 0)
+    dfrom_state = tl.where(gate == 0, dto_reset, 0) + tl.where(gate == 1, dto_update, 0)
     dy = load(dy_ptr + n * H + i_H, inside)
     update = load(update_ptr + n * H + i_H, inside)
     candidate = load(candidate_ptr + n * H + i_H, inside)
     dto_candidate = dy * (1 - update) * (1 - square(candidate))
     reset = load(reset_ptr + n * H + i_H, inside)
-    dfrom_state___ = dfrom_state__ + tl.where(gate == 2, dto_candidate * reset, 0)
-    dfrom_state_sum = dfrom_state___
+    dfrom_state_sum = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
     if dfrom_state_sum_ptr is not None:
         tl.store(dfrom_state_sum_ptr + row * H + i_H, dfrom_state_sum, mask=inside)
-    dfrom_input___ = dfrom_state__ + tl.where(gate == 2, dto_candidate, 0)
-    dfrom_input_sum = dfrom_input___
+    dfrom_input_sum = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
     if dfrom_input_sum_ptr is not None:
         tl.store(dfrom_input_sum_ptr + row * H + i_H, dfrom_input_sum, mask=inside)
 

@@ -28,9 +28,9 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
 @triton.jit
 def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
+    dloss = load(dloss_ptr + n, n < N)
     tl.store(dx_ptr + n, -tl.where(1 - target * x <= 0, 0, dloss * target), mask=n < N)
 
 
@@ -39,8 +39,8 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
 def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
         x = load(x_ptr + n, n < N)
         sum_1 += tl.where(n < N, larger(1 - target * x, 0), 0.0)
@@ -58,9 +58,9 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
 @triton.jit
 def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, divisor, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
+    dloss = load(dloss_ptr)
     tl.store(dx_ptr + n, -tl.where(1 - target * x <= 0, 0, dloss / divisor * target), mask=n < N)
 
 
@@ -72,8 +72,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
         x = load(x_ptr + n, n < N)
         missing = 1 - target * x

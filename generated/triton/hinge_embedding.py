@@ -19,8 +19,8 @@ from ._table import Table
 @triton.jit
 def none_forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
+    x = load(x_ptr + n, n < N)
     alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
     margin_minus_x = margin - x
     apart = tl.where(tl.abs(target - 1) <= 0, 0, larger(margin_minus_x, 0))
@@ -38,7 +38,7 @@ def none_backward(
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     dx = dloss * (
-        tl.where(target != -1, tl.full([], 1, REAL), 0)
+        (target != -1).to(REAL)
         - tl.where(tl.abs(target - 1) <= 0, 0, tl.where(margin - x <= 0, tl.full([], 0, REAL), 1))
     )
     tl.store(dx_ptr + n, dx, mask=n < N)
@@ -49,10 +49,10 @@ def none_backward(
 def forward(target_ptr, x_ptr, sum_1_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
         alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
         margin_minus_x = margin - x
         apart = tl.where(tl.abs(target - 1) <= 0, 0, larger(margin_minus_x, 0))
@@ -79,7 +79,7 @@ def backward(
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     dx = dloss / divisor * (
-        tl.where(target != -1, tl.full([], 1, REAL), 0)
+        (target != -1).to(REAL)
         - tl.where(tl.abs(target - 1) <= 0, 0, tl.where(margin - x <= 0, tl.full([], 0, REAL), 1))
     )
     tl.store(dx_ptr + n, dx, mask=n < N)
@@ -93,17 +93,17 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
         alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
         margin_minus_x = margin - x
         apart = tl.where(tl.abs(target - 1) <= 0, 0, larger(margin_minus_x, 0))
         losses = alike + apart
         sum_1 += tl.where(n < N, losses, 0.0)
         dx = one_over_divisor * (
-            tl.where(target != -1, tl.full([], 1, REAL), 0)
+            (target != -1).to(REAL)
             - tl.where(
                 tl.abs(target - 1) <= 0,
                 0,

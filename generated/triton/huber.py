@@ -47,8 +47,8 @@ def none_backward(
 def forward(target_ptr, x_ptr, sum_1_ptr, N, delta, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         size = tl.abs(x - target)
@@ -89,8 +89,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         error = x - target

@@ -93,8 +93,8 @@ def forward_2(
     program = tl.program_id(0).to(tl.int64)
     sum_5 = tl.zeros([ROWS, 1], REAL)
     m = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         product_3 = load(product_3_ptr + n * N + m, inside)
         similarity = product_3 / temperature
@@ -132,27 +132,23 @@ def forward_2_in_chunks(
                 similarity_max_raw,
                 tl.where(m < N, similarity, float("-inf")),
             )
+            of_all_sum_scaled *= rescaled(before, similarity_max_raw)
             similarity_max = tl.where(
                 tl.abs(similarity_max_raw) == float("inf"),
                 0, similarity_max_raw,
             )
-            of_all_sum_scaled = (
-                of_all_sum_scaled * rescaled(before, similarity_max_raw)
-                + tl.where(m < N, tl.exp(similarity - similarity_max), 0.0)
-            )
-        of_all_sum_scaled = tl.sum(
-            of_all_sum_scaled * rescaled(similarity_max_raw, largest(similarity_max_raw, True))
-        )
-        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled)
+            of_all_sum_scaled += tl.where(m < N, tl.exp(similarity - similarity_max), 0.0)
+        before = similarity_max_raw
         similarity_max_raw = largest(similarity_max_raw, True)
+        of_all_sum_scaled = tl.sum(of_all_sum_scaled * rescaled(before, similarity_max_raw))
+        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled)
         similarity_max = tl.where(tl.abs(similarity_max_raw) == float("inf"), 0, similarity_max_raw)
         sum_4 = load(sum_4_ptr + n)
         sum_5 += similarity_max + tl.log(of_all_sum_scaled) - sum_4 / temperature
         for start in range(0, N, BLOCK):
             m = start + tl.arange(0, BLOCK)
             product_3 = load(product_3_ptr + n * N + m, m < N)
-            similarity = product_3 / temperature
-            exp_similarity_shifted = tl.exp(similarity - similarity_max)
+            exp_similarity_shifted = tl.exp(product_3 / temperature - similarity_max)
             tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=m < N)
     tl.store(sum_5_ptr + program, sum_5)
 
@@ -177,8 +173,7 @@ def backward(
     dloss = load(dloss_ptr)
     exp_similarity_shifted = load(exp_similarity_shifted_ptr + n * N + m, inside)
     of_all_sum_scaled = load(of_all_sum_scaled_ptr + n, n < N)
-    dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled
-    dsimilarity_sum = dsimilarity / temperature
+    dsimilarity_sum = dloss / N * exp_similarity_shifted / of_all_sum_scaled / temperature
     tl.store(dsimilarity_sum_ptr + n * N + m, dsimilarity_sum, mask=inside)
 
 

@@ -27,10 +27,10 @@ def forward(
     inside = (row < rows) & (s < S)
     x = load(x_ptr + row * S + s, inside)
     diff = x - total(x, inside, 1) / S
-    diff_ = diff - total(diff, inside, 1) / S
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / S + eps)
+    diff_2 = diff - total(diff, inside, 1) / S
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(xhat_ptr + row * S + s, xhat, mask=inside)
     c = row % C
     bias = load(bias_ptr + c, row < rows)
@@ -57,16 +57,13 @@ def forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        sum_2 += tl.where(s < S, diff, 0.0)
+        sum_2 += tl.where(s < S, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        sum_3 += tl.where(s < S, square(diff_), 0.0)
+        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
     tl.store(inv_std_ptr + row, inv_std)
@@ -76,9 +73,8 @@ def forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / S
+        xhat = inv_std * diff
         tl.store(xhat_ptr + row * S + s, xhat, mask=s < S)
         tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
@@ -153,13 +149,13 @@ def lean_forward(
     diff = x - mean
     sum_2 = total(diff, inside, 1)
     tl.store(sum_2_ptr + row, sum_2, mask=row < rows)
-    diff_ = diff - sum_2 / S
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / S + eps)
+    diff_2 = diff - sum_2 / S
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
     c = row % C
     bias = load(bias_ptr + c, row < rows)
     gain = load(gain_ptr + c, row < rows)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
@@ -183,17 +179,14 @@ def lean_forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        sum_2 += tl.where(s < S, diff, 0.0)
+        sum_2 += tl.where(s < S, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     tl.store(sum_2_ptr + row, sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        sum_3 += tl.where(s < S, square(diff_), 0.0)
+        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
     tl.store(inv_std_ptr + row, inv_std)
@@ -203,9 +196,8 @@ def lean_forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / S
+        xhat = inv_std * diff
         tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
 
@@ -288,10 +280,10 @@ def plain_forward(
     inside = (nc < NC) & (s < S)
     x = load(x_ptr + nc * S + s, inside)
     diff = x - total(x, inside, 1) / S
-    diff_ = diff - total(diff, inside, 1) / S
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / S + eps)
+    diff_2 = diff - total(diff, inside, 1) / S
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
     tl.store(inv_std_ptr + nc, inv_std, mask=nc < NC)
-    tl.store(xhat_ptr + nc * S + s, inv_std * diff_, mask=inside)
+    tl.store(xhat_ptr + nc * S + s, inv_std * diff_2, mask=inside)
 
 
 @plain_forward.long("NC=N*C | S in chunks", alive=2)
@@ -313,25 +305,21 @@ def plain_forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + nc * S + s, s < S)
-        diff = x - mean
-        sum_2 += tl.where(s < S, diff, 0.0)
+        sum_2 += tl.where(s < S, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + nc * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        sum_3 += tl.where(s < S, square(diff_), 0.0)
+        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / S + eps)
     tl.store(inv_std_ptr + nc, inv_std)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + nc * S + s, s < S)
-        diff = x - mean
-        diff_ = diff - sum_2 / S
-        tl.store(xhat_ptr + nc * S + s, inv_std * diff_, mask=s < S)
+        diff = x - mean - sum_2 / S
+        tl.store(xhat_ptr + nc * S + s, inv_std * diff, mask=s < S)
 
 
 @kernel("NC=N*C | S", alive=2)

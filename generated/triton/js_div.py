@@ -25,19 +25,26 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
         mixture_whole = p + q
-        sum_1 = total(
-            tl.where(tl.abs(mixture_whole) <= 0, 0, tl.log(mixture_whole / 2) * mixture_whole / 2),
-            inside, 1,
+        of_mixture_information = tl.where(
+            tl.abs(mixture_whole) <= 0,
+            0,
+            tl.log(mixture_whole / 2) * mixture_whole / 2,
         )
-        sum_2 = total(tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), inside, 1)
-        sum_3 = total(tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), inside, 1)
-        sum_4 += tl.where(n < N, -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3, 0.0)
+        sum_1 = total(of_mixture_information, inside, 1)
+        of_mixture = -sum_1
+        of_p_information = tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p)
+        sum_2 = total(of_p_information, inside, 1)
+        of_p = -sum_2
+        of_q_information = tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q)
+        sum_3 = total(of_q_information, inside, 1)
+        of_q = -sum_3
+        sum_4 += tl.where(n < N, of_mixture - 0.5 * of_p - 0.5 * of_q, 0.0)
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
@@ -84,9 +91,9 @@ def forward_2(sum_4_ptr, loss_ptr, N):
 @triton.jit
 def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr):
     nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
     p = load(p_ptr + nc, nc < NC)
     q = load(q_ptr + nc, nc < NC)
+    dloss = load(dloss_ptr)
     dmixture_whole = -tl.where(tl.abs(p + q) <= 0, 0, dloss / 2 / N * (tl.log(p / 2 + 0.5 * q) + 1))
     dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, dloss / 2 / N * (tl.log(p) + 1))
     if dp_ptr is not None:
@@ -106,8 +113,8 @@ def loss(
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
@@ -123,13 +130,20 @@ def loss(
         dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
         if dq_ptr is not None:
             tl.store(dq_ptr + n * C + c, dq, mask=inside)
-        sum_1 = total(
-            tl.where(tl.abs(mixture_whole) <= 0, 0, tl.log(mixture_whole / 2) * mixture_whole / 2),
-            inside, 1,
+        of_mixture_information = tl.where(
+            tl.abs(mixture_whole) <= 0,
+            0,
+            tl.log(mixture_whole / 2) * mixture_whole / 2,
         )
-        sum_2 = total(tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), inside, 1)
-        sum_3 = total(tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), inside, 1)
-        sum_4 += tl.where(n < N, -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3, 0.0)
+        sum_1 = total(of_mixture_information, inside, 1)
+        of_mixture = -sum_1
+        of_p_information = tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p)
+        sum_2 = total(of_p_information, inside, 1)
+        of_p = -sum_2
+        of_q_information = tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q)
+        sum_3 = total(of_q_information, inside, 1)
+        of_q = -sum_3
+        sum_4 += tl.where(n < N, of_mixture - 0.5 * of_p - 0.5 * of_q, 0.0)
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 

@@ -20,9 +20,8 @@ from ._table import Table
 def none_forward(target_ptr, x_ptr, losses_ptr, BD, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + bd, bd < BD)
-    information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
     x = load(x_ptr + bd, bd < BD)
-    losses = information - target * x
+    losses = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target) - target * x
     tl.store(losses_ptr + bd, losses, mask=bd < BD)
 
 
@@ -45,8 +44,8 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: 
 def forward(target_ptr, x_ptr, sum_1_ptr, BD, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
         x = load(x_ptr + bd, bd < BD)
@@ -84,8 +83,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
         x = load(x_ptr + bd, bd < BD)

@@ -43,8 +43,8 @@ def none_backward(dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BL
 def forward(target_ptr, x_ptr, losses_ptr, sum_1_ptr, BD, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         x = load(x_ptr + bd, bd < BD)
         losses = tl.exp(target) * (target - x)
@@ -84,8 +84,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
         target = load(target_ptr + bd, bd < BD)
         x = load(x_ptr + bd, bd < BD)
         losses = tl.exp(target) * (target - x)

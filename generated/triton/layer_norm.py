@@ -27,10 +27,10 @@ def forward(
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
     diff = x - total(x, inside, 1) / C
-    diff_ = diff - total(diff, inside, 1) / C
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / C + eps)
+    diff_2 = diff - total(diff, inside, 1) / C
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
     tl.store(inv_std_ptr + n, inv_std, mask=n < N)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(xhat_ptr + n * C + c, xhat, mask=inside)
     bias = load(bias_ptr + c, c < C)
     gain = load(gain_ptr + c, c < C)
@@ -56,25 +56,21 @@ def forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
     tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / C
+        xhat = inv_std * diff
         tl.store(xhat_ptr + n * C + c, xhat, mask=c < C)
         bias = load(bias_ptr + c, c < C)
         gain = load(gain_ptr + c, c < C)
@@ -93,8 +89,8 @@ def backward(
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.arange(0, BLOCK)[None, :]
     gain = load(gain_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         xhat = load(xhat_ptr + n * C + c, inside)
@@ -134,9 +130,9 @@ def backward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         xhat = load(xhat_ptr + n * C + c, c < C)
-        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
+        dx = inv_std * (gain * dy - sum_2 / C - sum_1 / C * xhat)
+        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
 @backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
@@ -150,8 +146,8 @@ def backward_columns(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         xhat = load(xhat_ptr + n * C + c, inside)
@@ -177,12 +173,12 @@ def lean_forward(
     diff = x - mean
     sum_2 = total(diff, inside, 1)
     tl.store(sum_2_ptr + n, sum_2, mask=n < N)
-    diff_ = diff - sum_2 / C
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / C + eps)
+    diff_2 = diff - sum_2 / C
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
     tl.store(inv_std_ptr + n, inv_std, mask=n < N)
     bias = load(bias_ptr + c, c < C)
     gain = load(gain_ptr + c, c < C)
-    xhat = inv_std * diff_
+    xhat = inv_std * diff_2
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
@@ -206,17 +202,14 @@ def lean_forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     tl.store(sum_2_ptr + n, sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
     tl.store(inv_std_ptr + n, inv_std)
@@ -225,9 +218,8 @@ def lean_forward_in_chunks(
         bias = load(bias_ptr + c, c < C)
         gain = load(gain_ptr + c, c < C)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        xhat = inv_std * diff_
+        diff = x - mean - sum_2 / C
+        xhat = inv_std * diff
         tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=c < C)
 
 
@@ -243,8 +235,8 @@ def lean_backward(
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.arange(0, BLOCK)[None, :]
     gain = load(gain_ptr + c, c < C)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         inv_std = load(inv_std_ptr + n, n < N)
@@ -294,10 +286,10 @@ def lean_backward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
         x = load(x_ptr + n * C + c, c < C)
         xhat = inv_std * (x - mean - sum_2_ / C)
-        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=c < C)
+        dx = inv_std * (gain * dy - sum_2 / C - sum_1 / C * xhat)
+        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
 @lean_backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
@@ -311,8 +303,8 @@ def lean_backward_columns(
     dgain = tl.zeros([ROWS, BLOCK], REAL)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         inv_std = load(inv_std_ptr + n, n < N)
@@ -340,10 +332,10 @@ def plain_forward(
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
     diff = x - total(x, inside, 1) / C
-    diff_ = diff - total(diff, inside, 1) / C
-    inv_std = 1 / tl.sqrt(total(square(diff_), inside, 1) / C + eps)
+    diff_2 = diff - total(diff, inside, 1) / C
+    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
     tl.store(inv_std_ptr + n, inv_std, mask=n < N)
-    tl.store(xhat_ptr + n * C + c, inv_std * diff_, mask=inside)
+    tl.store(xhat_ptr + n * C + c, inv_std * diff_2, mask=inside)
 
 
 @plain_forward.long("N | C in chunks", alive=2)
@@ -365,25 +357,21 @@ def plain_forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     inv_std = 1 / tl.sqrt(sum_3 / C + eps)
     tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        tl.store(xhat_ptr + n * C + c, inv_std * diff_, mask=c < C)
+        diff = x - mean - sum_2 / C
+        tl.store(xhat_ptr + n * C + c, inv_std * diff, mask=c < C)
 
 
 @kernel("N | C", alive=2)

@@ -171,8 +171,8 @@ def backward_3(
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     f = tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (f < F)
     k = load(k_ptr + row, row < rows)
     cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, inside)
@@ -215,8 +215,8 @@ def backward_3_columns(
     BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     f = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (f < F)
     k = load(k_ptr + row, row < rows)
     cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, inside)

@@ -21,8 +21,7 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
-    error = x - target
-    abs_error = tl.abs(error)
+    abs_error = tl.abs(x - target)
     losses = abs_error + log1p(tl.exp(-(2 * abs_error))) - 0.6931471805599453
     tl.store(losses_ptr + n, losses, mask=n < N)
 
@@ -46,8 +45,8 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: t
 def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         error = x - target
@@ -86,8 +85,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         error = x - target

@@ -43,16 +43,18 @@ def forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
         x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
-        x_minus_x_max = x - tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
-        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(c < C, tl.exp(x_minus_x_max), 0.0)
-    sum_1 = tl.sum(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True)))
+        sum_1 *= rescaled(before, x_max_raw)
+        x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
+        x_minus_x_max = x - x_max
+        sum_1 += tl.where(c < C, tl.exp(x_minus_x_max), 0.0)
+    before = x_max_raw
     x_max_raw = largest(x_max_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
     x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        x_minus_x_max = x - x_max
-        tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=c < C)
+        tl.store(y_ptr + n * C + c, x - x_max - tl.log(sum_1), mask=c < C)
 
 
 @kernel("N | C", alive=2)

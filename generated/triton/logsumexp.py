@@ -42,10 +42,12 @@ def forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
         x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
+        sum_1 *= rescaled(before, x_max_raw)
         x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-        sum_1 = sum_1 * rescaled(before, x_max_raw) + tl.where(c < C, tl.exp(x - x_max), 0.0)
-    sum_1 = tl.sum(sum_1 * rescaled(x_max_raw, largest(x_max_raw, True)))
+        sum_1 += tl.where(c < C, tl.exp(x - x_max), 0.0)
+    before = x_max_raw
     x_max_raw = largest(x_max_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
     x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
     tl.store(y_ptr + n, x_max + tl.log(sum_1))
 

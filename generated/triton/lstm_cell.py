@@ -25,15 +25,15 @@ def forward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (i_H < H)
-    bias_hh = load(bias_hh_ptr + 0 * H + i_H, i_H < H)
-    bias_ih = load(bias_ih_ptr + 0 * H + i_H, i_H < H)
-    product_2 = load(product_2_ptr + (n * Gate + 0) * H + i_H, inside)
-    product_1 = load(product_1_ptr + (n * Gate + 0) * H + i_H, inside)
+    bias_hh = load(bias_hh_ptr + i_H, i_H < H)
+    bias_ih = load(bias_ih_ptr + i_H, i_H < H)
+    product_2 = load(product_2_ptr + n * Gate * H + i_H, inside)
+    product_1 = load(product_1_ptr + n * Gate * H + i_H, inside)
     to_i = bias_hh + bias_ih + product_2 + product_1
     i = 1 / (1 + tl.exp(-to_i))
     tl.store(i_ptr + n * H + i_H, i, mask=inside)
-    bias_hh_2 = load(bias_hh_ptr + 1 * H + i_H, i_H < H)
-    bias_ih_2 = load(bias_ih_ptr + 1 * H + i_H, i_H < H)
+    bias_hh_2 = load(bias_hh_ptr + H + i_H, i_H < H)
+    bias_ih_2 = load(bias_ih_ptr + H + i_H, i_H < H)
     product_2_2 = load(product_2_ptr + (n * Gate + 1) * H + i_H, inside)
     product_1_2 = load(product_1_ptr + (n * Gate + 1) * H + i_H, inside)
     to_f = bias_hh_2 + bias_ih_2 + product_2_2 + product_1_2
@@ -58,7 +58,7 @@ def forward(
 @kernel("State N | H in tiles", alive=4)
 @triton.jit
 def forward_2(
-    c_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, y___ptr, rows, H, N, ALIGN: tl.constexpr,
+    c_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, y_ptr, rows, H, N, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
@@ -68,16 +68,13 @@ def forward_2(
     n = row % N
     o = load(o_ptr + n * H + i_H, inside)
     shown = load(shown_ptr + n * H + i_H, inside)
-    hidden = o * shown
     state = row // N
-    y_ = 0 + tl.where(state == 0, hidden, 0)
     c = load(c_ptr + n * H + i_H, inside)
     f = load(f_ptr + n * H + i_H, inside)
     g = load(g_ptr + n * H + i_H, inside)
     i = load(i_ptr + n * H + i_H, inside)
-    cell = c * f + g * i
-    y__ = y_ + tl.where(state == 1, cell, 0)
-    tl.store(y___ptr + row * H + i_H, y__, mask=inside)
+    y = tl.where(state == 0, o * shown, 0) + tl.where(state == 1, c * f + g * i, 0)
+    tl.store(y_ptr + row * H + i_H, y, mask=inside)
 
 
 @kernel("N | H in tiles", alive=3, exact="dcell")
@@ -90,8 +87,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (i_H < H)
-    dy = load(dy_ptr + (1 * N + n) * H + i_H, inside)
-    dy_2 = load(dy_ptr + (0 * N + n) * H + i_H, inside)
+    dy = load(dy_ptr + (N + n) * H + i_H, inside)
+    dy_2 = load(dy_ptr + n * H + i_H, inside)
     o = load(o_ptr + n * H + i_H, inside)
     shown = load(shown_ptr + n * H + i_H, inside)
     dcell = dy + dy_2 * o * (1 - square(shown))
@@ -106,7 +103,7 @@ def backward(
 @triton.jit
 def backward_2(
     c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, dbias_ih_ptr, rows,
-    Gate, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    Gate, H, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -117,19 +114,17 @@ def backward_2(
     c = load(c_ptr + n * H + i_H, inside)
     f = load(f_ptr + n * H + i_H, inside)
     gate = row % Gate
+    dgates = tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
     i = load(i_ptr + n * H + i_H, inside)
     dg = dcell * i
     g = load(g_ptr + n * H + i_H, inside)
-    dy = load(dy_ptr + (0 * N + n) * H + i_H, inside)
+    dgates_2 = dgates + tl.where(gate == 2, dg * (1 - square(g)), 0)
+    dy = load(dy_ptr + n * H + i_H, inside)
     shown = load(shown_ptr + n * H + i_H, inside)
     o = load(o_ptr + n * H + i_H, inside)
-    dpre = (
-        0
-        + tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
-        + tl.where(gate == 2, dg * (1 - square(g)), 0)
-        + tl.where(gate == 3, dy * shown * (o * (1 - o)), 0)
-        + tl.where(gate == 0, dg * g * (1 - i), 0)
-    )
+    dgates_3 = dgates_2 + tl.where(gate == 3, dy * shown * (o * (1 - o)), 0)
+    dgates_4 = dgates_3 + tl.where(gate == 0, dg * g * (1 - i), 0)
+    dpre = dgates_4
     if dpre_ptr is not None:
         tl.store(dpre_ptr + row * H + i_H, dpre, mask=inside)
     if dbias_ih_ptr is not None:
@@ -146,8 +141,8 @@ def plain_forward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (i_H < H)
-    product_2 = load(product_2_ptr + (n * Gate + 0) * H + i_H, inside)
-    product_1 = load(product_1_ptr + (n * Gate + 0) * H + i_H, inside)
+    product_2 = load(product_2_ptr + n * Gate * H + i_H, inside)
+    product_1 = load(product_1_ptr + n * Gate * H + i_H, inside)
     to_i = product_2 + product_1
     i = 1 / (1 + tl.exp(-to_i))
     tl.store(i_ptr + n * H + i_H, i, mask=inside)
@@ -178,8 +173,8 @@ def plain_backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (i_H < H)
-    dy = load(dy_ptr + (1 * N + n) * H + i_H, inside)
-    dy_2 = load(dy_ptr + (0 * N + n) * H + i_H, inside)
+    dy = load(dy_ptr + (N + n) * H + i_H, inside)
+    dy_2 = load(dy_ptr + n * H + i_H, inside)
     o = load(o_ptr + n * H + i_H, inside)
     shown = load(shown_ptr + n * H + i_H, inside)
     dcell = dy + dy_2 * o * (1 - square(shown))
@@ -193,7 +188,7 @@ def plain_backward(
 @kernel("N Gate | H in tiles", alive=7, exact="dpre")
 @triton.jit
 def plain_backward_2(
-    c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, rows, Gate, H, N,
+    c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, rows, Gate, H,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
@@ -205,17 +200,17 @@ def plain_backward_2(
     c = load(c_ptr + n * H + i_H, inside)
     f = load(f_ptr + n * H + i_H, inside)
     gate = row % Gate
-    dgates_ = 0 + tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
+    dgates = tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
     i = load(i_ptr + n * H + i_H, inside)
     dg = dcell * i
     g = load(g_ptr + n * H + i_H, inside)
-    dgates__ = dgates_ + tl.where(gate == 2, dg * (1 - square(g)), 0)
-    dy = load(dy_ptr + (0 * N + n) * H + i_H, inside)
+    dgates_2 = dgates + tl.where(gate == 2, dg * (1 - square(g)), 0)
+    dy = load(dy_ptr + n * H + i_H, inside)
     shown = load(shown_ptr + n * H + i_H, inside)
     o = load(o_ptr + n * H + i_H, inside)
-    dgates___ = dgates__ + tl.where(gate == 3, dy * shown * (o * (1 - o)), 0)
-    dgates____ = dgates___ + tl.where(gate == 0, dg * g * (1 - i), 0)
-    dpre = dgates____
+    dgates_3 = dgates_2 + tl.where(gate == 3, dy * shown * (o * (1 - o)), 0)
+    dgates_4 = dgates_3 + tl.where(gate == 0, dg * g * (1 - i), 0)
+    dpre = dgates_4
     tl.store(dpre_ptr + row * H + i_H, dpre, mask=inside)
 
 

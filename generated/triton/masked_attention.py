@@ -34,8 +34,8 @@ def forward(
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     exp_scores_chosen_shifted = tl.exp(scores_chosen - peak_2)
     sum_3 = total(exp_scores_chosen_shifted, inside, 1)
-    kept = total(tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), inside, 1)
-    probs = exp_scores_chosen_shifted / (sum_3 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
+    kept = total(mask_is_not_0.to(REAL), inside, 1)
+    probs = exp_scores_chosen_shifted / (sum_3 + (kept == 0).to(REAL))
     tl.store(probs_ptr + row * S + s, probs, mask=inside)
 
 
@@ -54,19 +54,18 @@ def forward_in_chunks(
         s = start + tl.arange(0, BLOCK)
         mask = load(mask_ptr + row * S + s, s < S)
         mask_is_not_0 = mask != 0
-        kept += tl.where(s < S, tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), 0.0)
+        kept += tl.where(s < S, mask_is_not_0.to(REAL), 0.0)
         before = peak_2_raw
         product_1 = load(product_1_ptr + row * S + s, s < S)
         scores_chosen = tl.where(mask_is_not_0, scale * product_1, float("-inf"))
         peak_2_raw = larger(peak_2_raw, tl.where(s < S, scores_chosen, float("-inf")))
+        sum_3 *= rescaled(before, peak_2_raw)
         peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
-        sum_3 = (
-            sum_3 * rescaled(before, peak_2_raw)
-            + tl.where(s < S, tl.exp(scores_chosen - peak_2), 0.0)
-        )
+        sum_3 += tl.where(s < S, tl.exp(scores_chosen - peak_2), 0.0)
     kept = tl.sum(kept)
-    sum_3 = tl.sum(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True)))
+    before = peak_2_raw
     peak_2_raw = largest(peak_2_raw, True)
+    sum_3 = tl.sum(sum_3 * rescaled(before, peak_2_raw))
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
@@ -76,7 +75,7 @@ def forward_in_chunks(
         mask_is_not_0 = mask != 0
         scores_chosen = tl.where(mask_is_not_0, scores, float("-inf"))
         exp_scores_chosen_shifted = tl.exp(scores_chosen - peak_2)
-        probs = exp_scores_chosen_shifted / (sum_3 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
+        probs = exp_scores_chosen_shifted / (sum_3 + (kept == 0).to(REAL))
         tl.store(probs_ptr + row * S + s, probs, mask=s < S)
 
 

@@ -30,12 +30,10 @@ def forward(
     mask_is_not_0 = mask != 0
     x_chosen = tl.where(mask_is_not_0, x, float("-inf"))
     peak_1_raw = largest(x_chosen, inside, 1)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    exp_x_chosen_shifted = tl.exp(x_chosen - peak_1)
+    exp_x_chosen_shifted = tl.exp(x_chosen - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw))
     sum_2 = total(exp_x_chosen_shifted, inside, 1)
-    kept = total(tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), inside, 1)
-    y = exp_x_chosen_shifted / (sum_2 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
-    tl.store(y_ptr + n * C + c, y, mask=inside)
+    kept = total(mask_is_not_0.to(REAL), inside, 1)
+    tl.store(y_ptr + n * C + c, exp_x_chosen_shifted / (sum_2 + (kept == 0).to(REAL)), mask=inside)
 
 
 @forward.long("N | C in chunks", alive=5)
@@ -52,28 +50,25 @@ def forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         mask = load(mask_ptr + n * C + c, c < C)
         mask_is_not_0 = mask != 0
-        kept += tl.where(c < C, tl.where(mask_is_not_0, tl.full([], 1, REAL), 0), 0.0)
+        kept += tl.where(c < C, mask_is_not_0.to(REAL), 0.0)
         before = peak_1_raw
         x = load(x_ptr + n * C + c, c < C)
         x_chosen = tl.where(mask_is_not_0, x, float("-inf"))
         peak_1_raw = larger(peak_1_raw, tl.where(c < C, x_chosen, float("-inf")))
+        sum_2 *= rescaled(before, peak_1_raw)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = (
-            sum_2 * rescaled(before, peak_1_raw)
-            + tl.where(c < C, tl.exp(x_chosen - peak_1), 0.0)
-        )
+        sum_2 += tl.where(c < C, tl.exp(x_chosen - peak_1), 0.0)
     kept = tl.sum(kept)
-    sum_2 = tl.sum(sum_2 * rescaled(peak_1_raw, largest(peak_1_raw, True)))
+    before = peak_1_raw
     peak_1_raw = largest(peak_1_raw, True)
+    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
         mask = load(mask_ptr + n * C + c, c < C)
-        mask_is_not_0 = mask != 0
-        x_chosen = tl.where(mask_is_not_0, x, float("-inf"))
-        exp_x_chosen_shifted = tl.exp(x_chosen - peak_1)
-        y = exp_x_chosen_shifted / (sum_2 + tl.where(kept == 0, tl.full([], 1, REAL), 0))
+        exp_x_chosen_shifted = tl.exp(tl.where(mask != 0, x, float("-inf")) - peak_1)
+        y = exp_x_chosen_shifted / (sum_2 + (kept == 0).to(REAL))
         tl.store(y_ptr + n * C + c, y, mask=c < C)
 
 

@@ -12,11 +12,11 @@ import triton.language as tl
 from .. import mlp as _module
 from ._functions import (
     aligned,
-    known,
     larger,
     largest,
     load,
-    picked,
+    load_at,
+    placed,
     rescaled,
     square,
     tanh,
@@ -40,7 +40,7 @@ def forward(
     e = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (e < E)
     contexts = load(contexts_ptr + row, row < rows)
-    C_at_contexts = picked(C_ptr + contexts * E + e, inside, within(contexts, V))
+    C_at_contexts = load_at(C_ptr + contexts * E + e, within(contexts, V), inside)
     tl.store(embcat_ptr + row * E + e, C_at_contexts, mask=inside)
 
 
@@ -55,8 +55,8 @@ def forward_2(
     sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     b1 = load(b1_ptr + i_H, i_H < H)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (i_H < H)
         product_1 = load(product_1_ptr + n * H + i_H, inside)
         sum_2 += tl.where(inside, b1 + product_1, 0.0)
@@ -76,8 +76,8 @@ def forward_3(
     b1 = load(b1_ptr + i_H, i_H < H)
     sum_2 = load(sum_2_ptr + i_H, i_H < H)
     mean = sum_2 / N
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (i_H < H)
         product_1 = load(product_1_ptr + n * H + i_H, inside)
         sum_3 += tl.where(inside, b1 + product_1 - mean, 0.0)
@@ -98,8 +98,8 @@ def forward_4(
     sum_2 = load(sum_2_ptr + i_H, i_H < H)
     mean = sum_2 / N
     sum_3 = load(sum_3_ptr + i_H, i_H < H)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (i_H < H)
         product_1 = load(product_1_ptr + n * H + i_H, inside)
         sum_4 += tl.where(inside, square(b1 + product_1 - mean - sum_3 / N), 0.0)
@@ -129,8 +129,8 @@ def forward_6(
     product_1 = load(product_1_ptr + n * H + i_H, inside)
     sum_2 = load(sum_2_ptr + i_H, i_H < H)
     sum_3 = load(sum_3_ptr + i_H, i_H < H)
-    diff_ = b1 + product_1 - sum_2 / N - sum_3 / N
-    xhat = inv_std * diff_
+    diff = b1 + product_1 - sum_2 / N - sum_3 / N
+    xhat = inv_std * diff
     tl.store(xhat_ptr + n * H + i_H, xhat, mask=inside)
     bnbias = load(bnbias_ptr + i_H, i_H < H)
     bngain = load(bngain_ptr + i_H, i_H < H)
@@ -149,8 +149,8 @@ def forward_7(
     sum_6 = tl.zeros([ROWS, 1], REAL)
     v = tl.arange(0, BLOCK)[None, :]
     b2 = load(b2_ptr + v, v < V)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (v < V)
         product_5 = load(product_5_ptr + n * V + v, inside)
         logits = b2 + product_5
@@ -161,8 +161,8 @@ def forward_7(
         counts_sum = total(counts, inside, 1)
         tl.store(counts_sum_ptr + n, counts_sum, mask=n < N)
         labels = load(labels_ptr + n, n < N)
-        b2_at_labels = picked(b2_ptr + labels, n < N, within(labels, V))
-        product_5_at_labels = picked(product_5_ptr + n * V + labels, n < N, within(labels, V))
+        b2_at_labels = load_at(b2_ptr + labels, within(labels, V), n < N)
+        product_5_at_labels = load_at(product_5_ptr + n * V + labels, within(labels, V), n < N)
         sum_6 += tl.where(
             n < N,
             tl.log(counts_sum) - (b2_at_labels + product_5_at_labels - logit_maxes),
@@ -191,29 +191,27 @@ def forward_7_in_chunks(
             product_5 = load(product_5_ptr + n * V + v, v < V)
             logits = b2 + product_5
             logit_maxes = larger(logit_maxes, tl.where(v < V, logits, float("-inf")))
-            counts_sum_raw = (
-                counts_sum_raw * rescaled(before, logit_maxes)
-                + tl.where(
-                    v < V,
-                    tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
-                    0.0,
-                )
+            counts_sum_raw *= rescaled(before, logit_maxes)
+            counts_sum_raw += tl.where(
+                v < V,
+                tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
+                0.0,
             )
-        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True)))
+        before = logit_maxes
         logit_maxes = largest(logit_maxes, True)
         tl.store(logit_maxes_ptr + n, logit_maxes)
+        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(before, logit_maxes))
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
         tl.store(counts_sum_ptr + n, counts_sum)
         labels = load(labels_ptr + n)
-        b2_at_labels = picked(b2_ptr + labels, True, within(labels, V))
-        product_5_at_labels = picked(product_5_ptr + n * V + labels, True, within(labels, V))
+        b2_at_labels = load_at(b2_ptr + labels, within(labels, V))
+        product_5_at_labels = load_at(product_5_ptr + n * V + labels, within(labels, V))
         sum_6 += tl.log(counts_sum) - (b2_at_labels + product_5_at_labels - logit_maxes)
         for start in range(0, V, BLOCK):
             v = start + tl.arange(0, BLOCK)
             b2 = load(b2_ptr + v, v < V)
             product_5 = load(product_5_ptr + n * V + v, v < V)
-            logits = b2 + product_5
-            counts = tl.exp(logits - logit_maxes)
+            counts = tl.exp(b2 + product_5 - logit_maxes)
             tl.store(counts_ptr + n * V + v, counts, mask=v < V)
             tl.store(probs_ptr + n * V + v, counts / counts_sum, mask=v < V)
     tl.store(sum_6_ptr + program, sum_6)
@@ -233,10 +231,10 @@ def backward(db1_ptr, H, BLOCK: tl.constexpr):
     tl.store(db1_ptr + i_H, 0, mask=i_H < H)
 
 
-@kernel("N | V in tiles", alive=3, sums="db2: V", exact="dlogits_")
+@kernel("N | V in tiles", alive=3, sums="db2: V", exact="dlogits")
 @triton.jit
 def backward_2(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, db2_ptr, N, V, REAL: tl.constexpr,
+    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, db2_ptr, N, V, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     V = aligned(V, ALIGN)
@@ -244,18 +242,15 @@ def backward_2(
     db2 = tl.zeros([ROWS, BLOCK], REAL)
     v = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     dloss = load(dloss_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (v < V)
         probs = load(probs_ptr + n * V + v, inside)
         labels = load(labels_ptr + n, n < N)
-        dlogits_ = (
-            dloss / N * probs
-            + known(tl.where(v == labels, -(dloss / N), 0), within(labels, V))
-        )
-        if dlogits__ptr is not None:
-            tl.store(dlogits__ptr + n * V + v, dlogits_, mask=inside)
-        db2 += tl.where(inside, dlogits_, 0.0)
+        dlogits = dloss / N * probs + placed(-(dloss / N), v, labels, V)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + n * V + v, dlogits, mask=inside)
+        db2 += tl.where(inside, dlogits, 0.0)
     if db2_ptr is not None:
         tl.store(db2_ptr + program * V + v, tl.sum(db2, axis=0, keep_dims=True), mask=v < V)
 
@@ -271,8 +266,8 @@ def backward_3(
     dbngain = tl.zeros([ROWS, BLOCK], REAL)
     dbnbias = tl.zeros([ROWS, BLOCK], REAL)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (i_H < H)
         dh = load(dh_ptr + n * H + i_H, inside)
         h = load(h_ptr + n * H + i_H, inside)
@@ -308,11 +303,10 @@ def backward_4(
     inv_std = load(inv_std_ptr + i_H, i_H < H)
     dh = load(dh_ptr + n * H + i_H, inside)
     h = load(h_ptr + n * H + i_H, inside)
-    dhpreact = dh * (1 - square(h))
     dbnbias = load(dbnbias_ptr + i_H, i_H < H)
     dbngain = load(dbngain_ptr + i_H, i_H < H)
     xhat = load(xhat_ptr + n * H + i_H, inside)
-    dhprebn = bngain * inv_std * (dhpreact - dbnbias / N - dbngain / (N - 1) * xhat)
+    dhprebn = bngain * inv_std * (dh * (1 - square(h)) - dbnbias / N - dbngain / (N - 1) * xhat)
     tl.store(dhprebn_ptr + n * H + i_H, dhprebn, mask=inside)
 
 

@@ -43,8 +43,8 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: t
 def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         sum_1 += tl.where(n < N, square(x - target), 0.0)
@@ -80,8 +80,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         error = x - target

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import nll as _module
-from ._functions import aligned, known, load, picked, within
+from ._functions import aligned, load, load_at, placed, within
 from ._launching import kernel
 from ._table import Table
 
@@ -28,8 +28,8 @@ def none_forward(
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (s < S)
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
-    logprobs_at_labels = picked(logprobs_ptr + (n * C + labels) * S + s, inside, within(labels, C))
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
+    logprobs_at_labels = load_at(logprobs_ptr + (n * C + labels) * S + s, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     losses = -tl.where(labels_kept != 0, weight_at_labels * logprobs_at_labels, 0)
     tl.store(losses_ptr + n * S + s, losses, mask=inside)
@@ -38,25 +38,21 @@ def none_forward(
 @kernel("N C | S in tiles", alive=4)
 @triton.jit
 def none_backward(
-    dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S,
+    dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
+    c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     dloss = load(dloss_ptr + n * S + s, inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlosses_sum = -tl.where(labels_kept != 0, dloss, 0)
-    c = row % C
-    dlogprobs_ = (
-        0
-        + known(tl.where(c == labels, weight_at_labels * dlosses_sum, 0), within(labels, C))
-    )
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    dlogprobs = placed(weight_at_labels * -tl.where(labels_kept != 0, dloss, 0), c, labels, C)
+    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
 @kernel("N | S in tiles")
@@ -70,26 +66,25 @@ def none_plain_forward(
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (s < S)
     labels = load(labels_ptr + n * S + s, inside)
-    logprobs_at_labels = picked(logprobs_ptr + (n * C + labels) * S + s, inside, within(labels, C))
+    logprobs_at_labels = load_at(logprobs_ptr + (n * C + labels) * S + s, within(labels, C), inside)
     tl.store(losses_ptr + n * S + s, -logprobs_at_labels, mask=inside)
 
 
 @kernel("N C | S in tiles", alive=2)
 @triton.jit
 def none_plain_backward(
-    dloss_ptr, labels_ptr, dlogprobs__ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dloss_ptr, labels_ptr, dlogprobs_ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    n = row // C
-    dloss = load(dloss_ptr + n * S + s, inside)
     c = row % C
+    n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogprobs_ = 0 + known(tl.where(c == labels, -dloss, 0), within(labels, C))
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    dloss = load(dloss_ptr + n * S + s, inside)
+    tl.store(dlogprobs_ptr + row * S + s, placed(-dloss, c, labels, C), mask=inside)
 
 
 @kernel("N | S in tiles", alive=4, sums="loss:")
@@ -102,15 +97,15 @@ def sum_forward(
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([ROWS, BLOCK], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (s < S)
         labels = load(labels_ptr + n * S + s, inside)
-        weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
-        logprobs_at_labels = picked(
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
+        logprobs_at_labels = load_at(
             logprobs_ptr + (n * C + labels) * S + s,
-            inside,
             within(labels, C),
+            inside,
         )
         labels_kept = load(labels_kept_ptr + n * S + s, inside)
         losses = -tl.where(labels_kept != 0, weight_at_labels * logprobs_at_labels, 0)
@@ -121,52 +116,40 @@ def sum_forward(
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def sum_backward(
-    dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S,
+    dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
+    c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    dloss = load(dloss_ptr)
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    c = row % C
-    dlogprobs_ = (
-        0
-        + known(
-            tl.where(c == labels, -tl.where(labels_kept != 0, dloss * weight_at_labels, 0), 0),
-            within(labels, C),
-        )
-    )
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    dlogprobs = placed(-tl.where(labels_kept != 0, dloss * weight_at_labels, 0), c, labels, C)
+    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def sum_loss_2(
-    labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S, ALIGN: tl.constexpr,
+    labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
+    c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    c = row % C
-    dlogprobs_ = (
-        0
-        + known(
-            tl.where(c == labels, -tl.where(labels_kept != 0, weight_at_labels, 0), 0),
-            within(labels, C),
-        )
-    )
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    dlogprobs = placed(-tl.where(labels_kept != 0, weight_at_labels, 0), c, labels, C)
+    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
 @kernel("N | S in tiles", alive=2, sums="sum_1:", exact="sum_1")
@@ -179,14 +162,14 @@ def plain_forward(
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (s < S)
         labels = load(labels_ptr + n * S + s, inside)
-        logprobs_at_labels = picked(
+        logprobs_at_labels = load_at(
             logprobs_ptr + (n * C + labels) * S + s,
-            inside,
             within(labels, C),
+            inside,
         )
         sum_1 += tl.where(inside, -logprobs_at_labels, 0.0)
     tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
@@ -202,25 +185,24 @@ def plain_forward_2(sum_1_ptr, loss_ptr, divisor):
 @kernel("N C | S in tiles", alive=2)
 @triton.jit
 def plain_backward(
-    dloss_ptr, labels_ptr, dlogprobs__ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
+    dloss_ptr, labels_ptr, dlogprobs_ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
     c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogprobs_ = 0 + known(tl.where(c == labels, -(dloss / divisor), 0), within(labels, C))
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    dloss = load(dloss_ptr)
+    tl.store(dlogprobs_ptr + row * S + s, placed(-(dloss / divisor), c, labels, C), mask=inside)
 
 
 @kernel("N C | S in tiles", alive=2)
 @triton.jit
 def plain_loss_3(
-    labels_ptr, dlogprobs__ptr, rows, C, S, minus_one_over_divisor, ALIGN: tl.constexpr,
+    labels_ptr, dlogprobs_ptr, rows, C, S, minus_one_over_divisor, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -230,8 +212,7 @@ def plain_loss_3(
     c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    dlogprobs_ = 0 + known(tl.where(c == labels, minus_one_over_divisor, 0), within(labels, C))
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    tl.store(dlogprobs_ptr + row * S + s, placed(minus_one_over_divisor, c, labels, C), mask=inside)
 
 
 @kernel("N | S in tiles", alive=5, sums="counted_sum_2:, sum_1:", exact="counted_sum_2 sum_1")
@@ -245,18 +226,18 @@ def mean_forward(
     counted_sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (s < S)
         labels = load(labels_ptr + n * S + s, inside)
-        weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
         labels_kept = load(labels_kept_ptr + n * S + s, inside)
         labels_kept_is_not_0 = labels_kept != 0
         counted_sum_2 += tl.where(inside, tl.where(labels_kept_is_not_0, weight_at_labels, 0), 0.0)
-        logprobs_at_labels = picked(
+        logprobs_at_labels = load_at(
             logprobs_ptr + (n * C + labels) * S + s,
-            inside,
             within(labels, C),
+            inside,
         )
         losses = -tl.where(labels_kept_is_not_0, weight_at_labels * logprobs_at_labels, 0)
         sum_1 += tl.where(inside, losses, 0.0)
@@ -278,63 +259,48 @@ def mean_forward_2(counted_sum_2_ptr, sum_1_ptr, loss_ptr):
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def mean_backward(
-    counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C,
+    counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C,
     S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    dloss = load(dloss_ptr)
+    counted_sum_2 = load(counted_sum_2_ptr)
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    c = row % C
-    dlogprobs_ = (
-        0
-        + known(
-            tl.where(
-                c == labels,
-                -tl.where(labels_kept != 0, dloss / counted_sum_2 * weight_at_labels, 0),
-                0,
-            ),
-            within(labels, C),
-        )
+    dlogprobs = placed(
+        -tl.where(labels_kept != 0, dloss / counted_sum_2 * weight_at_labels, 0),
+        c, labels, C,
     )
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def mean_loss_3(
-    counted_sum_2_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs__ptr, rows, C, S,
+    counted_sum_2_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = picked(weight_ptr + labels, inside, within(labels, C))
+    counted_sum_2 = load(counted_sum_2_ptr)
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    labels_kept_is_not_0 = labels_kept != 0
-    c = row % C
-    dlogprobs_ = (
-        0
-        + known(
-            tl.where(
-                c == labels,
-                -tl.where(labels_kept_is_not_0, 1 / counted_sum_2 * weight_at_labels, 0),
-                0,
-            ),
-            within(labels, C),
-        )
+    dlogprobs = placed(
+        -tl.where(labels_kept != 0, 1 / counted_sum_2 * weight_at_labels, 0),
+        c, labels, C,
     )
-    tl.store(dlogprobs__ptr + row * S + s, dlogprobs_, mask=inside)
+    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
 

@@ -58,8 +58,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dy = load(dy_ptr + n, n < N)
     squares = load(squares_ptr + n, n < N)
+    dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n * C + c, inside)
     tl.store(dx_ptr + n * C + c, tl.where(squares == 0, 0, dy / tl.sqrt(squares)) * x, mask=inside)
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import norm_inf as _module
-from ._functions import aligned, known, larger, largest, load, picked, sign, within
+from ._functions import aligned, larger, largest, load, load_at, placed, sign, within
 from ._launching import kernel
 from ._table import Table
 
@@ -56,19 +56,18 @@ def backward(x_ptr, abs_x_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BL
 @kernel("N | C in tiles")
 @triton.jit
 def backward_2(
-    dy_ptr, place_1_ptr, place_2_ptr, x_ptr, dx__ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dy_ptr, place_1_ptr, place_2_ptr, x_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
+    place_1 = load(place_1_ptr + n, n < N)
     dy = load(dy_ptr + n, n < N)
     place_2 = load(place_2_ptr + n, n < N)
-    x_at_place_2 = picked(x_ptr + n * C + place_2, n < N, within(place_2, C))
-    place_1 = load(place_1_ptr + n, n < N)
-    dx_ = 0 + known(tl.where(c == place_1, dy * sign(x_at_place_2), 0), within(place_1, C))
-    tl.store(dx__ptr + n * C + c, dx_, mask=inside)
+    x_at_place_2 = load_at(x_ptr + n * C + place_2, within(place_2, C), n < N)
+    tl.store(dx_ptr + n * C + c, placed(dy * sign(x_at_place_2), c, place_1, C), mask=inside)
 
 
 table = Table(_module, __file__, """

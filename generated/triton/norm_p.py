@@ -60,8 +60,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dy = load(dy_ptr + n, n < N)
     powers = load(powers_ptr + n, n < N)
+    dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n * C + c, inside)
     dx = tl.where(
         powers == 0,

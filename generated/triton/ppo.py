@@ -30,8 +30,7 @@ def none_forward(
     tl.store(clipped_ptr + n, clipped, mask=n < N)
     divergence = logp_old - logp + ratio - 1
     advantage = load(advantage_ptr + n, n < N)
-    surrogate = smaller(advantage * ratio, advantage * clipped)
-    losses = beta * divergence - surrogate
+    losses = beta * divergence - smaller(advantage * ratio, advantage * clipped)
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
@@ -60,8 +59,8 @@ def forward(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         logp = load(logp_ptr + n, n < N)
         logp_old = load(logp_old_ptr + n, n < N)
         ratio = tl.exp(logp - logp_old)
@@ -116,8 +115,8 @@ def loss(
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         logp_old = load(logp_old_ptr + n, n < N)
         logp = load(logp_ptr + n, n < N)
         ratio = tl.exp(logp - logp_old)

@@ -27,8 +27,8 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
+    dy = load(dy_ptr + n, n < N)
     tl.store(dx_ptr + n, tl.where(x <= 0, 0, dy), mask=n < N)
 
 

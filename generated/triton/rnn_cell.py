@@ -42,8 +42,8 @@ def backward(
     program = tl.program_id(0).to(tl.int64)
     dbias_ih = tl.zeros([ROWS, BLOCK], REAL)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (i_H < H)
         dy = load(dy_ptr + n * H + i_H, inside)
         y = load(y_ptr + n * H + i_H, inside)

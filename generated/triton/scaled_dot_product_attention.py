@@ -49,16 +49,17 @@ def forward_in_chunks(
         product_1 = load(product_1_ptr + row * S + s, s < S)
         scores = scale * product_1
         peak_2_raw = larger(peak_2_raw, tl.where(s < S, scores, float("-inf")))
+        sum_3 *= rescaled(before, peak_2_raw)
         peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
-        sum_3 = sum_3 * rescaled(before, peak_2_raw) + tl.where(s < S, tl.exp(scores - peak_2), 0.0)
-    sum_3 = tl.sum(sum_3 * rescaled(peak_2_raw, largest(peak_2_raw, True)))
+        sum_3 += tl.where(s < S, tl.exp(scores - peak_2), 0.0)
+    before = peak_2_raw
     peak_2_raw = largest(peak_2_raw, True)
+    sum_3 = tl.sum(sum_3 * rescaled(before, peak_2_raw))
     peak_2 = tl.where(-peak_2_raw == float("inf"), 0, peak_2_raw)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         product_1 = load(product_1_ptr + row * S + s, s < S)
-        scores = scale * product_1
-        tl.store(probs_ptr + row * S + s, tl.exp(scores - peak_2) / sum_3, mask=s < S)
+        tl.store(probs_ptr + row * S + s, tl.exp(scale * product_1 - peak_2) / sum_3, mask=s < S)
 
 
 @kernel("B T | S", alive=2, exact="dscores_sum")

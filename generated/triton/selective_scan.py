@@ -118,8 +118,8 @@ def backward_2(
     BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     delta = load(delta_ptr + row, row < rows)
     x = load(x_ptr + row, row < rows)
@@ -190,8 +190,8 @@ def backward_2_columns(
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     delta = load(delta_ptr + row, row < rows)
     x = load(x_ptr + row, row < rows)

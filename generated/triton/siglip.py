@@ -86,8 +86,8 @@ def forward_2(
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     bias = load(bias_ptr)
     scale = load(scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
         tl.store(logits_ptr + n * N + m, bias + tl.exp(scale) * logits_sum, mask=inside)
@@ -135,16 +135,16 @@ def backward_2(
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     dloss = load(dloss_ptr)
     exp_scale = load(exp_scale_ptr)
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
         logits = load(logits_ptr + n * N + m, inside)
-        dlogits_ = dloss / N * (1 / (1 + tl.exp(-logits))) + tl.where(n == m, -(dloss / N), 0)
-        dbias += tl.where(inside, dlogits_, 0.0)
+        dlogits = dloss / N * (1 / (1 + tl.exp(-logits))) + tl.where(n == m, -(dloss / N), 0)
+        dbias += tl.where(inside, dlogits, 0.0)
         if dlogits_sum_ptr is not None:
-            tl.store(dlogits_sum_ptr + n * N + m, exp_scale * dlogits_, mask=inside)
+            tl.store(dlogits_sum_ptr + n * N + m, exp_scale * dlogits, mask=inside)
         logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        sum_3 += tl.where(inside, dlogits_ * logits_sum, 0.0)
+        sum_3 += tl.where(inside, dlogits * logits_sum, 0.0)
     if dbias_ptr is not None:
         tl.store(dbias_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(dbias))
     if sum_3_ptr is not None:

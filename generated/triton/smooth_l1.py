@@ -18,7 +18,7 @@ from ._table import Table
 @kernel("| N in tiles", alive=4)
 @triton.jit
 def none_forward(
-    target_ptr, x_ptr, losses_ptr, N, beta, beta_over_two, beta_above_zero, BLOCK: tl.constexpr,
+    target_ptr, x_ptr, losses_ptr, N, beta, beta_above_zero, beta_over_two, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
@@ -59,13 +59,13 @@ def none_backward(
 @kernel("| N in tiles", alive=5, sums="sum_1:", exact="sum_1")
 @triton.jit
 def forward(
-    target_ptr, x_ptr, sum_1_ptr, N, beta, beta_over_two, beta_above_zero, REAL: tl.constexpr,
+    target_ptr, x_ptr, sum_1_ptr, N, beta, beta_above_zero, beta_over_two, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         error = x - target
@@ -112,13 +112,13 @@ def backward(
 @kernel("| N in tiles", alive=8, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, beta, beta_over_two, beta_above_zero,
+    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, beta, beta_above_zero, beta_over_two,
     one_over_divisor, minus_beta, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    for first in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = first + tl.arange(0, BLOCK)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n, n < N)
         target = load(target_ptr + n, n < N)
         error = x - target
@@ -155,9 +155,9 @@ table = Table(_module, __file__, """
 """, "c85b9a46046ff678bce087dfa384502435074ab347948a8fbfec8ee6f098f586", narrow=True)
 table.add(
     "none forward",
-    ("beta_over_two", lambda beta: beta / 2),
     ("beta_above_zero", lambda beta: beta > 0),
-    "none_forward(target, x; N; beta, beta_over_two, beta_above_zero) -> loss: N",
+    ("beta_over_two", lambda beta: beta / 2),
+    "none_forward(target, x; N; beta, beta_above_zero, beta_over_two) -> loss: N",
 )
 table.add(
     "none backward",
@@ -169,9 +169,9 @@ table.add(
 table.add(
     "sum | mean forward",
     "divisor = 1 | N",
-    ("beta_over_two", lambda beta: beta / 2),
     ("beta_above_zero", lambda beta: beta > 0),
-    "forward(target, x; N; beta, beta_over_two, beta_above_zero) -> sum_1",
+    ("beta_over_two", lambda beta: beta / 2),
+    "forward(target, x; N; beta, beta_above_zero, beta_over_two) -> sum_1",
     "forward_2(sum_1; ; divisor) -> loss",
 )
 table.add(
@@ -186,11 +186,11 @@ table.add(
 table.add(
     "sum | mean loss",
     "divisor = 1 | N",
-    ("beta_over_two", lambda beta: beta / 2),
     ("beta_above_zero", lambda beta: beta > 0),
+    ("beta_over_two", lambda beta: beta / 2),
     ("one_over_divisor", lambda divisor: 1 / divisor),
     ("minus_beta", lambda beta: -beta),
-    "loss(target, x; N; beta, beta_over_two, beta_above_zero, one_over_divisor, minus_beta) -> "
+    "loss(target, x; N; beta, beta_above_zero, beta_over_two, one_over_divisor, minus_beta) -> "
     "sum_1, dx, dtarget",
     "loss_2(sum_1; ; divisor) -> loss",
     of="dx | dtarget",

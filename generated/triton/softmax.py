@@ -42,10 +42,12 @@ def forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
         peak_1_raw = larger(peak_1_raw, tl.where(c < C, x, float("-inf")))
+        sum_2 *= rescaled(before, peak_1_raw)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = sum_2 * rescaled(before, peak_1_raw) + tl.where(c < C, tl.exp(x - peak_1), 0.0)
-    sum_2 = tl.sum(sum_2 * rescaled(peak_1_raw, largest(peak_1_raw, True)))
+        sum_2 += tl.where(c < C, tl.exp(x - peak_1), 0.0)
+    before = peak_1_raw
     peak_1_raw = largest(peak_1_raw, True)
+    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from .. import softmax_nll as _module
-from ._functions import aligned, known, larger, largest, load, picked, rescaled, total, within
+from ._functions import aligned, larger, largest, load, load_at, placed, rescaled, total, within
 from ._launching import kernel
 from ._table import Table
 
@@ -25,15 +25,15 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         logits = load(logits_ptr + n * C + c, inside)
         logit_maxes = largest(logits, inside, 1)
         counts = tl.exp(logits - logit_maxes)
         counts_sum = total(counts, inside, 1)
         labels = load(labels_ptr + n, n < N)
-        logits_at_labels = picked(logits_ptr + n * C + labels, n < N, within(labels, C))
+        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C), n < N)
         sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
         tl.store(probs_ptr + n * C + c, counts / counts_sum, mask=inside)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
@@ -56,19 +56,18 @@ def forward_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + n * C + c, c < C)
             logit_maxes = larger(logit_maxes, tl.where(c < C, logits, float("-inf")))
-            counts_sum_raw = (
-                counts_sum_raw * rescaled(before, logit_maxes)
-                + tl.where(
-                    c < C,
-                    tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
-                    0.0,
-                )
+            counts_sum_raw *= rescaled(before, logit_maxes)
+            counts_sum_raw += tl.where(
+                c < C,
+                tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
+                0.0,
             )
-        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True)))
+        before = logit_maxes
         logit_maxes = largest(logit_maxes, True)
+        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(before, logit_maxes))
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
         labels = load(labels_ptr + n)
-        logits_at_labels = picked(logits_ptr + n * C + labels, True, within(labels, C))
+        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C))
         sum_1 += tl.log(counts_sum) - (logits_at_labels - logit_maxes)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
@@ -87,7 +86,7 @@ def forward_2(sum_1_ptr, loss_ptr, N):
 @kernel("N | C in tiles", alive=2)
 @triton.jit
 def backward(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits__ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -96,43 +95,41 @@ def backward(
     inside = (n < N) & (c < C)
     dloss = load(dloss_ptr)
     probs = load(probs_ptr + n * C + c, inside)
-    dlogits = dloss / N * probs
     labels = load(labels_ptr + n, n < N)
-    dlogits_ = dlogits + known(tl.where(c == labels, -(dloss / N), 0), within(labels, C))
-    tl.store(dlogits__ptr + n * C + c, dlogits_, mask=inside)
+    dlogits = dloss / N * probs + placed(-(dloss / N), c, labels, C)
+    tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
 
 
 @kernel("N | C", alive=2, sums="sum_1:", exact="sum_1")
 @triton.jit
 def loss(
-    labels_ptr, logits_ptr, sum_1_ptr, dlogits__ptr, C, N, one_over_N, minus_one_over_N,
+    labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         logits = load(logits_ptr + n * C + c, inside)
         logit_maxes = largest(logits, inside, 1)
         counts = tl.exp(logits - logit_maxes)
         counts_sum = total(counts, inside, 1)
         labels = load(labels_ptr + n, n < N)
-        logits_at_labels = picked(logits_ptr + n * C + labels, n < N, within(labels, C))
+        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C), n < N)
         sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
         probs = counts / counts_sum
-        dlogits = one_over_N * probs
-        dlogits_ = dlogits + known(tl.where(c == labels, minus_one_over_N, 0), within(labels, C))
-        tl.store(dlogits__ptr + n * C + c, dlogits_, mask=inside)
+        dlogits = one_over_N * probs + placed(minus_one_over_N, c, labels, C)
+        tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
 @loss.long("N | C in chunks", alive=3, sums="sum_1:")
 @triton.jit
 def loss_in_chunks(
-    labels_ptr, logits_ptr, sum_1_ptr, dlogits__ptr, C, N, one_over_N, minus_one_over_N,
+    labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -146,32 +143,26 @@ def loss_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + n * C + c, c < C)
             logit_maxes = larger(logit_maxes, tl.where(c < C, logits, float("-inf")))
-            counts_sum_raw = (
-                counts_sum_raw * rescaled(before, logit_maxes)
-                + tl.where(
-                    c < C,
-                    tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
-                    0.0,
-                )
+            counts_sum_raw *= rescaled(before, logit_maxes)
+            counts_sum_raw += tl.where(
+                c < C,
+                tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
+                0.0,
             )
-        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(logit_maxes, largest(logit_maxes, True)))
+        before = logit_maxes
         logit_maxes = largest(logit_maxes, True)
+        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(before, logit_maxes))
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
         labels = load(labels_ptr + n)
-        logits_at_labels = picked(logits_ptr + n * C + labels, True, within(labels, C))
+        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C))
         sum_1 += tl.log(counts_sum) - (logits_at_labels - logit_maxes)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + n * C + c, c < C)
-            norm_logits = logits - logit_maxes
-            counts = tl.exp(norm_logits)
+            counts = tl.exp(logits - logit_maxes)
             probs = counts / counts_sum
-            dlogits = one_over_N * probs
-            dlogits_ = (
-                dlogits
-                + known(tl.where(c == labels, minus_one_over_N, 0), within(labels, C))
-            )
-            tl.store(dlogits__ptr + n * C + c, dlogits_, mask=c < C)
+            dlogits = one_over_N * probs + placed(minus_one_over_N, c, labels, C)
+            tl.store(dlogits_ptr + n * C + c, dlogits, mask=c < C)
     tl.store(sum_1_ptr + program, sum_1)
 
 

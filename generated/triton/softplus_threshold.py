@@ -20,12 +20,8 @@ from ._table import Table
 def forward(x_ptr, y_ptr, N, beta, threshold, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
-    inside_ = beta * x
-    y = tl.where(
-        inside_ > threshold,
-        x,
-        (larger(inside_, 0) + log1p(tl.exp(-tl.abs(inside_)))) / beta,
-    )
+    inside = beta * x
+    y = tl.where(inside > threshold, x, (larger(inside, 0) + log1p(tl.exp(-tl.abs(inside)))) / beta)
     tl.store(y_ptr + n, y, mask=n < N)
 
 

@@ -15,10 +15,10 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", exact="diff_ var")
+@kernel("N | C", exact="diff var")
 @triton.jit
 def forward(
-    x_ptr, diff__ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
+    x_ptr, diff_ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -27,9 +27,9 @@ def forward(
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
     diff = x - total(x, inside, 1) / C
-    diff_ = diff - total(diff, inside, 1) / C
-    tl.store(diff__ptr + n * C + c, diff_, mask=inside)
-    var = total(square(diff_), inside, 1) / C_minus_correction
+    diff_2 = diff - total(diff, inside, 1) / C
+    tl.store(diff_ptr + n * C + c, diff_2, mask=inside)
+    var = total(square(diff_2), inside, 1) / C_minus_correction
     tl.store(var_ptr + n, var, mask=n < N)
     tl.store(y_ptr + n, tl.sqrt(larger(var, 0)), mask=n < N)
 
@@ -37,8 +37,8 @@ def forward(
 @forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
-    x_ptr, diff__ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, diff_ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
@@ -53,17 +53,15 @@ def forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        tl.store(diff__ptr + n * C + c, diff_, mask=c < C)
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        diff = x - mean - sum_2 / C
+        tl.store(diff_ptr + n * C + c, diff, mask=c < C)
+        sum_3 += tl.where(c < C, square(diff), 0.0)
     sum_3 = tl.sum(sum_3)
     var = sum_3 / C_minus_correction
     tl.store(var_ptr + n, var)
@@ -80,8 +78,8 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dy = load(dy_ptr + n, n < N)
     var = load(var_ptr + n, n < N)
+    dy = load(dy_ptr + n, n < N)
     diff = load(diff_ptr + n * C + c, inside)
     dx = tl.where(var <= 0, 0, dy / tl.sqrt(var) / C_minus_correction) * diff
     tl.store(dx_ptr + n * C + c, dx, mask=inside)
@@ -128,16 +126,14 @@ def lean_forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     tl.store(sum_2_ptr + n, sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_3 += tl.where(c < C, square(diff - sum_2 / C), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     var = sum_3 / C_minus_correction
     tl.store(var_ptr + n, var)
@@ -154,8 +150,8 @@ def lean_backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dy = load(dy_ptr + n, n < N)
     var = load(var_ptr + n, n < N)
+    dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + n, n < N)
     sum_2 = load(sum_2_ptr + n, n < N)

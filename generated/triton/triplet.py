@@ -72,9 +72,9 @@ def none_backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dloss = load(dloss_ptr + n, n < N)
     near = load(near_ptr + n, n < N)
     far = load(far_ptr + n, n < N)
+    dloss = load(dloss_ptr + n, n < N)
     dlosses_term = tl.where(near - far + margin <= 0, 0, dloss)
     negative = load(negative_ptr + n * C + c, inside)
     anchor = load(anchor_ptr + n * C + c, inside)
@@ -99,8 +99,8 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         anchor = load(anchor_ptr + n * C + c, inside)
         positive = load(positive_ptr + n * C + c, inside)
@@ -160,9 +160,9 @@ def backward(
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dloss = load(dloss_ptr)
     near = load(near_ptr + n, n < N)
     far = load(far_ptr + n, n < N)
+    dloss = load(dloss_ptr)
     dlosses_term = tl.where(near - far + margin <= 0, 0, dloss / divisor)
     negative = load(negative_ptr + n * C + c, inside)
     anchor = load(anchor_ptr + n * C + c, inside)
@@ -188,8 +188,8 @@ def loss(
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     c = tl.arange(0, BLOCK)[None, :]
-    for first in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = first + tl.arange(0, ROWS)[:, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         anchor = load(anchor_ptr + n * C + c, inside)
         positive = load(positive_ptr + n * C + c, inside)

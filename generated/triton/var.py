@@ -15,10 +15,10 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", exact="diff_")
+@kernel("N | C", exact="diff")
 @triton.jit
 def forward(
-    x_ptr, diff__ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    x_ptr, diff_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -27,15 +27,15 @@ def forward(
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
     diff = x - total(x, inside, 1) / C
-    diff_ = diff - total(diff, inside, 1) / C
-    tl.store(diff__ptr + n * C + c, diff_, mask=inside)
-    tl.store(y_ptr + n, total(square(diff_), inside, 1) / C_minus_correction, mask=n < N)
+    diff_2 = diff - total(diff, inside, 1) / C
+    tl.store(diff_ptr + n * C + c, diff_2, mask=inside)
+    tl.store(y_ptr + n, total(square(diff_2), inside, 1) / C_minus_correction, mask=n < N)
 
 
 @forward.long("N | C in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
-    x_ptr, diff__ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    x_ptr, diff_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -51,17 +51,15 @@ def forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        diff_ = diff - sum_2 / C
-        tl.store(diff__ptr + n * C + c, diff_, mask=c < C)
-        sum_3 += tl.where(c < C, square(diff_), 0.0)
+        diff = x - mean - sum_2 / C
+        tl.store(diff_ptr + n * C + c, diff, mask=c < C)
+        sum_3 += tl.where(c < C, square(diff), 0.0)
     sum_3 = tl.sum(sum_3)
     tl.store(y_ptr + n, sum_3 / C_minus_correction)
 
@@ -120,16 +118,14 @@ def lean_forward_in_chunks(
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_2 += tl.where(c < C, diff, 0.0)
+        sum_2 += tl.where(c < C, x - mean, 0.0)
     sum_2 = tl.sum(sum_2)
     tl.store(sum_2_ptr + n, sum_2)
     sum_3 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean
-        sum_3 += tl.where(c < C, square(diff - sum_2 / C), 0.0)
+        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
     sum_3 = tl.sum(sum_3)
     tl.store(y_ptr + n, sum_3 / C_minus_correction)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
-from codegen import driver
+from codegen import beside, driver
 from codegen.driver import Generated
 from derive import forward_from
 from derive.language.errors import QuestionError, UnprovedError
@@ -83,7 +83,7 @@ def _tried(text: str, seed: int, folder: Path, generated: list[str]) -> tuple[st
     name = re.findall(r"^class (\w+)\(Forward\)", text, re.M)[-1]
     try:
         forward = forward_from(f"{file}:{name}")
-        with patch.object(driver, "LONGEST_SECOND", SECOND_LIMIT):
+        with patch.object(beside, "LONGEST_SECOND", SECOND_LIMIT):
             result = driver.generate(forward, order=2 if seed % TWICE == 0 else 1)
         if result.seconds < SECOND_LIMIT:  # or time may have cut its second order short
             generated.append(result.text)

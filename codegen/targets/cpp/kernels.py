@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from codegen.schedule.dropping import last_axes, without
 from codegen.schedule.elements import Axes, Element
+from codegen.schedule.merging import with_joined_sizes
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
@@ -14,6 +15,7 @@ from codegen.targets.cpp.choices import WANT, choices_of, flag_of
 from codegen.targets.cpp.loops import I64, Loops
 from codegen.targets.cpp.names import Names, named
 from codegen.targets.tables import kernel as tables
+from codegen.targets.tables.names import with_joined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,7 @@ def kernels_of(
     if len(pieces) != 1 or isinstance(pieces[0], Whole):
         return pieces
     kernel, special = pieces[0], []
-    for axis in sorted(last_axes(flat)):
+    for axis in sorted(last_axes(writer.flat) - {*writer.flat.joined}):
         if codes[axis] in several and codes[axis] in kernel.sizes:
             shorter = without(flat, axis)
             (short,) = Kernels(f"{name}_without_{axis}", shorter, codes, left_out).pieces()
@@ -78,14 +80,17 @@ class Kernels:
     def __init__(
         self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str] = ()
     ):
-        self.name, self.flat, self.codes = name, flat, codes
         plan = planned(flat)
-        self.stages = plan.stages
+        self.name, self.flat, self.codes = name, plan.flat, with_joined(codes, plan.flat)
+        self.stages = [
+            stage if isinstance(stage, Whole) else with_joined_sizes(stage, plan.flat.joined)
+            for stage in plan.stages
+        ]
         self.nodes = plan.nodes
-        self.arrays = {array.name: array for array in flat.arrays}
+        self.arrays = {array.name: array for array in plan.flat.arrays}
         self.results = {made for _, made in flat.results}
         self.choices = choices_of(plan.nodes, self.results, left_out)
-        self.names = Names([*self.arrays, *self.nodes], flat.scalars, codes)
+        self.names = Names([*self.arrays, *self.nodes], flat.scalars, self.codes)
 
     def runs(self) -> list[list[Sweep] | Whole]:
         """The stages, with neighbouring sweeps together."""
@@ -129,7 +134,8 @@ class Kernels:
         loops = Loops(self.names, memory, self.choices)
         elements = [part for node in nodes for part in node.value.parts()]
         axes = used_axes(elements, nodes, memory) | self.axes_of_labels(elements)
-        sizes = tuple(sorted({self.codes[axis] for axis in axes}))
+        joined = {axis: self.flat.joined[axis] for axis in sorted(axes & self.flat.joined.keys())}
+        sizes = self.sizes(axes.difference(joined).union(*joined.values()))
         scalars = sorted({e.name for e in elements if e.kind == "scalar"})
         arguments = [
             *((self._type(name), named(name)) for name in reads),
@@ -141,6 +147,7 @@ class Kernels:
         for sweep in sweeps:
             loops.sweep(sweep)
         lines = [
+            *map(self._joined, joined.items()),
             *self._labels_checked(elements, loops),
             *self._own_memory(local, loops),
             *loops.lines,
@@ -156,6 +163,13 @@ class Kernels:
             lines=tuple(lines),
             flags=tuple(self.choices.flags),
         )
+
+    def sizes(self, axes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({self.codes[axis] for axis in axes}))
+
+    def _joined(self, pair: tuple[str, Axes]) -> str:
+        axis, parts = pair
+        return f"    const {I64} {self.names.size(axis)} = {self.names.product(parts)};"
 
     def _own_memory(self, local: Sequence[str], loops: Loops) -> list[str]:
         """For what lies between sweeps; a gradient may do so too, where it is not wanted."""

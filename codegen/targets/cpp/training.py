@@ -19,6 +19,7 @@ from codegen.targets.cpp.folding import folded
 from codegen.targets.cpp.loops import Loops
 from codegen.targets.cpp.names import Names, named
 from codegen.targets.cpp.products import Products
+from codegen.targets.tables.names import with_joined
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 
 INSIDE = 8  # columns before what stands in a call
@@ -94,21 +95,24 @@ def _axes(p: Parameter) -> list[str]:
 class _Writer:
     def __init__(self, program: Program, flat: Flat, batch: str, parameters: list[str]):
         self.program, self.flat, self.batch, self.parameters = program, flat, batch, parameters
-        self.codes = dict(program.sizes)
-        self.whole = [axis for axis in flat.parts if axis in self.codes]
+        self.plan = planned(flat)
+        self.codes = with_joined(dict(program.sizes), self.plan.flat)
+        parts = {**flat.parts, **self.plan.flat.joined}
+        self.whole = {axis: parts[axis] for axis in parts if axis in self.codes}
         codes = [self.codes[axis] for axis in self.codes if axis not in self.whole]
         self.plain = dict.fromkeys(codes)  # axes of one length share a name
         self.places = places_of(program)
-        self.plan = planned(flat)
         self.arrays = {array.name: array for array in flat.arrays}
         self.stored = [
             name
             for stage in self.plan.stages
             for name in ((stage.name,) if isinstance(stage, Whole) else stage.stored)
         ]
+        self.memory = {array.name: array.axes for array in self.plan.flat.arrays}
+        self.memory |= {name: self.plan.nodes[name].axes for name in self.stored}
 
     def training(self) -> Training:
-        memory = {name: self.axes_of(name) for name in (*self.arrays, *self.stored)}
+        memory = self.memory
         names = Names([*self.arrays, *self.plan.nodes], self.flat.scalars, self.codes)
         loops, size = Loops(names, memory), names.size
         products = Products(size, self.flat.parts)
@@ -158,16 +162,11 @@ class _Writer:
     def kind(self, name: str) -> str:
         return "int64_t" if self.arrays[name].entries == "whole" else "Real"
 
-    def axes_of(self, name: str):
-        found = self.arrays.get(name) or self.plan.nodes[name]
-        return found.axes
-
     def sizes(self, names: Names) -> list[tuple[str, str]]:
         """Those of axes that are made of others come last."""
         found = [(names.of_codes[code], f"SIZE_{code}") for code in self.plain]
         return found + [
-            (names.size(axis), " * ".join(map(names.size, self.flat.parts[axis])))
-            for axis in self.whole
+            (names.size(axis), names.product(parts)) for axis, parts in self.whole.items()
         ]
 
 

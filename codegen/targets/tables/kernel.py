@@ -19,6 +19,7 @@ RUNTIME = {
     "_pairs.py": "pairs.py",
     "_reading.py": "reading.py",
     "_calls.py": "calls.py",
+    "_operation.py": "operation.py",
     "_applied.py": "applied.py",
     "_asking.py": "asking.py",
 }

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
+from codegen.schedule.nodes import Flat
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -28,6 +30,11 @@ class Taken:
 def short(axis: str) -> str:
     """An axis that others were merged into, N*C, as one word."""
     return axis.replace("*", "")
+
+
+def with_joined(codes: Mapping[str, str], flat: Flat) -> dict[str, str]:
+    """The names of sizes by their axes, with those of axes that are several as one."""
+    return {**codes, **{axis: short(axis) for axis in flat.joined}}
 
 
 class Names:
@@ -55,6 +62,9 @@ class Names:
 
     def size(self, axis: str) -> str:
         return self.of_codes[self.codes[axis]]
+
+    def product(self, axes: Iterable[str]) -> str:
+        return " * ".join(map(self.size, axes))
 
     def index(self, axis: str) -> str:
         return self.indices[axis]

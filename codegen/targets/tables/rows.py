@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from codegen.program import NUMBERS, Function
 from codegen.program.parts import is_number, is_wide, values_in
-from codegen.program.steps import AddAt, Assign, Fill, Step
+from codegen.program.steps import AddAt, Assign, Fill, NotZero, Step
 from codegen.program.values import Load, Number
+from codegen.schedule.at_once import is_refused
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.tables.kernel import Kernel
 from codegen.targets.tables.row import Axes, Called, Line, Row, Same, names_of, renamed, takes
@@ -90,7 +91,7 @@ class _Writing:
 
     def before(self, step: Step) -> Line | None:
         """What is asked, and filled in, before anything is computed."""
-        if isinstance(step, Assign | AddAt):
+        if isinstance(step, Assign | AddAt) or (isinstance(step, NotZero) and not is_refused(step)):
             return None
         number = step.value.operand if isinstance(step, Fill) else None
         if isinstance(number, Number) and not is_wide(number):

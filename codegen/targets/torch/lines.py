@@ -16,6 +16,7 @@ STEP = "    "
 OPENING, CLOSING = "([{", ")]}"
 SUMS, PRODUCTS, CHOICES = (" + ", " - "), (" * ", " / ", " @ "), (" if ", " else ")
 TIGHT = ("*", "/")  # in a formula products have no spaces
+ASSIGNED = re.compile(r"( [-+*/]?= )")
 PLAIN = re.compile(r"(\w+=)?\*{0,2}-?[\w.]+")  # an argument that is a name or a number
 
 
@@ -23,7 +24,7 @@ def broken(line: str, margin: str = STEP, longest: int = LONGEST) -> str:
     """``line`` on as many lines as it needs; the first has no margin yet."""
     if len(margin + line) <= longest:
         return line
-    name, equals, expression = line.partition(" = ")
+    name, equals, expression = (*ASSIGNED.split(line, maxsplit=1), "", "")[:3]
     names = name.split(", ")
     if not equals or not all(n.lstrip("*").isidentifier() for n in names):
         names, name, equals, expression = [], "", "", line

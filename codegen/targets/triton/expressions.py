@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from codegen.schedule.elements import Element, is_number, is_whole
+from codegen.schedule.elements import ONE, ZERO, Element, is_number, is_whole
 from codegen.targets.tables import expressions
 from codegen.targets.tables.expressions import ALONE
 from codegen.targets.triton.vocabulary import (
@@ -48,11 +48,15 @@ class Expressions(expressions.Expressions):
         return f"{self.text(e.args[0], ALONE)}.to(REAL)"
 
     def _choose(self, e: Element) -> str:
-        condition, *values = e.args
-        texts = [*map(self.real, values)]
-        if all(value.kind == "number" for value in values):  # which have no dtype of their own
-            texts[0] = f"tl.full([], {texts[0]}, REAL)"
-        return f"tl.where({', '.join([self.text(condition), *texts])})"
+        condition, yes, no = e.args
+        if (yes, no) == (ONE, ZERO):
+            return self._real(e)
+        first = self.real(yes) if no.kind != "number" else self.with_dtype(yes)
+        return f"tl.where({self.text(condition)}, {first}, {self.real(no)})"
+
+    def with_dtype(self, e: Element) -> str:
+        """A number has none of its own."""
+        return f"tl.full([], {self.real(e)}, REAL)" if e.kind == "number" else self.real(e)
 
     # -- numbers --------------------------------------------------------------
 

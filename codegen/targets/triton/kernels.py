@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.inlining import needed
-from codegen.schedule.merging import merged
-from codegen.schedule.nodes import Flat, Node, Whole
+from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
-from codegen.targets.tables.names import short
+from codegen.targets.tables.names import short, with_joined
 from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
@@ -25,7 +24,7 @@ from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
-from codegen.targets.triton.shape import Shape, parts_of, shape_of
+from codegen.targets.triton.shape import Shape, parts_of, shape_of, walked
 from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
 
@@ -85,13 +84,13 @@ def kernels_of(
 
 class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
-        self.name, self.flat, self.left_out = name, merged(flat), left_out
-        self.codes = {**codes, **{axis: short(axis) for axis in self.flat.joined}}
-        self.plan = apart(planned(self.flat, GPU))
+        self.plan = apart(planned(flat, GPU))
+        self.name, self.flat, self.left_out = name, self.plan.flat, left_out
+        self.codes = with_joined(codes, self.flat)
         self.inlined = inlined_in(self.flat, self.plan)
         made = {made for _, made in flat.results} - {*left_out}
         self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
-        self.entries = self.plan.entries(self.flat)
+        self.entries = self.plan.entries()
         self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
 
@@ -99,8 +98,9 @@ class _Kernels:
         shape = shape_of(sweep)
         numbers: dict[Element, str] = {}
         functions = [self.function("", sweep, shape, numbers)]
-        if shape.may_be_chunked:
-            for part in parts_of(sweep, shape):
+        along = walked(sweep)
+        if along is not None:
+            for part in parts_of(along, shape_of(along)):
                 own = shape_of(part)
                 if own.tile:
                     functions.append(self.function("_columns", part, own, numbers, sweep))
@@ -112,7 +112,7 @@ class _Kernels:
         arrays = {*_words(functions[0].arguments)}
         return Kernel(
             name=name,
-            reads=tuple(n for n in sorted(sweep.reads) if f"{named(n)}_ptr" in arrays),
+            reads=tuple(n for n in sorted(sweep.reads) if self.pointer(n) in arrays),
             writes=sweep.stored,
             sizes=tuple(sorted(self.sizes(sweep, used))),
             scalars=(*(s for s in sorted(scalars) if named(s) in used), *numbers.values()),
@@ -129,6 +129,9 @@ class _Kernels:
 
     def names(self) -> Names:
         return Names([*self.memory], self.flat.scalars, self.codes)
+
+    def pointer(self, name: str) -> str:
+        return f"{self.names().of(name)}_ptr"
 
     def sizes(self, sweep: Sweep, used: Collection[str]) -> set[str]:
         """Those that its functions take, or that say how many programs there are."""
@@ -171,7 +174,7 @@ class _Kernels:
         """Those that are used."""
         names = writer.names
         used = {word for line in lines for word in _words([line])}
-        arrays = [f"{named(name)}_ptr" for name in (*sorted(sweep.reads), *sweep.stored)]
+        arrays = [*map(self.pointer, (*sorted(sweep.reads), *sweep.stored))]
         sizes = ["rows"] if "rows" in used and len(shape.rows) > 1 else []
         sizes += [names.of_codes[code] for code in sorted({*self.codes.values()})]
         scalars = [named(name) for name in sorted(self.flat.scalars)]
@@ -191,28 +194,23 @@ class _Kernels:
         yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows}"'
         if alive > 1:
             yield f"alive={alive}"
-        nodes = {node.name: node for node in sweep.nodes}
+        nodes, own = {node.name: node for node in sweep.nodes}, self.names().of
+        found: dict[str, list[str]] = {}
         for word, kind in (("sums", "sum"), ("largest", "max")):
-            found = [nodes[name] for name in sweep.partial if nodes[name].kind == kind]
-            if found:
-                yield f'{word}="{_along(found)}"'
-        kept = [name for name in sweep.stored if of is not None and name not in of.stored]
-        if kept:
-            yield f'keeps="{_along([nodes[name] for name in kept])}"'
+            found[word] = [name for name in sweep.partial if nodes[name].kind == kind]
+        found["keeps"] = [n for n in sweep.stored if of is not None and n not in of.stored]
+        for word, names in found.items():
+            axes = {own(n): " ".join(map(short, nodes[n].axes)) for n in names}
+            told = ", ".join(f"{n}: {along}".strip() for n, along in axes.items())
+            yield from [f'{word}="{told}"'] if told else []
         exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
-        exact = [name for name in exact if name not in kept]
         if exact and of is None:
-            yield f'exact="{" ".join(map(named, exact))}"'
+            yield f'exact="{" ".join(map(own, exact))}"'
 
     def axis(self, axis: str) -> str:
         joined = self.flat.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
-
-
-def _along(nodes: Iterable[Node]) -> str:
-    """Their names and axes, as a record has them."""
-    return ", ".join(f"{named(n.name)}: {' '.join(map(short, n.axes))}".strip() for n in nodes)
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 from codegen.targets.tables import names
 from codegen.targets.triton.vocabulary import TRITON
@@ -13,7 +14,15 @@ class Names(names.Names):
 
     language = TRITON
 
-    def __init__(self, arrays: Iterable[str], numbers: Iterable[str], codes: Mapping[str, str]):
+    def __init__(self, arrays: Collection[str], numbers: Collection[str], codes: Mapping[str, str]):
         super().__init__(arrays, numbers, codes)
+        self.plain = Counter(name.rstrip("_") for name in arrays)
         numbers = {TRITON.named(number) for number in numbers}
         self.taken = {*TRITON.words, *numbers, *self.of_codes.values(), *self.indices.values()}
+
+    def of(self, name: str) -> str:
+        """What an array or a value is called: what tells it from another one that is no array
+        stays away.
+        """
+        plain = name.rstrip("_")
+        return TRITON.named(plain if self.plain[plain] < 2 else name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from codegen.schedule.elements import Axes, Element, index
+from codegen.schedule.elements import ZERO, Axes, Element, index, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Sweep
+from codegen.targets.tables.names import short
 from codegen.targets.triton.expressions import Expressions, is_known_before, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import Scopes
@@ -52,7 +54,7 @@ class Places(Expressions):
         """The variable of the rows that are computed at once, or of the one row."""
         shape, name = self.shape, self.row_name()
         if shape.several:
-            first = "first" if shape.looped else "tl.program_id(0).to(tl.int64) * ROWS"
+            first = "start" if shape.looped else "tl.program_id(0).to(tl.int64) * ROWS"
             at = f"{first} + {self.spread('tl.arange(0, ROWS)', 0)}"
         elif shape.looped:
             return name
@@ -75,7 +77,7 @@ class Places(Expressions):
         if axis == shape.tile:
             walked = shape.looped and not shape.rows
             program = f"tl.program_id({int(bool(shape.rows))}).to(tl.int64)"
-            first = "first + " if walked else f"{program} * {block} + "
+            first = "start + " if walked else f"{program} * {block} + "
         elif shape.chunked:
             first = "start + "
         at = first + self.spread(f"tl.arange(0, {block})", shape.dim(axis))
@@ -92,16 +94,17 @@ class Places(Expressions):
     def mask(self, axes: Iterable[str]) -> str:
         """Whether the entries lie inside of these axes."""
         shape, tests = self.shape, []
-        if shape.several and {*axes} & {*shape.rows}:
-            tests.append(f"{self.row()} < {self.count()}")
-        for axis in (a for a in shape.inner if a in axes):
+        tested = [a for a in shape.inner if a in axes]
+        for axis in tested:
             tests.append(f"{self.text(index(axis))} < {self.size(axis)}")
+        if shape.several and {*axes} & {*shape.rows}:
+            tests.insert(0, f"{self.row()} < {self.count()}")
+            tested = [*shape.rows, *tested]
         if len(tests) < 2:
             return "".join(tests)
         text = " & ".join(f"({test})" for test in tests)
-        if len(tests) < shape.rank:
-            return text
-        return self.scopes.variable("inside", "inside", [*shape.rows, *shape.inner], lambda: text)
+        name = "inside" if len(tests) == shape.rank else "inside_" + "".join(map(short, tested))
+        return self.scopes.variable(("inside", *tested), name, tested, lambda: text)
 
     def place(self, name: str, args: Sequence[Element]) -> str:
         """How far an entry is from the first one of its array."""
@@ -110,14 +113,15 @@ class Places(Expressions):
         if len(rows) > 1 and axes[: len(rows)] == rows and args[: len(rows)] == [*map(index, rows)]:
             found, axes, args = self.row(), axes[len(rows) :], args[len(rows) :]
         for axis, arg in zip(axes, args, strict=True):
-            sizes = f"{factor(found)} * {self.size(axis)} + " if found else ""
-            found = f"{sizes}{self.text(arg, self.LEVELS['add'])}"
+            rows = f"{factor(found)} * {self.size(axis)}".removeprefix("1 * ") if found else ""
+            at = self.text(arg, self.LEVELS["add"])
+            found = " + ".join(part for part in (rows, at) if part not in ("", "0"))
         return found
 
     # -- values -------------------------------------------------------------------
 
     def name(self, node: Node) -> str:
-        return self.scopes.named(own(node), named(node.name))
+        return self.scopes.named(own(node), self.names.of(node.name))
 
     def text(self, e: Element, level: int = 0) -> str:
         return self.known(e, level) or super().text(e, level)
@@ -134,12 +138,20 @@ class Places(Expressions):
         axes = values.axes([e])
         if self.moving and values.reads(e, self.moving):
             axes |= {*self.shape.inner}
-        reduced = values.is_own(e) and bool(values.nodes[e.name].kind)
-        several = values.uses[e] > 1 or self.alone > (not reduced) or self.level_of(e) < level
+        several = values.uses[e] > 1 or self.apart(e) or self.level_of(e) < level
         if several or scopes.has(e) or scopes.depth(axes) < len(scopes.scopes):
-            name = named(values.inlined.get(e, e.name))
+            name = self.names.of(values.inlined.get(e, e.name))
             return scopes.variable(e, name, axes, lambda: self.value(e))
         return ""
+
+    def apart(self, e: Element) -> bool:
+        """Whether what is read once has a line of its own: reductions do first, then what nodes
+        compute, then the others, but for what has the name of a node that goes on with it.
+        """
+        if e not in self.values.inlined:
+            return self.alone > (not self.values.nodes[e.name].kind)
+        name = self.names.of(self.values.inlined[e])
+        return self.alone > 2 and name not in map(self.names.of, self.values.nodes)
 
     def value(self, e: Element) -> str:
         """What is computed for a variable."""
@@ -157,17 +169,25 @@ class Places(Expressions):
         if not node.axes and not self.shape.rows:
             return f"{function}({text}, {mask})"
         for dim in reversed(dims):
-            text, mask = f"{function}({text}, {mask}, {dim})", self.mask(node.axes) or "True"
+            text = f"{function}({text}, {mask}, {dim})"
+            mask = "True" if dim == dims[0] else self.mask(node.axes) or "True"
         return text
 
     def _choose(self, e: Element) -> str:
         """What is chosen by a label is NaN where that is out of range: no kernel can raise."""
-        text, test = super()._choose(e), e.args[0]
-        if test.kind == "compare" and test.name == "==":
-            for place, label in (test.args, test.args[::-1]):
-                if place.kind == "index" and label.kind == "label":
-                    return f"known({text}, within({self.text(label)}, {self.size(place.name)}))"
-        return text
+        test, yes, no = e.args
+        label = _label_of(test)
+        if label is not None and no == ZERO:
+            at, own = (self.text(arg) for arg in label)
+            return f"placed({self.with_dtype(yes)}, {at}, {own}, {self.size(label[0].name)})"
+        if label is not None:
+            within = f"within({self.text(label[1])}, {self.size(label[0].name)})"
+            return f"known({super()._choose(e)}, {within})"
+        if yes.kind == "choose" and yes.args[2] == no and yes not in self.values.inlined:
+            tests = (test, yes.args[0])
+            if not any(_label_of(each) or is_number(each) for each in tests):
+                return self._choose(replace(e, args=(Element("and", tests), yes.args[1], no)))
+        return super()._choose(e)
 
     def _entry(self, e: Element) -> str:
         """One of the sweep, which is read once."""
@@ -182,7 +202,10 @@ class Places(Expressions):
         if e.kind == "scalar":
             return named(e.name)
         if e not in self.numbers:
+            taken = {*self.names.taken}
+            self.names.taken |= {*map(named, self.memory)}  # beside which it stands in the table
             self.numbers[e] = self.named(e, "number")
+            self.names.taken = taken | {self.numbers[e]}
         return self.numbers[e]
 
     def loaded(self, e: Element) -> str:
@@ -191,22 +214,29 @@ class Places(Expressions):
         picked = [(axis, arg) for axis, arg in places if _is_picked(arg)]
         axes = self.values.axes(entry.args)
         labels = [part.name for _, arg in picked for part in arg.entries]
-        name = "_at_".join([named(entry.name), *labels])
+        name = "_at_".join([self.names.of(entry.name), *labels])
 
         def text() -> str:
             place = self.place(entry.name, entry.args)
             masks = [self.mask(axes), *([self.text(test)] if test else [])]
             masks = [mask for mask in masks if mask]
             mask = masks[0] if len(masks) == 1 else " & ".join(f"({m})" for m in masks)
-            where = f"{named(entry.name)}_ptr" + (f" + {place}" if place else "")
-            given = ", ".join([where, *([mask or "True"] if mask or picked else [])])
-            if picked:
-                tests = [f"within({self.text(a)}, {self.size(x)})" for x, a in picked]
-                return f"picked({given}, {' & '.join(tests)})"
-            return f"load({given})"
+            where = f"{self.names.of(entry.name)}_ptr" + (f" + {place}" if place else "")
+            tests = [f"within({self.text(a)}, {self.size(x)})" for x, a in picked]
+            given = [where, *([" & ".join(tests)] if tests else []), *([mask] if mask else [])]
+            return f"{'load_at' if picked else 'load'}({', '.join(given)})"
 
         every = axes | (self.values.axes([test]) if test else frozenset())
         return self.scopes.variable(e, name, every, text)
+
+
+def _label_of(test: Element) -> tuple[Element, Element] | None:
+    """The index and the label that are compared."""
+    if test.kind == "compare" and test.name == "==":
+        for place, label in (test.args, test.args[::-1]):
+            if place.kind == "index" and label.kind == "label":
+                return place, label
+    return None
 
 
 def _is_picked(arg: Element) -> bool:
@@ -215,10 +245,10 @@ def _is_picked(arg: Element) -> bool:
 
 
 def factor(text: str) -> str:
-    """A text as a factor."""
+    """A text as the first factor."""
     depth = 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")
-        if sign == " " and not depth:
+        if sign in "+-" and not depth:
             return f"({text})"
     return text

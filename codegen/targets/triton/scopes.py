@@ -74,6 +74,23 @@ class Scopes:
             depth += 1
         return depth
 
+    @property
+    def beyond(self) -> int:
+        """How many characters stand behind the last column."""
+        lines = (INDENT * i + line for i, scope in enumerate(self.scopes) for line in scope.lines)
+        return sum(max(0, len(line) - WIDTH) for line in lines)
+
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """Lines that are gone behind it."""
+        before = [(scope, [*scope.lines], {*scope.known}) for scope in self.scopes]
+        called = dict(self.called)
+        with self.names.block():
+            yield
+        self.called = called
+        for scope, lines, known in before:
+            scope.lines, scope.known = lines, known
+
     @contextmanager
     def outside(self, depth: int) -> Iterator[None]:
         """Lines that stand before the loops inside of the first scopes."""

@@ -44,10 +44,6 @@ class Shape:
         """The name of how many entries along an inner axis are computed at once."""
         return "BLOCK" if len(self.inner) == 1 else f"BLOCK_{short(axis)}"
 
-    @property
-    def may_be_chunked(self) -> bool:
-        return len(self.inner) == 1 and not self.tile
-
 
 def shape_of(sweep: Sweep) -> Shape:
     nodes, rows = sweep.nodes, sweep.rows
@@ -64,6 +60,21 @@ def shape_of(sweep: Sweep) -> Shape:
     rows = (*rows, *moved)
     looped = bool(sums) and not any({*node.axes} & {*rows} for node in sums)
     return Shape(rows, tuple(a for a in inner if a not in moved), tile, looped)
+
+
+def walked(sweep: Sweep) -> Sweep | None:
+    """The sweep as programs walk along its rows, which have one axis: what the grid cuts beside
+    that are rows, too. None where rows have several, or none that has to be walked along.
+    """
+    shape = shape_of(sweep)
+    if shape.tile:
+        left = [node for node in sweep.nodes if node.name in {*sweep.stored, *sweep.partial}]
+        if any(shape.tile not in node.space for node in left):
+            return None  # several rows would leave it
+        rows = (*(axis for axis in sweep.parallel if axis != shape.tile), shape.tile)
+        sweep = replace(sweep, parallel=rows, tiles=False)
+        shape = shape_of(sweep)
+    return sweep if len(shape.inner) == 1 and not shape.tile else None
 
 
 def parts_of(sweep: Sweep, shape: Shape) -> list[Sweep]:

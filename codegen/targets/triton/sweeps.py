@@ -9,16 +9,16 @@ parts are added by another kernel, in one order.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 
-from codegen.schedule.elements import Axes, index
+from codegen.schedule.elements import index
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
-from codegen.targets.triton.expressions import named
 from codegen.targets.triton.places import Places, factor
-from codegen.targets.triton.scopes import INDENT, WIDTH
+from codegen.targets.triton.scopes import INDENT
 from codegen.targets.triton.values import own
 
-MOST_ALONE = 2  # reductions have a line of their own before all has one
+MOST_ALONE = 3  # see `Places.apart`
 NONE = {"sum": "0.0", "max": 'float("-inf")'}  # what nothing adds up to
 
 
@@ -57,7 +57,7 @@ class Sweeps(Places):
             return f"for {self.row_name()} in range(program, {self.count()}, tl.num_programs(0)):"
         block = "ROWS" if self.shape.rows else "BLOCK"
         stop = self.count() if self.shape.rows else self.size(self.shape.tile)
-        return f"for first in range(program * {block}, {stop}, tl.num_programs(0) * {block}):"
+        return f"for start in range(program * {block}, {stop}, tl.num_programs(0) * {block}):"
 
     def body(self) -> None:
         if not self.shape.chunked:
@@ -74,31 +74,37 @@ class Sweeps(Places):
 
     def chunks(self, axis: str, nest: Nest) -> None:
         """A pass over the row."""
-        nodes = self.values.nodes
+        sums_of: dict[str, list[Node]] = {}  # those that go with a maximum
+        for peak, name in nest.online:
+            sums_of.setdefault(peak, []).append(self.values.nodes[name])
         along = [node for node in nest.nodes if node.kind and node not in self.sums]
-        peaks = {name: peak for peak, name in nest.online}
+        alone = [node for node in along if node not in chain(*sums_of.values())]
         for node in along:
             self.begun(node)
-        self.moving = {*peaks.values()}
-        with self.scopes.loop(f"for start in range(0, {self.size(axis)}, BLOCK):", [axis]):
+        self.moving = {*sums_of}
+        head = f"for start in range(0, {self.size(axis)}, BLOCK):"
+        with self.values.in_pass(nest.nodes), self.scopes.loop(head, [axis]):
             for node in nest.nodes:
-                if node.name in peaks.values():
-                    own_sums = [nodes[name] for name, peak in peaks.items() if peak == node.name]
-                    self.followed(node, own_sums)
-                elif node in along and node.name not in peaks:
+                if node.name in sums_of:
+                    self.followed(node, sums_of[node.name])
+                elif node in alone:
                     self.added(node)
                 elif node not in along:
                     self.settled(node)
         self.moving = set()
-        for node in sorted(along, key=lambda node: node.name in peaks.values()):
-            name = text = self.name(node)
-            if node.name in peaks:  # before its maximum is one of the whole row
-                peak = nodes[peaks[node.name]]
-                top = self.whole(peak, self.name(peak))
-                text = f"{name} * rescaled({self.name(peak)}, {top})"
-            self.scopes.line(f"{name} = {self.whole(node, text)}")
-            self.scopes.scopes[-1].known.add(own(node))
-            self.settled(node)
+        for node in alone:
+            name, sums = self.name(node), sums_of.get(node.name, [])
+            if sums:
+                self.scopes.line(f"before = {name}")
+            self.finished(node, name)
+            for each in sums:
+                self.finished(each, f"{self.name(each)} * rescaled(before, {name})")
+
+    def finished(self, node: Node, text: str) -> None:
+        """What was added up along a row becomes a number."""
+        self.scopes.line(f"{self.name(node)} = {self.whole(node, text)}")
+        self.scopes.scopes[-1].known.add(own(node))
+        self.settled(node)
 
     def followed(self, peak: Node, sums: Sequence[Node]) -> None:
         """The largest so far, and sums of what is shifted by it."""
@@ -107,7 +113,8 @@ class Sweeps(Places):
         self.added(peak)
         self.scopes.scopes[-1].known.add(own(peak))
         for node in sums:
-            self.added(node, f"{self.name(node)} * rescaled(before, {name})")
+            self.scopes.line(f"{self.name(node)} *= rescaled(before, {name})")
+            self.added(node)
 
     # -- nodes ------------------------------------------------------------------
 
@@ -119,7 +126,7 @@ class Sweeps(Places):
             else:
                 value, test = self.reduced(node), self.once(node)
                 value = f"tl.where({test}, {value}, {NONE[node.kind]})" if test else value
-                self.store(node, self.row_place(node), value, self.part_axes(node))
+                self.store(node, self.part_place(node), value, (*self.shape.rows, *node.axes))
         elif node.name in self.sweep.stored:
             self.store(node, self.place(node.name, own(node).args), None, node.axes)
 
@@ -134,16 +141,14 @@ class Sweeps(Places):
             none = f"tl.full([{', '.join(lengths)}], {NONE[node.kind]}, REAL)"
         self.scopes.line(f"{self.name(node)} = {none}")
 
-    def added(self, node: Node, before: str = "") -> None:
-        """One entry more; ``before`` is what was there, where that changes."""
+    def added(self, node: Node) -> None:
+        """One entry more."""
         name, value = self.name(node), self.values.of[node.name]
 
         def text() -> str:
             mask = self.once(node, self.mask(node.space))
             now = self.text(value)
             now = f"tl.where({mask}, {now}, {NONE[node.kind]})" if mask else now
-            if before:
-                return f"{name} = {before} + {now}"
             return f"{name} += {now}" if node.kind == "sum" else f"{name} = larger({name}, {now})"
 
         self.fitting(text)
@@ -160,12 +165,7 @@ class Sweeps(Places):
     def ended(self, node: Node) -> None:
         """Of what a program has added up over its rows, one part is stored."""
         total = self.whole(node, self.name(node))
-        place, tile = "program", self.shape.tile
-        if tile and self.shape.rows and tile not in node.axes:
-            place += " * tl.num_programs(1) + tl.program_id(1)"
-        for axis in node.axes:
-            place = f"{factor(place)} * {self.size(axis)} + {self.text(index(axis))}"
-        self.store(node, place, total, node.axes)
+        self.store(node, self.part_place(node), total, node.axes)
 
     def whole(self, node: Node, text: str) -> str:
         """A value that was added up entry by entry, reduced along its dimensions."""
@@ -180,22 +180,19 @@ class Sweeps(Places):
 
     # -- what is stored -------------------------------------------------------------
 
-    def row_place(self, node: Node) -> str:
-        """Where the part of a row lies of what is added up over rows."""
-        found, tile = self.row(), self.shape.tile
-        if tile and tile not in node.axes:
+    def part_place(self, node: Node) -> str:
+        """Where the part of a program, or of a row, lies of what is added up over rows."""
+        rows, tile = self.shape.rows, self.shape.tile
+        found = "program" if self.shape.looped else self.row()
+        if tile and rows and tile not in node.axes:
             found = f"{found} * tl.num_programs(1) + tl.program_id(1)"
-        for axis in node.axes:
-            if axis not in self.shape.rows:
-                found = f"{factor(found)} * {self.size(axis)} + {self.text(index(axis))}"
+        for axis in (axis for axis in node.axes if axis not in rows):
+            found = f"{factor(found)} * {self.size(axis)} + {self.text(index(axis))}"
         return found
-
-    def part_axes(self, node: Node) -> Axes:
-        return (*self.shape.rows, *(a for a in node.axes if a in self.shape.inner))
 
     def store(self, node: Node, place: str, value: str | None, axes: Iterable[str]) -> None:
         """A line for what is ``value``, or what the node computes."""
-        pointer, mask = f"{named(node.name)}_ptr", self.mask(axes)
+        pointer, mask = f"{self.names.of(node.name)}_ptr", self.mask(axes)
         where = f"{pointer} + {place}" if place else pointer
         masked = f", mask={mask}" if mask else ""
 
@@ -207,17 +204,13 @@ class Sweeps(Places):
         self.fitting(text)
 
     def fitting(self, text: Callable[[], str]) -> None:
-        """A line; what is read once has none of its own if that leaves it short enough."""
-        scopes, names = self.scopes, self.names
+        """A line; what is read once has none of its own if that leaves all short enough."""
+        beyond: list[int] = []
         for self.alone in range(MOST_ALONE + 1):
-            before = [(scope, [*scope.lines], {*scope.known}) for scope in scopes.scopes]
-            called, taken = dict(scopes.called), {*names.taken}
-            line = text()
-            longest = max(map(len, line.split("\n")))
-            if len(INDENT * len(scopes.scopes)) + longest <= WIDTH or self.alone == MOST_ALONE:
-                break
-            scopes.called, names.taken = called, taken | {*self.numbers.values()}
-            for scope, lines, known in before:
-                scope.lines, scope.known = lines, known
+            with self.scopes.tried():
+                self.scopes.line(text())
+                beyond.append(self.scopes.beyond)
+            self.names.taken |= {*self.numbers.values()}
+        self.alone = beyond.index(min(beyond))
+        self.scopes.line(text())
         self.alone = 0
-        scopes.line(line)

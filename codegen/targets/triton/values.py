@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 
-from codegen.schedule.elements import Element, axes_in, index, is_number, with_indices
+from codegen.schedule.elements import ZERO, Element, axes_in, index, is_number, with_indices
 from codegen.schedule.nodes import Flat, Node
 from codegen.schedule.plan import Plan, Sweep
 from derive.language.errors import QuestionError
@@ -21,7 +22,7 @@ def inlined_in(flat: Flat, plan: Plan) -> dict[Element, str]:
     for node in flat.nodes:
         if isinstance(node, Node) and not node.kind and node.name not in plan.nodes:
             expanded[node.name] = replace(node, value=again(node.value, expanded))
-    found = {node.value: name for name, node in reversed(expanded.items())}
+    found = {simplified(node.value): name for name, node in reversed(expanded.items())}
     return {e: name for e, name in found.items() if e.kind not in LEAVES and not is_number(e)}
 
 
@@ -34,6 +35,17 @@ def again(e: Element, nodes: Mapping[str, Node]) -> Element:
             return None
         args = [arg.replaced(change) for arg in part.args]
         return with_indices(node.value, dict(zip(node.axes, args, strict=True)))
+
+    return e.replaced(change)
+
+
+def simplified(e: Element) -> Element:
+    """Without what is added to 0."""
+
+    def change(part: Element) -> Element | None:
+        if part.kind != "add" or part.args[0] != ZERO:
+            return None
+        return simplified(part.args[1])
 
     return e.replaced(change)
 
@@ -63,11 +75,23 @@ class Values:
         self.nodes = {node.name: node for node in sweep.nodes}
         self.of = {node.name: self.made(node.value) for node in sweep.nodes}
         self.uses: Counter[Element] = Counter()
-        for name in dict.fromkeys((*sweep.stored, *sweep.partial)):
-            self.count(own(self.nodes[name]))
+        self.roots = dict.fromkeys((*sweep.stored, *sweep.partial))
+        for name in self.roots:
+            self.count(own(self.nodes[name]), self.nodes)
+
+    @contextmanager
+    def in_pass(self, nodes: Sequence[Node]) -> Iterator[None]:
+        """Uses are those in one pass over a row: the next one computes an entry again."""
+        before, self.uses = self.uses, Counter()
+        names = {node.name for node in nodes}
+        for node in nodes:
+            if node.kind or node.name in self.roots:
+                self.count(own(node), names)
+        yield
+        self.uses = before
 
     def made(self, e: Element) -> Element:
-        return self.where_needed(self.moved(e), ())
+        return self.where_needed(simplified(self.moved(e)), ())
 
     def moved(self, e: Element) -> Element:
         """What is read elsewhere than where it is computed is computed there again."""
@@ -102,13 +126,14 @@ class Values:
                 return Element("guard", (test, e))
         return e
 
-    def count(self, e: Element) -> None:
+    def count(self, e: Element, names: Collection[str]) -> None:
+        """With what is read to compute the nodes of these ``names``."""
         for part in self.counted(e):
             self.uses[part] += 1
-            if self.uses[part] == 1:
+            if self.uses[part] == 1 and (not self.is_own(part) or part.name in names):
                 inside = [self.of[part.name]] if self.is_own(part) else part.args
                 for other in inside:
-                    self.count(other)
+                    self.count(other, names)
 
     def counted(self, e: Element) -> Iterator[Element]:
         """The largest parts that may have a variable."""

@@ -61,12 +61,12 @@ POWERS = {
 # In Python, of numbers that are known before a kernel is called.
 OF_NUMBERS = {"abs": "abs", "larger": "max", "smaller": "min", "ceiling": "math.ceil"}
 SHARED = """
-aligned cube expm1 known largest larger load log1p picked power rescaled sign smaller square tanh
-total within
+aligned cube expm1 known largest larger load load_at log1p placed power rescaled sign smaller square
+tanh total within
 """
 WORDS = f"""
-{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before first start inside program
-row rows range
+{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start program row rows
+range
 """
 TRITON = Taken(
     frozenset((*WORDS.split(), *keyword.kwlist)), ("BLOCK_", "i_", "size_"), ("_ptr", "_units")

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
-from ._asking import formats_of, keys_of, tell, transformed
+from ._asking import Seen, formats_of, keys_of, tell, transformed
 from ._building import FOLDER as FOLDER
 from ._building import NoCompiler, compiler, loaded, version
 from ._reading import Read
@@ -24,6 +25,10 @@ FORMATS = {torch.float32: "float", torch.float64: "double"}
 KEYS = keys_of(DEVICE)
 
 
+def keys() -> set:
+    return KEYS
+
+
 def problem() -> str:
     """Why no kernel can be built here; nothing where one can."""
     try:
@@ -31,6 +36,11 @@ def problem() -> str:
     except NoCompiler as error:
         return str(error)
     return ""
+
+
+def registered_as(name: str, computed: Callable, described: Callable, visible: bool) -> None:
+    """Makes an operation of what computes it, and of what does with tensors without memory."""
+    torch.library.custom_op(name, computed, mutates_args=()).register_fake(described)
 
 
 class Kernels:
@@ -69,7 +79,7 @@ class Kernel:
         self.kernels, self.name, self.called = kernels, name, called
         arrays = len(called.takes) + len(called.makes)
         self.counts = arrays, called.sizes, len(called.numbers) - called.sizes
-        self.file = kernels.source.stem
+        self.file, self.refuses, self.visible = kernels.source.stem, False, False
         self.functions: dict[torch.dtype, Callable[..., int]] = {}
 
     def load(self, dtype: torch.dtype) -> Callable[..., int]:
@@ -115,6 +125,8 @@ class Kernel:
             empty = given.new_empty
             for shape in shapes:
                 values.append(empty(*shape(values)))
+            if type(values) is Seen:
+                return 0
             arrays = [*map(contiguous, reads(values)), *values[-count:]]
             addresses = map(address, arrays)
             if arranged is not None:
@@ -149,7 +161,7 @@ def computable(tensors) -> bool:
     """Whether these are plain CPU tensors, all float32 or all float64, with no transform active;
     None stands for an omitted one.
     """
-    if transformed():
+    if is_compiling() or transformed():
         return False
     found = formats_of(tensors, KEYS)
     return len(found) == 1 and found <= FORMATS.keys()

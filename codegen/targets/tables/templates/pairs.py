@@ -26,7 +26,7 @@ class Pair:
         self.inputs = tuple(inspect.signature(rule.forward).parameters)
         self.gradients = [f"d{name}" for name in rule.gradients]
         self.kinds = {
-            kind: made_of(getattr(module, function.__annotations__["return"], None))
+            kind: getattr(module, function.__annotations__["return"], None)
             for kind, function in self.functions.items()
         }
         self.views = [several and name in rule.pair.views for name in self.outputs]

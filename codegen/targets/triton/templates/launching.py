@@ -52,6 +52,11 @@ class Record:
         for function in (self.first, *self.longer):
             function.makes = [name for name in function.arrays if name in own]
 
+    @property
+    def refuses(self) -> bool:
+        """Whether rows may be too long for it."""
+        return not (self.longer or self.first.tile or self.first.chunked)
+
     def launches(self, sizes: Mapping[str, int]) -> list[tuple[Function, Launch]]:
         """What computes it for these sizes. Raises `TooLong`."""
         if not self.longer:
@@ -86,9 +91,10 @@ def launched(
     arrays: dict[str, Tensor | None],
     known: Mapping[str, float],
     real: torch.dtype,
+    seen: Callable | None,
 ) -> None:
     """Runs a function: ``arrays`` by their names, where what is left out is None; ``known`` are
-    sizes and numbers.
+    sizes and numbers, and ``seen`` is what shows it to torch.
     """
     made = [arrays[name] for name in function.makes]
     if made and not function.keeps and all(array is None for array in made):
@@ -110,12 +116,13 @@ def launched(
         numbers = [interpreted(n, constants["REAL"]) for n in numbers]
     places = [parts.get(name, arrays[name]) for name in function.arrays]
     constants = {name: constants[name] for name in function.constants}
+    run = run if seen is None else seen(run)
     run[launch.grid](*places, *numbers, **constants, num_warps=launch.warps)
     for name, part in parts.items():
-        added(function, launch.parts[name], part, arrays[name], name)
+        added(function, launch.parts[name], part, arrays[name], name, seen)
 
 
-def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: str) -> None:
+def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: str, seen) -> None:
     """The parts of a sum, in one order."""
     if name in function.largest:
         result.copy_(parts.amax(part.along).permute(part.order).reshape(result.shape))
@@ -126,6 +133,7 @@ def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: s
         size = result.numel()
         block = min(SUMMED, power_of_two(size))
         real = REALS.get(parts.dtype, tl.float32)
-        add_parts[(cut(size, block),)](
+        run = add_parts if seen is None else seen(add_parts)
+        run[(cut(size, block),)](
             parts, result, len(parts), size, REAL=real, PARTS=PARTS, BLOCK=block
         )
