@@ -19,7 +19,13 @@ pytestmark = [
 ]
 
 # Bytes for each thread that do not fit into registers, by module and function.
-SPILLS = {("cross_entropy_softcap", "loss_2"): 8, ("cross_entropy_softcap", "loss_2_in_chunks"): 16}
+SPILLS = {
+    ("cross_entropy_softcap", "loss_2"): 8,
+    ("cross_entropy_softcap", "loss_2_in_chunks"): 16,
+    ("cross_entropy_softcap", "plain_forward_in_chunks"): 16,
+    ("mlp", "forward_7"): 48,
+    ("softmax_nll", "loss"): 16,
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
