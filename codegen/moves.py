@@ -64,7 +64,7 @@ def is_outdated(folder: Path, name: str) -> bool:
     return found is None or found[0] != hash_of(folder, name)
 
 
-def cells_of(folder: Path, name: str) -> Iterator[tuple[str, ...]]:
+def rows_of(folder: Path, name: str) -> Iterator[str]:
     """The rows of a table for a module, if its kernels were counted."""
     _, kernels = moves_in(folder).get(name, ("", []))
     again = AGAIN if kernels and is_outdated(folder, name) else ""
@@ -72,4 +72,5 @@ def cells_of(folder: Path, name: str) -> Iterator[tuple[str, ...]]:
         reads, writes = f"{row.reads:.1f}", f"{row.writes:.1f}"
         moves = reads, str(row.least_reads), writes, str(row.least_writes)
         told = "; ".join(filter(None, (again, row.why)))
-        yield name, row.kernel, str(row.entries), *moves, str(row.registers), str(row.spilled), told
+        numbers = str(row.entries), *moves, str(row.registers), str(row.spilled)
+        yield " | ".join((name, row.kernel, *numbers, told))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import jinja2
 
-from codegen.moves import cells_of
+from codegen.moves import rows_of
 from codegen.quality import Emitted, Moves, Quality
 
 FILE = "REPORT.md"
@@ -39,6 +39,7 @@ def report(results: Sequence[Emitted], before: str | None, folder: Path = Path()
     """The page for ``results``; ``before`` is the one that stands there, or None. What kernels move
     was counted in a ``folder``, or nowhere.
     """
+    moved = [row for result in results for row in rows_of(folder, Path(result.file).stem)]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
@@ -53,7 +54,7 @@ def report(results: Sequence[Emitted], before: str | None, folder: Path = Path()
         measured=[_measured(result, known) for result in results],
         forms=[quality for result in results for quality in _every(result)],
         split=[row for result in results for row in _split(result)],
-        moved=[row for result in results for row in cells_of(folder, Path(result.file).stem)],
+        moved=[moved] if moved else [],
     )
 
 
