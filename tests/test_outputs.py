@@ -413,8 +413,8 @@ def test_what_influences_none_of_the_outputs_is_told(tmp_path):
 # -- what else is emitted --------------------------------------------------------------
 
 
-def test_ranks_and_kernels_say_what_they_leave_to_torch(tmp_path):
+def test_several_outputs_have_kernels_and_are_not_split(tmp_path):
     file = written(tmp_path, "Passed", PASSED)
     with pytest.raises(QuestionError, match="has several outputs, y and x_out and z"):
         generate_of_ranks(forward_from(file), ["N"])
-    assert generate(forward_from(file), order=1, kernels=kernels["cpp"]).kernels == ()
+    assert generate(forward_from(file), order=1, kernels=kernels["cpp"]).kernels

@@ -470,9 +470,9 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
     assert all("before" in page for page in found.values())
 
 
-def test_torch_runs_where_there_is_no_kernel_and_no_axis_is_split(tmp_path):
+def test_what_is_around_a_recurrence_has_kernels_and_no_axis_is_split(tmp_path):
     forward = forward_from(file_of(tmp_path, ELMAN))
-    assert "goes from place to place" in generate(forward, order=1, kernels=kernels["cpp"]).slow
+    assert generate(forward, order=1, kernels=kernels["cpp"]).kernels
     with pytest.raises(QuestionError, match="has a recurrence: its axes are not split"):
         generate_of_ranks(forward, ["N"])
 
