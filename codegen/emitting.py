@@ -1,8 +1,8 @@
 """All forwards of a run: those that are unchanged come from the cache, the others are derived, on
 all cores where that pays. What was derived once is printed for every target.
 
-The forwards of a pool are loaded again by the processes, from their files; what comes back is
-plain data. Errors, their order and the bytes that are emitted are those of one process alone.
+The forwards of a pool are loaded again by the processes, from their files, and what is known of
+them from the cache; what comes back is plain data. Errors, their order and the bytes that are emitted are those of one process alone.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
 # Called with a forward's name and what is being done; and with one that is done.
 Working = Callable[[str, str], None]
 Finished = Callable[[str], None]
-# A time limit, an order, and a target.
-Asked = tuple[float | None, int, str]
+# A time limit, an order, a target, and the folder of the cache.
+Asked = tuple[float | None, int, str, Path | None]
 
 
 def emit_all(
@@ -62,9 +62,9 @@ def emit_all(
         if _is_whole(found, cache.target):
             finished(found.quality.name)
         else:
-            missing.append((forward, found))
+            missing.append(forward)
     processes = min(processes or _cores(), len(missing))
-    asked = (limit, cache.order, cache.target)
+    asked = (limit, cache.order, cache.target, cache.folder)
     if processes > 1 and len(missing) >= FEWEST:
         made = _in_parallel(missing, processes, finished, asked)
     else:
@@ -86,19 +86,22 @@ def _one_by_one(missing, working: Working, finished: Finished, asked: Asked) -> 
     if missing:
         for module in PRELOADED:  # torch takes a second, which is no forward's
             import_module(module)
-    for forward, known in missing:
+    for forward in missing:
         name = forward.definition.snake
-        result = _generated(forward, asked, known, lambda what, name=name: working(name, what))
+        result = _generated(forward, asked, lambda what, name=name: working(name, what))
         finished(name)
         yield result
 
 
 def _in_parallel(missing, processes: int, finished: Finished, asked: Asked) -> Iterator[Emitted]:
+    """Processes are handed no more than a pipe holds: the thread that hands it on would wait for
+    ever for one that was ended, and the pool for that thread.
+    """
     with _pool(processes) as pool:
         futures = []
-        for forward, known in missing:
+        for forward in missing:
             definition = forward.definition
-            future = pool.submit(_emitted, definition.place.file, forward.__name__, asked, known)
+            future = pool.submit(_emitted, definition.place.file, forward.__name__, asked)
             future.add_done_callback(_telling(finished, definition.snake))
             futures.append(future)
         for future in futures:
@@ -167,21 +170,18 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _emitted(
-    file: str, name: str, asked: Asked = (None, SECOND, "torch"), known: Emitted | None = None
-) -> Emitted:
+def _emitted(file: str, name: str, asked: Asked = (None, SECOND, "torch", None)) -> Emitted:
     """Of a process: one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
         raise QuestionError(f"{name} is no longer in {file}", "run the same command again")
-    return _generated(found[0], asked, known)
+    return _generated(found[0], asked)
 
 
-def _generated(
-    forward: type[Forward], asked: Asked, known: Emitted | None, progress=lambda what: None
-) -> Emitted:
-    """All that is asked for; what is ``known`` lacks the kernels alone."""
-    limit, order, target = asked
+def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
+    """All that is asked for; of what the cache knows, the kernels alone."""
+    limit, order, target, folder = asked
+    known = Cache(folder, order).get(forward)
     program = None if known is None else _program(known, forward)
     if program is None:
         made = generate(forward, progress=progress, limit=limit, order=order)

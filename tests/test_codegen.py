@@ -105,7 +105,6 @@ def test_no_size_is_a_literal(built_in):
 OVERFLOWS = {
     **dict.fromkeys(("clip", "siglip"), "exp(scale)"),
     "focal_tversky": "share",
-    "gaussian_process": "exp(-distance/(2*lengthscale**2))",
     "kl_div_log_target": "exp(target)",
     "ppo": "exp(logp",
     "selective_scan": "exp(A*delta)",

@@ -306,10 +306,10 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
     nothing_kept = codegen.cache.Cache(None)
     monkeypatch.setattr(nothing_kept, "put", lambda *_: None)
     codegen.emitting.emit_all(load_one(scaled) * 4, nothing_kept, processes=2, limit=7)
-    assert given == [(7, nothing_kept.order, nothing_kept.target)] * 4
+    assert given == [(7, nothing_kept.order, nothing_kept.target, None)] * 4
     monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError):
-        codegen.emitting._emitted(scaled, "Scaled", (SHORT, 1, "torch"))
+        codegen.emitting._emitted(scaled, "Scaled", (SHORT, 1, "torch", None))
 
 
 def load_one(file):

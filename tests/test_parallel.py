@@ -2,16 +2,21 @@
 
 import multiprocessing
 import os
+import pickle
 import re
+import select
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from forwards import HEAD
 
+import codegen.cache
 import codegen.emitting
 from codegen.cache import Cache
 from codegen.emitting import FEWEST, emit_all
@@ -83,6 +88,29 @@ def test_a_few_forwards_need_no_other_process(tmp_path, monkeypatch):
     monkeypatch.setattr(codegen.emitting, "_pool", None)
     forwards = load(written(tmp_path, SMALL))
     assert len(emit_all(forwards[: FEWEST - 1], NOTHING_KEPT, processes=2)) == FEWEST - 1
+
+
+def test_processes_are_handed_little(tmp_path, monkeypatch):
+    """What a pipe does not hold at once would keep a pool from ending after an error."""
+    sizes = []
+
+    class Here:
+        def submit(self, function, *arguments):
+            sizes.append(len(pickle.dumps(arguments)))
+            future = Future()
+            future.set_result(function(*arguments))
+            return future
+
+    @contextmanager
+    def pool(processes):
+        yield Here()
+
+    monkeypatch.setattr(codegen.emitting, "_pool", pool)
+    monkeypatch.setattr(codegen.cache, "STARTED", time.time() + 3600)
+    forwards = load(written(tmp_path, SMALL))
+    for target in ("torch", "cpp"):
+        emit_all(forwards, Cache(tmp_path / "kept", target=target), processes=2)
+    assert len(sizes) == 2 * len(forwards) and max(sizes) < select.PIPE_BUF
 
 
 def test_what_is_unproved_in_another_process_is_not_written(tmp_path):

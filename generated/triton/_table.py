@@ -156,7 +156,7 @@ class Table:
         return found
 
     def put(self, name: str, function: Callable) -> None:
-        """A function in the place of the one that has the ``name`` in `functions`."""
+        """A function instead of the one that has the ``name`` in `functions`."""
         if name == "function":
             self.pair.function = function
             return

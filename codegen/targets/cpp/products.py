@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.program.arrays import Contract, Gathered
+from codegen.program.values import Load, Value
 from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Whole
 from codegen.targets.cpp.lines import I64
@@ -26,6 +27,15 @@ class Operand:
         if axis not in self.axes:
             return "0"
         return " * ".join(["1", *map(size, self.axes[self.axes.index(axis) + 1 :])])
+
+
+def has_lines(value: Value) -> bool:
+    """Whether `Products` writes it: what is multiplied or added lies in memory."""
+    if isinstance(value, Contract):
+        made_of = (value.left, value.right)
+    else:
+        made_of = (value.index, value.source) if isinstance(value, Gathered) else (None,)
+    return all(isinstance(part, Load) for part in made_of)
 
 
 class Products:

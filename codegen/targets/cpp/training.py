@@ -18,7 +18,7 @@ from codegen.schedule.planning import planned
 from codegen.targets.cpp.folding import folded
 from codegen.targets.cpp.loops import Loops
 from codegen.targets.cpp.names import Names, named
-from codegen.targets.cpp.products import Products
+from codegen.targets.cpp.products import Products, has_lines
 from codegen.targets.tables.names import with_joined
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 
@@ -65,7 +65,7 @@ def training_of(program: Program) -> Training | None:
         return None  # what is filled in, and what has any dimensions, is a matter of a module
     found = with_gradients(program, results)
     wholes = [node.value for node in found[1].nodes if isinstance(node, Whole)] if found else []
-    if not wholes or not all(isinstance(value, Contract | Gathered) for value in wholes):
+    if not wholes or not all(map(has_lines, wholes)):
         return None
     writer = _Writer(program, found[1], axis, [p.name for p in wanted])
     return writer.training() if {*writer.plain} <= writer.places.keys() else None

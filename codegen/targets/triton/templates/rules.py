@@ -218,8 +218,9 @@ def with_doubles(function, numbers: Sequence[str]):
 
 def interpreted(number, real: tl.dtype):
     """A number as a compiled kernel gets it; the interpreter hands on one of Python's."""
-    if not isinstance(number, float):
+    if not isinstance(number, bool | float):
         return number
+    real = tl.int1 if isinstance(number, bool) else real
     import numpy as np
     from triton.runtime.interpreter import TensorHandle, _get_np_dtype
 
