@@ -239,9 +239,11 @@ def seconds_of_proving_a_chain(folder, length):
 
 
 def test_twice_the_length_is_proved_in_about_twice_the_time(tmp_path):
-    """Nothing in it is written out to the inputs, which would double with each link: 8 times."""
+    """Nothing in it is written out to the inputs, which would double with each link: 8 times. In
+    a long suite, a collection of garbage makes 3 times of 2.
+    """
     short, long = (seconds_of_proving_a_chain(tmp_path, length) for length in (7, 14))
-    assert long < 2.5 * short
+    assert long < 4 * short
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from forwards import HEAD
 
+import codegen.commands.generating
 from codegen.cli import gradform, main
 from derive import Forward, QuestionError, derive, forward_from
 
@@ -161,6 +162,20 @@ def test_unknown_names_and_files(tmp_path, capsys):
     file = tmp_path / "mine.py"
     file.write_text(f"{HEAD}\nclass A(Forward):\n    x = Input(N)\n    y = x\n")
     assert "no forward is called 'B'" in _failed([f"{file}:B"], tmp_path, capsys)
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_anything_is_derived(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(codegen.commands.generating, "emit_all", None)
+    (tmp_path / "taken").write_text("")
+    assert "taken is not a folder" in _failed(["mse"], tmp_path / "taken", capsys)
+
+
+def test_of_two_targets_neither_is_dropped(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        _failed(["mse", "--target", "triton", "--target", "cpp"], tmp_path, capsys)
+    assert "triton and cpp are two runs" in capsys.readouterr().err
 
 
 def test_a_function_that_cannot_be_written_is_named(tmp_path, capsys):

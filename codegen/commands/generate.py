@@ -10,7 +10,7 @@ from derive.commands.order import add_order
 from derive.commands.reduction import add_reduction
 from derive.orders import SECOND, THIRD
 from derive.running.command import add_force, add_limit, add_names, guarded
-from derive.running.parser import OneOf, Parser
+from derive.running.parser import OneOf, OnlyOne, Parser
 
 TORCH = "torch"
 TARGETS = (TORCH, "cpp", "triton")
@@ -80,6 +80,7 @@ def add_generating(parser: Parser) -> None:
     add_order(parser, "write closed forms of", THIRD, default=SECOND)
     parser.add_argument(
         "--target",
+        action=OnlyOne,
         type=OneOf(TARGETS),
         default=TORCH,
         metavar="LANGUAGE",

@@ -10,7 +10,7 @@ from itertools import chain, count
 from derive.language.errors import NotationError
 
 RESERVED = frozenset(
-    {"torch", "math", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
+    {"torch", "math", "abs", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
 )
 
 

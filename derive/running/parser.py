@@ -76,6 +76,16 @@ class OneOf:
         )
 
 
+class OnlyOne(argparse.Action):
+    """The ``action`` of an option of which the last would be taken without a word."""
+
+    def __call__(self, parser, namespace, value, option=None):
+        before = getattr(namespace, self.dest)
+        if before not in (self.default, value):
+            raise argparse.ArgumentError(self, f"{before} and {value} are two runs: ask for one after the other")
+        setattr(namespace, self.dest, value)
+
+
 # What every command is made of: its parser, and what runs it with the words behind its name.
 Parsing = Callable[[str], Parser]
 Command = Callable[[Sequence[str], str], int]

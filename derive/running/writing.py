@@ -139,6 +139,11 @@ def _protected(path: Path) -> str:
         return "cannot be written: it is a folder"
     if path.exists() and not (path.is_file() or path.is_dir()):
         return "cannot be written: it is a device or a pipe"
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        return f"cannot be written: {above} is not a folder"
+    if not os.access(above, os.W_OK):
+        return f"cannot be written: {above} is write-protected"
     return ""
 
 
