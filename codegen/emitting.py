@@ -2,7 +2,8 @@
 all cores where that pays. What was derived once is printed for every target.
 
 The forwards of a pool are loaded again by the processes, from their files, and what is known of
-them from the cache; what comes back is plain data. Errors, their order and the bytes that are emitted are those of one process alone.
+them from the cache; what comes back is plain data. Errors, their order and the bytes that are
+emitted are those of one process alone.
 """
 
 from __future__ import annotations

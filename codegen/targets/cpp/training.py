@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.program import NUMBERS, Parameter, Program
-from codegen.program.arrays import Contract, Gathered
 from codegen.program.steps import Default, Fill, SplitLabel
 from codegen.schedule.at_once import with_gradients
 from codegen.schedule.nodes import Flat, Whole
