@@ -82,7 +82,8 @@ class OnlyOne(argparse.Action):
     def __call__(self, parser, namespace, value, option=None):
         before = getattr(namespace, self.dest)
         if before not in (self.default, value):
-            raise argparse.ArgumentError(self, f"{before} and {value} are two runs: ask for one after the other")
+            problem = f"{before} and {value} are two runs: ask for one after the other"
+            raise argparse.ArgumentError(self, problem)
         setattr(namespace, self.dest, value)
 
 
