@@ -27,9 +27,9 @@ class Moved:
     kernel: str
     entries: int
     reads: float
-    least_reads: int
+    least_reads: float
     writes: float
-    least_writes: int
+    least_writes: float
     registers: int
     spilled: int
     why: str = ""
@@ -70,7 +70,7 @@ def rows_of(folder: Path, name: str) -> Iterator[str]:
     again = AGAIN if kernels and is_outdated(folder, name) else ""
     for row in kernels:
         reads, writes = f"{row.reads:.1f}", f"{row.writes:.1f}"
-        moves = reads, str(row.least_reads), writes, str(row.least_writes)
+        moves = reads, f"{row.least_reads:g}", writes, f"{row.least_writes:g}"
         told = "; ".join(filter(None, (again, row.why)))
         numbers = str(row.entries), *moves, str(row.registers), str(row.spilled)
         yield " | ".join((name, row.kernel, *numbers, told))

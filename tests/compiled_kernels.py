@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import tempfile
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -29,6 +30,18 @@ MADE_OF = {
     "lstm_cell": {"P": "Gate H"},
     "mlp": {"K": "T E"},
 }
+
+
+@dataclass
+class Least:
+    """For each entry of a row: the ``bytes`` that are read and written at least, and those where
+    ``each`` thread does so with what has not all axes of a row; how many ``others`` there are that
+    have not all of them.
+    """
+
+    bytes: dict[str, float] = field(default_factory=lambda: {"ld": 0, "st": 0})
+    each: dict[str, float] = field(default_factory=lambda: {"ld": 0, "st": 0})
+    others: int = 0
 
 
 class Own:
@@ -67,7 +80,9 @@ class Own:
         *before, last = [of[axis] for axis in self.function.inner] or [""]
         found = dict.fromkeys([*self.step.numbers[: self.step.sizes], *of.values()], ROWS)
         *of_one, last = last.split("*")  # several axes that are one
-        return found | dict.fromkeys(before, FEW) | dict.fromkeys(of_one, 1) | {last: inner} | fixed
+        few = 1 if inner % FEW ** len(of_one) else FEW
+        found |= dict.fromkeys(before, FEW) | dict.fromkeys(of_one, few)
+        return found | {last: inner // few ** len(of_one)} | fixed
 
     def longest(self, odd: int = 0) -> int:
         """Entries of the longest row that it computes, if that is less than `MOST`: 16 divides the
@@ -118,25 +133,30 @@ class Own:
         of = self.function.sizes
         return {size for axis in self.function.inner for size in of[axis].split("*")}
 
-    def least(self) -> tuple[dict[str, int], int]:
-        """How many bytes for each entry of a row it reads and writes if it does so once for every
-        array that has one, and how many other arrays there are. A label for each entry of a row
-        picks an entry of these.
+    def least(self) -> Least:
+        """What it reads and writes if it does so once for every array that has entries of a row. A
+        label picks an entry of each array that has fewer.
         """
         fixed, rows = self.table.shapes.fixed, {*self.function.rows}
+        lengths = self.sizes(self.longest())
         called = zip(self.record.first.arrays, (*self.step.takes, *self.step.makes), strict=True)
         own = {name for argument, name in called if argument in self.function.arrays}
-        found, others, picks = {"ld": 0, "st": 0}, 0, False
+        found, labels = Least(), 0
         for kind, names in (("ld", self.step.takes), ("st", self.step.makes)):
             for name in own.intersection(names):
                 axes = self.axes_of(name)
-                if name in self.places or not self.row.intersection(axes):
-                    others += 1
+                along = self.row.intersection(axes)
+                found.others += along < self.row
+                if name in self.places or not along:
                     continue
                 several = math.prod(fixed[a] for a in axes if a in fixed and a not in rows)
-                found[kind] += several * (LABEL if name in self.whole else 4)
-                picks |= name in self.whole
-        return {"ld": found["ld"] + 4 * others * picks, "st": found["st"]}, others
+                size = several * (LABEL if name in self.whole else 4)
+                share = 1 / math.prod(lengths[a] for a in self.row - along)
+                found.each[kind] += size
+                found.bytes[kind] += size * share
+                labels += share * (name in self.whole)
+        found.bytes["ld"] += 4 * labels * found.others
+        return found
 
 
 class Compiled:

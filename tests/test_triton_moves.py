@@ -19,6 +19,7 @@ __all__ = ["pytestmark"]
 ARCH, DTYPE = 90, "fp32"
 # Why a kernel moves more than each array once, by its module, or by its module and name.
 PLACES = "entries are read at two places"
+EACH = "each thread reads what has not all axes of a row"
 TWICE = "the compiler writes the loop twice, and a thread runs one"
 WHY = {
     "rotary_embedding": PLACES,
@@ -34,18 +35,24 @@ WHY = {
 def counted(own: Own, exact: set[str]) -> tuple[Moved, bool]:
     """What a function moves, and whether that is no more than every array once."""
     found = Compiled(own, exact, own.sizes(own.longest()), ARCH, DTYPE)
-    (least, others), moved, (registers, spilled) = own.least(), found.moved(), found.used()
-    of_row = others * LABEL * 32 * found.launch.warps / found.entries
-    once = all(moved[kind] <= least[kind] + of_row for kind in moved)
-    counts = moved["ld"], least["ld"], moved["st"], least["st"]
-    return Moved(own.name, own.longest(), *counts, registers, spilled, why(own, once)), once
+    least, moved, (registers, spilled) = own.least(), found.moved(), found.used()
+    of_row = least.others * LABEL * 32 * found.launch.warps / found.entries
+    once, each = (
+        all(moved[kind] <= most[kind] + of_row for kind in moved)
+        for most in (least.bytes, least.each)
+    )
+    reads, writes = (round(least.bytes[kind], 1) for kind in ("ld", "st"))
+    counts = moved["ld"], reads, moved["st"], writes
+    return Moved(own.name, own.longest(), *counts, registers, spilled, why(own, once, each)), once
 
 
-def why(own: Own, once: bool) -> str:
+def why(own: Own, once: bool, each: bool) -> str:
     if once:
         return ""
     if own.passes > 1:
         return f"{own.passes} passes over the row"
+    if each:
+        return EACH
     module = own.module
     return WHY.get(f"{module} {own.name}", WHY.get(module, ""))
 

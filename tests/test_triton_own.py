@@ -60,6 +60,24 @@ OWN = {
     μ = Sum(x, C) / C
     y = β * (x - μ) / sqrt(Sum((x - μ)**2, C) / C + ε)
 """,
+    "a gradient that rows have parts of, along the axis that is walked": """
+    x = Input(N, C, K)
+    w = Input(C)
+    y = exp(x * w) / Sum(exp(x * w), K)
+""",
+    "groups with a gain, and what has one value for each place along one of two axes": """
+    x = Input(N, G, C, K)
+    w = Input(G, C)
+    m = Sum(x, C, K) / (C * K)
+    r = Sum((x - m)**2, K)
+    y = w * (x - m) / sqrt(Sum(w**2 * r, C) + 1) + r
+""",
+    "a loss of groups, with weights along one of two axes": """
+    x = Input(N, G, C, K)
+    w = Input(C)
+    t = Input(G)
+    loss = Sum(t * sqrt(Sum(w**2 * x**2, C, K) + 1), N, G) / N
+""",
     "numbers that are called as what a kernel counts": """
     x = Input(N, H, C)
     w = Input(N, H)
@@ -77,6 +95,7 @@ def test_kernels_in_triton_of_a_forward_of_ones_own(body, tmp_path, monkeypatch)
     forward, target = forward_from(file), kernels["triton"]
     program, text = written(forward, derive(forward))
     beside = target.beside(target.texts(program, text))
+    kernels_of = {}
     for limits in ("", LOWERED):
         monkeypatch.setenv("GRADFORM_TRITON", limits)
         with beside._imported(text, program.name) as (module, package):
@@ -84,3 +103,5 @@ def test_kernels_in_triton_of_a_forward_of_ones_own(body, tmp_path, monkeypatch)
             with package.use("triton"), table.kernels.watched() as called:
                 gap = largest_difference_of(module, forward.definition, program)
         assert gap <= 1e-9 and called, limits
+        kernels_of[limits] = {*called}
+    assert kernels_of[LOWERED] == kernels_of[""]

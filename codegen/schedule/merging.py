@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 
@@ -12,6 +12,48 @@ from codegen.schedule.nodes import Flat, Node
 from codegen.schedule.plan import Nest, Sweep
 
 Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Two axes as one, in loops that run over both. The ``layouts`` are those of arrays that have
+    it; of others, entry k * S + s is the one at k and s.
+    """
+
+    pair: Pair
+    layouts: Mapping[str, Axes]
+
+    @property
+    def name(self) -> str:
+        return "*".join(self.pair)
+
+    def parts(self, joined: Mapping[str, Axes]) -> Axes:
+        """What it is made of, where some of that are several axes, too."""
+        return tuple(axis for each in self.pair for axis in joined.get(each, (each,)))
+
+    def axes(self, own: Axes) -> Axes:
+        first, second = self.pair
+        return tuple(self.name if axis == first else axis for axis in own if axis != second)
+
+    def node(self, node: Node) -> Node:
+        value = node.value.replaced(self.changed)
+        return replace(node, axes=self.axes(node.axes), along=self.axes(node.along), value=value)
+
+    def changed(self, e: Element) -> Element | None:
+        if e.kind == "index" and e.name in self.pair:
+            kind = "floor divide" if e.name == self.pair[0] else "remainder"
+            return Element(kind, (index(self.name), size(self.pair[1])))
+        if e.kind not in ("entry", "label") or e.name not in self.layouts:
+            return None
+        at = self.layouts[e.name].index(self.pair[0])
+        args = (*e.args[:at], index(self.name), *e.args[at + 2 :])
+        return replace(e, args=tuple(arg.replaced(self.changed) for arg in args))
+
+
+def is_met(e: Element, axes: Axes, pair: Pair) -> bool:
+    """Whether an entry of an array with both axes is that where loops over both stand."""
+    at = axes.index(pair[0])
+    return e.args[at : at + 2] == tuple(map(index, pair))
 
 
 def merged(flat: Flat) -> Flat:
@@ -59,34 +101,21 @@ def _is_met_in(e: Element, pair: Pair, layouts: dict[str, Axes]) -> bool:
         return all(_is_met_in(arg, pair, layouts) for arg in e.args)
     at = layouts[e.name].index(pair[0])
     rest = (*e.args[:at], *e.args[at + 2 :])
-    here = e.args[at : at + 2] == tuple(map(index, pair))
+    here = is_met(e, layouts[e.name], pair)
     return here and all(_is_met_in(arg, pair, layouts) for arg in rest)
 
 
 def _joined(flat: Flat, pair: Pair) -> Flat:
-    first, second = pair
-    name, layouts = "*".join(pair), _layouts(flat)
-
-    def axes(own: Axes) -> Axes:
-        return tuple(name if axis == first else axis for axis in own if axis != second)
-
-    def change(e: Element) -> Element | None:
-        if e.kind not in ("entry", "label") or first not in layouts[e.name]:
-            return None
-        at = layouts[e.name].index(first)
-        args = (*e.args[:at], index(name), *e.args[at + 2 :])
-        return replace(e, args=tuple(arg.replaced(change) for arg in args))
-
-    nodes = []
-    for node in flat.nodes:
-        node = replace(node, axes=axes(node.axes))
-        if isinstance(node, Node):
-            node = replace(node, along=axes(node.along), value=node.value.replaced(change))
-        nodes.append(node)
-    arrays = tuple(replace(array, axes=axes(array.axes)) for array in flat.arrays)
-    parts = tuple(axis for each in pair for axis in flat.joined.get(each, (each,)))
+    layouts = _layouts(flat)
+    joined = Joined(pair, {name: axes for name, axes in layouts.items() if pair in pairwise(axes)})
+    nodes = tuple(
+        joined.node(node) if isinstance(node, Node) else replace(node, axes=joined.axes(node.axes))
+        for node in flat.nodes
+    )
+    arrays = tuple(replace(array, axes=joined.axes(array.axes)) for array in flat.arrays)
     known = {axis: own for axis, own in flat.joined.items() if axis not in pair}
-    return replace(flat, arrays=arrays, nodes=tuple(nodes), joined={**known, name: parts})
+    known[joined.name] = joined.parts(flat.joined)
+    return replace(flat, arrays=arrays, nodes=nodes, joined=known)
 
 
 def with_joined_sizes(sweep: Sweep, joined: Mapping[str, Axes]) -> Sweep:

@@ -40,6 +40,47 @@ def forward(
     tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
 
 
+@forward.long("N G=groups | KS=K*S in chunks", alive=2)
+@triton.jit
+def forward_in_chunks(
+    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, K, KS, S, groups, eps,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    KS = aligned(KS, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        sum_1 += tl.where(ks < KS, x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    mean = sum_1 / K / S
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        sum_2 += tl.where(ks < KS, x - mean, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        sum_3 += tl.where(ks < KS, square(x - mean - sum_2 / K / S), 0.0)
+    sum_3 = tl.sum(sum_3)
+    inv_std = 1 / tl.sqrt(sum_3 / K / S + eps)
+    tl.store(inv_std_ptr + row, inv_std)
+    g = row % groups
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        diff = x - mean - sum_2 / K / S
+        xhat = inv_std * diff
+        tl.store(xhat_ptr + row * KS + ks, xhat, mask=ks < KS)
+        gain = load(gain_ptr + g * K + ks // S, ks < KS)
+        bias = load(bias_ptr + g * K + ks // S, ks < KS)
+        tl.store(y_ptr + row * KS + ks, gain * xhat + bias, mask=ks < KS)
+
+
 @kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", exact="sum_3")
 @triton.jit
 def backward(
@@ -65,6 +106,65 @@ def backward(
     sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
     dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
     tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
+
+
+@backward.long(
+    "N G=groups K | S in chunks", alive=4, sums="dbias: G K, sum_3: G K",
+    keeps="sum_dy_xhat: N G K",
+)
+@triton.jit
+def backward_in_chunks(
+    dy_ptr, xhat_ptr, sum_dy_xhat_ptr, dbias_ptr, sum_3_ptr, S, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_dy_xhat = tl.zeros([BLOCK], REAL)
+    dbias = tl.zeros([BLOCK], REAL)
+    for start in range(0, S, BLOCK):
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + row * S + s, s < S)
+        xhat = load(xhat_ptr + row * S + s, s < S)
+        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
+        dbias += tl.where(s < S, dy, 0.0)
+    sum_dy_xhat = tl.sum(sum_dy_xhat)
+    tl.store(sum_dy_xhat_ptr + row, sum_dy_xhat)
+    dbias = tl.sum(dbias)
+    tl.store(dbias_ptr + row, dbias)
+    tl.store(sum_3_ptr + row, sum_dy_xhat)
+
+
+@backward.long("N G=groups | K KS=K*S in chunks", alive=3)
+@triton.jit
+def backward_in_chunks_2(
+    dy_ptr, gain_ptr, inv_std_ptr, sum_dy_xhat_ptr, xhat_ptr, dx_ptr, K, KS, S, groups,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    KS = aligned(KS, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    g = row % groups
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        gain = load(gain_ptr + g * K + ks // S, ks < KS)
+        dy = load(dy_ptr + row * KS + ks, ks < KS)
+        sum_2 += tl.where(ks < KS, gain * dy, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    for start in range(0, K, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        gain_2 = load(gain_ptr + g * K + k, k < K)
+        sum_dy_xhat = load(sum_dy_xhat_ptr + row * K + k, k < K)
+        sum_1 += tl.where(k < K, gain_2 * sum_dy_xhat, 0.0)
+    sum_1 = tl.sum(sum_1)
+    inv_std = load(inv_std_ptr + row)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        gain = load(gain_ptr + g * K + ks // S, ks < KS)
+        dy = load(dy_ptr + row * KS + ks, ks < KS)
+        xhat = load(xhat_ptr + row * KS + ks, ks < KS)
+        dx = inv_std * (gain * dy - sum_1 / K / S * xhat - sum_2 / K / S)
+        tl.store(dx_ptr + row * KS + ks, dx, mask=ks < KS)
 
 
 @kernel("G=groups | K in tiles")
@@ -108,6 +208,48 @@ def lean_forward(
     tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
 
 
+@lean_forward.long("N G=groups | KS=K*S in chunks", alive=2)
+@triton.jit
+def lean_forward_in_chunks(
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, S, groups, eps,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    KS = aligned(KS, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        sum_1 += tl.where(ks < KS, x, 0.0)
+    sum_1 = tl.sum(sum_1)
+    mean = sum_1 / K / S
+    tl.store(mean_ptr + row, mean)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        sum_2 += tl.where(ks < KS, x - mean, 0.0)
+    sum_2 = tl.sum(sum_2)
+    tl.store(sum_2_ptr + row, sum_2)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        sum_3 += tl.where(ks < KS, square(x - mean - sum_2 / K / S), 0.0)
+    sum_3 = tl.sum(sum_3)
+    inv_std = 1 / tl.sqrt(sum_3 / K / S + eps)
+    tl.store(inv_std_ptr + row, inv_std)
+    g = row % groups
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        gain = load(gain_ptr + g * K + ks // S, ks < KS)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        diff = x - mean - sum_2 / K / S
+        xhat = inv_std * diff
+        bias = load(bias_ptr + g * K + ks // S, ks < KS)
+        tl.store(y_ptr + row * KS + ks, gain * xhat + bias, mask=ks < KS)
+
+
 @kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", exact="sum_3")
 @triton.jit
 def lean_backward(
@@ -140,6 +282,76 @@ def lean_backward(
     dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
     if dx_ptr is not None:
         tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
+
+
+@lean_backward.long(
+    "N G=groups K | S in chunks", alive=4, sums="dbias: G K, sum_3: G K",
+    keeps="sum_dy_xhat: N G K",
+)
+@triton.jit
+def lean_backward_in_chunks(
+    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, sum_dy_xhat_ptr, dbias_ptr, sum_3_ptr, K, S,
+    groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_dy_xhat = tl.zeros([BLOCK], REAL)
+    dbias = tl.zeros([BLOCK], REAL)
+    n = row // (groups * K)
+    g = row // K % groups
+    inv_std = load(inv_std_ptr + n * groups + g)
+    mean = load(mean_ptr + n * groups + g)
+    sum_2_ = load(sum_2__ptr + n * groups + g)
+    for start in range(0, S, BLOCK):
+        s = start + tl.arange(0, BLOCK)
+        dy = load(dy_ptr + row * S + s, s < S)
+        x = load(x_ptr + row * S + s, s < S)
+        xhat = inv_std * (x - mean - sum_2_ / K / S)
+        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
+        dbias += tl.where(s < S, dy, 0.0)
+    sum_dy_xhat = tl.sum(sum_dy_xhat)
+    tl.store(sum_dy_xhat_ptr + row, sum_dy_xhat)
+    dbias = tl.sum(dbias)
+    if dbias_ptr is not None:
+        tl.store(dbias_ptr + row, dbias)
+    if sum_3_ptr is not None:
+        tl.store(sum_3_ptr + row, sum_dy_xhat)
+
+
+@lean_backward.long("N G=groups | K KS=K*S in chunks", alive=3)
+@triton.jit
+def lean_backward_in_chunks_2(
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, sum_dy_xhat_ptr, x_ptr, dx_ptr, K, KS, S,
+    groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    KS = aligned(KS, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    g = row % groups
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        gain = load(gain_ptr + g * K + ks // S, ks < KS)
+        dy = load(dy_ptr + row * KS + ks, ks < KS)
+        sum_2 += tl.where(ks < KS, gain * dy, 0.0)
+    sum_2 = tl.sum(sum_2)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    for start in range(0, K, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        gain_2 = load(gain_ptr + g * K + k, k < K)
+        sum_dy_xhat = load(sum_dy_xhat_ptr + row * K + k, k < K)
+        sum_1 += tl.where(k < K, gain_2 * sum_dy_xhat, 0.0)
+    sum_1 = tl.sum(sum_1)
+    inv_std = load(inv_std_ptr + row)
+    mean = load(mean_ptr + row)
+    sum_2_ = load(sum_2__ptr + row)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        gain = load(gain_ptr + g * K + ks // S, ks < KS)
+        dy = load(dy_ptr + row * KS + ks, ks < KS)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        xhat = inv_std * (x - mean - sum_2_ / K / S)
+        dx = inv_std * (gain * dy - sum_1 / K / S * xhat - sum_2 / K / S)
+        tl.store(dx_ptr + row * KS + ks, dx, mask=ks < KS)
 
 
 @kernel("G=groups | K in tiles")

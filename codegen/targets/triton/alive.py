@@ -22,8 +22,8 @@ WITHOUT_REDUCTION = 2 / 3  # of what there is at once: compilers take some of it
 
 def alive(sweep: Sweep, shape: Shape, values: Values) -> int:
     """At least 1. In chunks it is that of the pass over the row which has the most."""
-    inner, sums = {*shape.inner}, {*sweep.partial}
-    added = shape.looped * sum(bool(inner & {*values.nodes[name].space}) for name in sums)
+    inner, sums = {*shape.inner}, {*(sweep.partial if shape.looped else ())}
+    added = sum(bool(inner & {*values.nodes[name].space}) for name in sums)
     if not shape.chunked:
         following = followed(sweep.nodes, shape, values)
         most = added + following.most

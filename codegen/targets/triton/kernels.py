@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
@@ -24,9 +24,10 @@ from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
-from codegen.targets.triton.shape import Shape, parts_of, shape_of, walked
+from codegen.targets.triton.shape import Shape, shape_of
 from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
+from codegen.targets.triton.walking import Walk, walks
 
 CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
 WORD = re.compile(r"[^\W\d]\w*")
@@ -95,18 +96,15 @@ class _Kernels:
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
 
     def kernel(self, name: str, sweep: Sweep) -> Kernel:
-        shape = shape_of(sweep)
         numbers: dict[Element, str] = {}
-        functions = [self.function("", sweep, shape, numbers)]
-        along = walked(sweep)
-        if along is not None:
-            for part in parts_of(along, shape_of(along)):
-                own = shape_of(part)
-                if own.tile:
-                    functions.append(self.function("_columns", part, own, numbers, sweep))
-                else:
-                    own = replace(own, chunked=True)
-                    functions.append(self.function("_in_chunks", part, own, numbers, sweep))
+        joined = self.flat.joined
+        whole = Walk(sweep, shape_of(sweep), self.memory, self.inlined, self.codes, joined)
+        functions = [self.function("", whole, numbers)]
+        for walk in walks(whole):
+            suffix = "_in_chunks" if walk.shape.chunked else "_columns"
+            count = sum(each.suffix.startswith(suffix) for each in functions)
+            suffix += f"_{count + 1}" if count else ""
+            functions.append(self.function(suffix, walk, numbers, sweep))
         scalars = {e.name for node in sweep.nodes for e in node.value.parts() if e.kind == "scalar"}
         used = {word for function in functions for word in _words(function.arguments)}
         arrays = {*_words(functions[0].arguments)}
@@ -114,7 +112,7 @@ class _Kernels:
             name=name,
             reads=tuple(n for n in sorted(sweep.reads) if self.pointer(n) in arrays),
             writes=sweep.stored,
-            sizes=tuple(sorted(self.sizes(sweep, used))),
+            sizes=tuple(sorted(self.sizes(whole, used))),
             scalars=(*(s for s in sorted(scalars) if named(s) in used), *numbers.values()),
             before=tuple(self.before(number, e) for e, number in numbers.items()),
             flags=tuple(self.left_out),
@@ -133,31 +131,28 @@ class _Kernels:
     def pointer(self, name: str) -> str:
         return f"{self.names().of(name)}_ptr"
 
-    def sizes(self, sweep: Sweep, used: Collection[str]) -> set[str]:
+    def sizes(self, whole: Walk, used: Collection[str]) -> set[str]:
         """Those that its functions take, or that say how many programs there are."""
-        axes, names = {axis for node in sweep.nodes for axis in node.space}, self.names()
+        axes, names = {axis for node in whole.sweep.nodes for axis in node.space}, self.names()
         axes |= {axis for axis in self.codes if names.size(axis) in used}
         return {self.codes[a] for axis in axes for a in self.flat.joined.get(axis, (axis,))}
 
     def function(
-        self,
-        suffix: str,
-        sweep: Sweep,
-        shape: Shape,
-        numbers: dict[Element, str],
-        of: Sweep | None = None,
+        self, suffix: str, walk: Walk, numbers: dict[Element, str], of: Sweep | None = None
     ) -> Function:
         """``of`` is the sweep of which this is a part, ``numbers`` are those of all functions."""
-        names = self.names()
+        sweep, shape = walk.sweep, walk.shape
+        names = Names([*walk.memory], self.flat.scalars, walk.codes)
         several = self.left_out and len(sweep.stored) > 1
-        open = {*sweep.stored} - self.needed if several else ()
-        values = Values(sweep, self.inlined)
-        writer = Sweeps(sweep, shape, names, self.memory, values, numbers, open=open)
+        stored = {*(of or sweep).stored}.intersection(sweep.stored)
+        open = stored - self.needed if several else ()
+        values = Values(sweep, walk.inlined)
+        writer = Sweeps(sweep, shape, names, walk.memory, values, numbers, open=open)
         lines = writer.lines()
         aligned = self.aligned(lines, shape, writer)
         lines = [INDENT + line for line in aligned] + lines
-        arguments = self.arguments(lines, sweep, shape, writer)
-        said = tuple(self.said(sweep, shape, alive(sweep, shape, values), of))
+        arguments = self.arguments(lines, walk, writer)
+        said = tuple(self.said(walk, alive(sweep, shape, values), of))
         return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
 
     def aligned(self, lines: Sequence[str], shape: Shape, writer: Sweeps) -> list[str]:
@@ -168,15 +163,13 @@ class _Kernels:
         steps = any(re.search(rf"\* {size} \+", line) for line in lines)
         return [f"{size} = aligned({size}, ALIGN)"] if steps else []
 
-    def arguments(
-        self, lines: Sequence[str], sweep: Sweep, shape: Shape, writer: Sweeps
-    ) -> list[str]:
+    def arguments(self, lines: Sequence[str], walk: Walk, writer: Sweeps) -> list[str]:
         """Those that are used."""
-        names = writer.names
+        names, sweep, shape = writer.names, walk.sweep, walk.shape
         used = {word for line in lines for word in _words([line])}
         arrays = [*map(self.pointer, (*sorted(sweep.reads), *sweep.stored))]
         sizes = ["rows"] if "rows" in used and len(shape.rows) > 1 else []
-        sizes += [names.of_codes[code] for code in sorted({*self.codes.values()})]
+        sizes += [names.of_codes[code] for code in sorted({*walk.codes.values()})]
         scalars = [named(name) for name in sorted(self.flat.scalars)]
         numbers = [*scalars, *(n for n in writer.numbers.values() if n not in scalars)]
         given = [a for a in dict.fromkeys((*arrays, *sizes, *numbers)) if a in used]
@@ -186,10 +179,11 @@ class _Kernels:
         ]
         return [*given, *(f"{block}: tl.constexpr" for block in blocks)]
 
-    def said(self, sweep: Sweep, shape: Shape, alive: int, of: Sweep | None) -> Iterator[str]:
+    def said(self, walk: Walk, alive: int, of: Sweep | None) -> Iterator[str]:
         """What the record of a kernel says."""
-        rows = " ".join(self.axis(a) for a in shape.rows)
-        inner = " ".join(self.axis(a) for a in shape.inner)
+        sweep, shape = walk.sweep, walk.shape
+        rows = " ".join(self.axis(a, walk) for a in shape.rows)
+        inner = " ".join(self.axis(a, walk) for a in shape.inner)
         how = " in tiles" if shape.tile else " in chunks" if shape.chunked else ""
         yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows}"'
         if alive > 1:
@@ -207,8 +201,8 @@ class _Kernels:
         if exact and of is None:
             yield f'exact="{" ".join(map(own, exact))}"'
 
-    def axis(self, axis: str) -> str:
-        joined = self.flat.joined.get(axis, (axis,))
+    def axis(self, axis: str, walk: Walk) -> str:
+        joined = walk.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
 

@@ -64,10 +64,9 @@ class Sweeps(Places):
             for node in self.sweep.nodes:
                 self.settled(node)
             return
-        (axis,) = self.shape.inner
         for nest in self.sweep.nests:
-            if axis in nest.axes:
-                self.chunks(axis, nest)
+            if nest.axes:
+                self.chunks(nest.axes[0], nest)
             else:
                 for node in nest.nodes:
                     self.settled(node)
@@ -77,7 +76,8 @@ class Sweeps(Places):
         sums_of: dict[str, list[Node]] = {}  # those that go with a maximum
         for peak, name in nest.online:
             sums_of.setdefault(peak, []).append(self.values.nodes[name])
-        along = [node for node in nest.nodes if node.kind and node not in self.sums]
+        apart = self.sums if self.shape.looped else []
+        along = [node for node in nest.nodes if node.kind and node not in apart]
         alone = [node for node in along if node not in chain(*sums_of.values())]
         for node in along:
             self.begun(node)
@@ -124,7 +124,8 @@ class Sweeps(Places):
             if self.shape.looped:
                 self.added(node)
             else:
-                value, test = self.reduced(node), self.once(node)
+                is_made = self.scopes.has(own(node))
+                value, test = self.name(node) if is_made else self.reduced(node), self.once(node)
                 value = f"tl.where({test}, {value}, {NONE[node.kind]})" if test else value
                 self.store(node, self.part_place(node), value, (*self.shape.rows, *node.axes))
         elif node.name in self.sweep.stored:

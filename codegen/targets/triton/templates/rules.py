@@ -148,14 +148,15 @@ class Function:
         alive = self.alive + (align == 1)  # entries that are loaded alone have a mask each
         blocks = self.blocks(of, alive)
         count, entries = math.prod(of[a] for a in self.rows), math.prod(blocks.values())
-        if self.inner != [self.tile] and entries * alive > room * limits.resident:
+        is_cut = self.chunked or self.inner == [self.tile]
+        if not is_cut and entries * alive > room * limits.resident:
             raise TooLong
         rows = 1
         if "ROWS" in self.constants:
             rows = min(power_of_two(count), max(1, limits.few // entries))
         grid = self.grid(of, cut(count, rows), blocks)
         constants = {"ROWS": rows, "ALIGN": align}
-        single = len(self.inner) == 1
+        single = len(blocks) == 1
         constants |= {"BLOCK" if single else f"BLOCK_{a}": b for a, b in blocks.items()}
         launch = Launch(grid, constants, warps_for(rows * entries, alive), count, of)
         launch.parts = {name: self.part(axes, grid, of) for name, axes in self.parts.items()}
@@ -164,7 +165,9 @@ class Function:
     def blocks(self, of: Mapping[str, int], alive: int) -> dict[str, int]:
         """How many entries along each axis of a row are computed at once."""
         blocks = {axis: power_of_two(of[axis]) for axis in self.inner}
-        if not (self.tile or self.chunked):
+        if self.chunked:  # each pass is along one axis
+            blocks = {self.inner[-1]: max(blocks.values())}
+        elif not self.tile:
             return blocks
         of_columns = any(self.tile in axes for axes in self.parts.values())
         most = limits.chunk if self.chunked else limits.tile

@@ -1,0 +1,172 @@
+"""A sweep whose rows are too long for registers, as passes in which programs walk along rows of one
+axis.
+
+What a row has several of, such as a sum along S for each place along K, belongs to shorter rows,
+and is computed before. Axes that are left in a row become one: at k and s is its entry k * S + s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+
+from codegen.schedule.elements import Axes, Element, with_indices
+from codegen.schedule.inlining import needed
+from codegen.schedule.merging import Joined, is_met
+from codegen.schedule.online import computed_again, in_chunks
+from codegen.schedule.plan import Nest, Sweep
+from codegen.schedule.rows import sweep_of
+from codegen.targets.tables.names import short
+from codegen.targets.triton.apart import divided
+from codegen.targets.triton.shape import Shape, shape_of
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A sweep in its ``shape``. ``memory`` are the axes of every array, ``inlined`` the names of
+    values that are computed where they are read, ``codes`` the names of sizes by their axes,
+    ``joined`` those axes that are several as one.
+    """
+
+    sweep: Sweep
+    shape: Shape
+    memory: Mapping[str, Axes]
+    inlined: Mapping[Element, str]
+    codes: Mapping[str, str]
+    joined: Mapping[str, Axes]
+
+
+def walks(whole: Walk) -> list[Walk]:
+    """What computes a sweep with rows of any length: none where that asks for something else."""
+    found = []
+    rows = _without_tile(whole.sweep)
+    for sweep in pieces(rows) if rows else ():
+        one = as_one(replace(whole, sweep=sweep))
+        if one is None:
+            return []
+        for each in chain(*map(divided, parts_of(one.sweep))):
+            found.append(replace(one, sweep=each, shape=_chunked(shape_of(each))))
+    return found
+
+
+def _chunked(shape: Shape) -> Shape:
+    """Along the row, whose longest axis is the last; what the grid cuts alone is no row."""
+    inner = tuple(sorted(shape.inner, key=lambda axis: axis.count("*")))
+    tile = shape.tile if len(inner) == 1 else ""
+    return replace(shape, inner=inner, tile=tile, chunked=bool(inner) and not tile)
+
+
+def _without_tile(sweep: Sweep) -> Sweep | None:
+    """With what the grid cuts beside a row as rows, too, if each of these leaves something else.
+    None where no row has to be walked along.
+    """
+    shape = shape_of(sweep)
+    if not shape.tile:
+        return sweep if shape.inner else None
+    left = [node for node in sweep.nodes if node.name in {*sweep.stored, *sweep.partial}]
+    alike = any(shape.tile not in node.space for node in left)
+    if len(shape.inner) == 1 or alike:
+        return sweep if alike and len(shape.inner) > 1 and not sweep.tiles else None
+    rows = (*(axis for axis in sweep.parallel if axis != shape.tile), shape.tile)
+    return _without_tile(replace(sweep, parallel=rows, tiles=False))
+
+
+def pieces(sweep: Sweep) -> Iterator[Sweep]:
+    """Sweeps in which a reduction has one value in each row, or one for each entry."""
+    inner = {*shape_of(sweep).inner}
+    several = [n for n in sweep.nodes if n.kind and {*n.axes} & inner and inner - {*n.axes}]
+    if not several:
+        yield sweep
+        return
+    of = [axis for axis in several[0].axes if axis in inner]
+    own = {node.name for node in several if [a for a in node.axes if a in inner] == of}
+    reductions = {node.name for node in sweep.nodes if node.kind} - own
+    before = {n.name for n in needed(sweep.nodes, own)} & reductions
+    first, of = (before, []) if before else (own, of)
+    rest = {*sweep.stored} - first
+    later = needed([n for n in sweep.nodes if n.name not in first], rest)
+    left = first & frozenset(sweep.stored).union(*(node.reads for node in later))
+    wider = {n.name: n for n in sweep.nodes if not n.kind and not {*of} <= {*n.axes}}
+    nodes = [computed_again(n, wider) for n in sweep.nodes if n.name not in wider]
+    yield from pieces(sweep_of(needed(nodes, left), (*sweep.parallel, *of), left))
+    if later:
+        yield from pieces(sweep_of(later, sweep.parallel, rest))
+
+
+def as_one(walk: Walk) -> Walk | None:
+    """The same in passes along one axis each; None where these are not one in memory."""
+    sweep = walk.sweep
+    loops = [[axis for axis in nest.axes if axis not in sweep.rows] for nest in sweep.nests]
+    pairs = [(axes[-2], axes[-1]) for axes in loops if len(axes) > 1]
+    if not pairs:
+        return walk
+    joined = _joined(walk, pairs[0])
+    name, both = joined.name, {*joined.pair}
+    looped = {node.name: node for node in sweep.nodes if both <= {*node.space}}
+    codes = {axis: code for axis, code in walk.codes.items() if axis != name}
+    is_taken = short(name) in (*map(short, codes), *codes.values())
+    if is_taken or any(both & {*n.axes} and n.name not in joined.layouts for n in looped.values()):
+        return None
+    nodes = [joined.node(node) if node.name in looped else node for node in sweep.nodes]
+    memory = {array: joined.axes(axes) for array, axes in joined.layouts.items()}
+    inlined = {e.replaced(joined.changed): value for e, value in walk.inlined.items()}
+    return as_one(
+        replace(
+            walk,
+            sweep=sweep_of(nodes, sweep.parallel, {*sweep.stored}),
+            memory={**walk.memory, **memory},
+            inlined={**walk.inlined, **inlined},
+            codes={**walk.codes, name: short(name)},
+            joined={**walk.joined, name: joined.parts(walk.joined)},
+        )
+    )
+
+
+def _joined(walk: Walk, pair: tuple[str, str]) -> Joined:
+    """In arrays that have both axes, one behind the other, and are read at no other places."""
+    nodes = walk.sweep.nodes
+    layouts = {**walk.memory, **{node.name: node.axes for node in nodes}}
+    layouts = {name: axes for name, axes in layouts.items() if pair in pairwise(axes)}
+    entries = [e for node in nodes for e in node.value.entries if e.name in layouts]
+    elsewhere = {e.name for e in entries if not is_met(e, layouts[e.name], pair)}
+    return Joined(pair, {name: axes for name, axes in layouts.items() if name not in elsewhere})
+
+
+def parts_of(sweep: Sweep) -> list[Sweep]:
+    """A sweep over rows that are too long for registers: sums over the rows that have an entry for
+    each entry of a row are one of their own, which the grid cuts along these.
+    """
+    of = {node.name: node for node in sweep.nodes}
+    inner = {*shape_of(sweep).inner}
+    apart = [of[name] for name in sweep.partial if {*of[name].axes} & inner]
+    if not apart:
+        return [in_chunks(sweep)]
+    needed: set[str] = set()
+
+    def again(e: Element) -> Element | None:
+        node = of.get(e.name) if e.kind == "entry" else None
+        if node is None:
+            return None
+        if node.kind or node.name in sweep.stored or not node.axes:
+            needed.add(node.name)
+            return None
+        return with_indices(node.value, dict(zip(node.axes, e.args, strict=True))).replaced(again)
+
+    apart = [replace(node, value=node.value.replaced(again)) for node in apart]
+    names = [node.name for node in apart]
+    main = replace(
+        sweep,
+        nests=tuple(rest for nest in sweep.nests if (rest := _without(nest, names)).nodes),
+        stored=tuple(
+            name for name in of if name not in names and (name in sweep.stored or name in needed)
+        ),
+        partial=tuple(name for name in sweep.partial if name not in names),
+    )
+    nest = Nest(apart[0].axes, tuple(apart))
+    columns = replace(sweep, nests=(nest,), stored=tuple(names), partial=tuple(names), kept=())
+    return [in_chunks(main), columns] if main.nests else [columns]
+
+
+def _without(nest: Nest, names: list[str]) -> Nest:
+    return replace(nest, nodes=tuple(node for node in nest.nodes if node.name not in names))
