@@ -183,7 +183,8 @@ class Compiled:
                 signature[name] = "i32"
                 aligned |= {} if numbers[name] % 16 else {(i,): [["tt.divisibility", 16]]}
             else:
-                signature[name] = "fp32"
+                is_test = re.search(rf"tl\.where\(\s*{name},", function.function.src)
+                signature[name] = "i1" if is_test else "fp32"
         source = ASTSource(function.function, signature, constants, aligned)
         target, options = GPUTarget("cuda", arch, 32), {"num_warps": self.launch.warps}
         self.reader = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
