@@ -4,12 +4,14 @@ and bytes each takes. It needs Triton, which interprets nothing in the same proc
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -22,6 +24,7 @@ ROWS = 4096  # more than there are programs
 FEW, MOST = 8, 16384  # entries along the other axes of a row, and along the last one
 LONG = 131072  # entries of a row that is read in chunks
 LABEL = 8  # its bytes
+COUNTED = "3.9.0"  # the Triton whose compiler made what was counted; others use other registers
 ACCESS = re.compile(r"\b(ld|st)\.global((?:\.[a-z0-9_:]+)*)")
 # Axes that are several, which a table does not say.
 MADE_OF = {
@@ -30,6 +33,11 @@ MADE_OF = {
     "lstm_cell": {"P": "Gate H"},
     "mlp": {"K": "T E"},
 }
+
+
+def is_counted() -> bool:
+    """Whether the Triton that is here is that which was counted with."""
+    return importlib.util.find_spec("triton") is not None and version("triton") == COUNTED
 
 
 @dataclass

@@ -8,14 +8,18 @@ counts those anew that changed. It needs Triton, and no GPU.
 
 from __future__ import annotations
 
+import sys
+
 import pytest
-from compiled_kernels import FOLDER, LABEL, NAMES, Compiled, Own, functions_of
-from test_triton_compiled import pytestmark
+from compiled_kernels import COUNTED, FOLDER, LABEL, NAMES, Compiled, Own, functions_of, is_counted
+from test_triton_compiled import pytestmark as of_compiled
 
 from codegen.moves import Moved, hash_of, is_outdated, moves_in, put_moves
 
-__all__ = ["pytestmark"]
-
+pytestmark = [
+    *of_compiled,
+    pytest.mark.skipif(not is_counted(), reason=f"counted with Triton {COUNTED}"),
+]
 ARCH, DTYPE = 90, "fp32"
 # Why a kernel moves more than each array once, by its module, or by its module and name.
 PLACES = "entries are read at two places"
@@ -74,6 +78,8 @@ def test_what_is_more_than_every_array_once_has_a_reason(name):
 
 
 if __name__ == "__main__":
+    if not is_counted():
+        sys.exit(f"kernels are counted with Triton {COUNTED}: pip install triton=={COUNTED}")
     known = moves_in(FOLDER)
     fresh = {
         n: (hash_of(FOLDER, n), [r for r, _ in every(n)]) for n in NAMES if is_outdated(FOLDER, n)
