@@ -17,8 +17,9 @@ from codegen.schedule.nodes import Array, Flat, Node, Whole
 from codegen.schedule.planning import planned
 from codegen.targets.cpp.kernels import kernels_of
 from codegen.targets.triton.alive import alive
-from codegen.targets.triton.shape import parts_of, shape_of
+from codegen.targets.triton.shape import shape_of
 from codegen.targets.triton.values import Values, inlined_in
+from codegen.targets.triton.walking import parts_of
 from derive.notation.library import as_forward
 
 
@@ -84,7 +85,7 @@ def alive_in(whole, backward, chunked=False):
     own = flat(whole, whole.backward if backward else whole.forward)
     plan = planned(own, GPU)
     (sweep,) = plan.stages
-    sweep = parts_of(sweep, shape_of(sweep))[0] if chunked else sweep
+    sweep = parts_of(sweep)[0] if chunked else sweep
     shape = replace(shape_of(sweep), chunked=chunked)
     return alive(sweep, shape, Values(sweep, inlined_in(own, plan)))
 

@@ -151,7 +151,9 @@ class _Kernels:
         lines = writer.lines()
         aligned = self.aligned(lines, shape, writer)
         lines = [INDENT + line for line in aligned] + lines
-        arguments = self.arguments(lines, walk, writer)
+        made = self.made(lines, walk, names)
+        lines = [f"{INDENT}{size} = {of}" for size, of in made.items()] + lines
+        arguments = [a for a in self.arguments(lines, walk, writer) if a not in made]
         said = tuple(self.said(walk, alive(sweep, shape, values), of))
         return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
 
@@ -162,6 +164,12 @@ class _Kernels:
         size = writer.size(shape.inner[-1])
         steps = any(re.search(rf"\* {size} \+", line) for line in lines)
         return [f"{size} = aligned({size}, ALIGN)"] if steps else []
+
+    def made(self, lines: Sequence[str], walk: Walk, names: Names) -> dict[str, str]:
+        """The sizes of several axes as one, along which no loop is, and of what they are made."""
+        used, loops = {*_words(lines)}, (*walk.shape.rows, *walk.shape.inner)
+        others = ((names.size(a), of) for a, of in walk.joined.items() if a not in loops)
+        return {size: names.product(of) for size, of in others if size in used}
 
     def arguments(self, lines: Sequence[str], walk: Walk, writer: Sweeps) -> list[str]:
         """Those that are used."""

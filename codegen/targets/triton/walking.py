@@ -89,9 +89,9 @@ def pieces(sweep: Sweep) -> Iterator[Sweep]:
     left = first & frozenset(sweep.stored).union(*(node.reads for node in later))
     wider = {n.name: n for n in sweep.nodes if not n.kind and not {*of} <= {*n.axes}}
     nodes = [computed_again(n, wider) for n in sweep.nodes if n.name not in wider]
-    yield from pieces(sweep_of(needed(nodes, left), (*sweep.parallel, *of), left))
+    yield from pieces(sweep_of(needed(nodes, left), (*sweep.parallel, *of), left, {}))
     if later:
-        yield from pieces(sweep_of(later, sweep.parallel, rest))
+        yield from pieces(sweep_of(later, sweep.parallel, rest, {}))
 
 
 def as_one(walk: Walk) -> Walk | None:
@@ -114,7 +114,7 @@ def as_one(walk: Walk) -> Walk | None:
     return as_one(
         replace(
             walk,
-            sweep=sweep_of(nodes, sweep.parallel, {*sweep.stored}),
+            sweep=sweep_of(nodes, sweep.parallel, {*sweep.stored}, {}),
             memory={**walk.memory, **memory},
             inlined={**walk.inlined, **inlined},
             codes={**walk.codes, name: short(name)},
