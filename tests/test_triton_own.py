@@ -72,6 +72,13 @@ OWN = {
     r = Sum((x - m)**2, K)
     y = w * (x - m) / sqrt(Sum(w**2 * r, C) + 1) + r
 """,
+    "rows of three axes, with weights along the first": """
+    x = Input(N, G, C, K, D)
+    w = Input(N, C)
+    t = sqrt(x**2 + 1) * w
+    m = Sum(exp(-t**2) * x, C, K, D) / (C * K * D)
+    y = x * (tanh(x) - m) * t
+""",
     "a loss of groups, with weights along one of two axes": """
     x = Input(N, G, C, K)
     w = Input(C)
