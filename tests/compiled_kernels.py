@@ -70,7 +70,7 @@ class Own:
 
     def made_by(self, line) -> dict[str, tuple[str, ...]]:
         """The axes of what a line of torch makes of arrays: those of the same length."""
-        if line.function is None or not {*line.takes} <= self.axes.keys():
+        if not line.takes or line.function is None or not {*line.takes} <= self.axes.keys():
             return {}
         lengths = {axis: 101 + 2 * i for i, axis in enumerate(sorted(sum(self.axes.values(), ())))}
         lengths["1"] = 1

@@ -150,8 +150,76 @@ BODIES = {
     Kept = entries * rows
     one_over_N = Sum(Sum(Kept * x, C), N) / N
 """,
+    "labels along axes in another order than what they pick of": """
+    x = Input(K, C)
+    w = Input(K, N)
+    labels = Label(C, N)
+    r = Sum(x * OneHot(labels, K), K)
+    y = tanh(Sum(Max(r, C), N) / 17) * w
+""",
+    "functions that are torch's alone": """
+    x = Given(N)
+    w = Input(N)
+    y = polygamma(1, exp(x)) * w + erfinv(tanh(w)) * Sum(besseli(0, w), N)
+""",
+    "axes that no tensor has": """
+    x = Input()
+    w = Input(K, N)
+    v = Sum(w * Rename(w, N, M), K)
+    y = tanh((Min(2 * w, 1) + x) * (Sum(v, M) / M) / 200)
+""",
+    "sums along one axis beside a maximum along another": """
+    x = Input(C)
+    w = Input(C)
+    z = Input(C, N)
+    y = Sum(tanh(z), N) / (2 + tanh(x)) / (1 + Max(w * Rename(w, C, M), M)**2)
+""",
+    "gates by their numbers, in a loss": """
+    x = Input(C, N)
+    alpha = Scalar(1.5)
+    u = OneHot(0, Gate) * Abs(x) + OneHot(1, Gate) * x
+    v = Min(u, 1)
+    h = Piecewise((v, Or(v > alpha, Position(Gate) < 1)), (2 * v - 1, v <= -1), (0, True))
+    s = h + Piecewise((h, And(h <= u, Position(Gate) >= 1)), (h**2, True))
+    t = tanh(Sum(Sum(s, C, Gate) / (C * Gate), N) / N)
+""",
+    "gates that rows read the sums of": """
+    x = Input(C)
+    w = Input(N, C)
+    u = OneHot(1, Gate) * tanh(w) + OneHot(0, Gate) * (w / 2)
+    h = exp(tanh(u / 2))
+    r = tanh(Sum(log(h / Sum(h, N)), Gate, C) / 67)
+    y = r / (2 + tanh(Max(x, C)))
+""",
+    "what has fewer axes than rows": """
+    x = Input(N, C)
+    w = Input(N, C)
+    u = Piecewise((x, And(x <= -1, Position(C) <= 1)), (0, True)) * w
+    v = Sum(u * tanh(u / 2), N)
+    h = tanh(v * Rename(v, C, M) / 134)
+    y = h / (1 + exp(-h))
+""",
+    "one label for all rows": """
+    x = Input(N, C)
+    label = Label()
+    y = exp(Sum(OneHot(label, C) * x, C)) * x
+""",
+    "the place of a maximum among places": """
+    x = Input(N)
+    w = Input(N)
+    h = Max(sin(Broadcast(x, M) - Rename(x, N, M)), N)
+    y = Max(h * tanh(Sum(x, N) * Sum(w, N) / 34), M)
+""",
+    "signs, and numbers beyond integers": """
+    x = Input()
+    w = Input(N, C)
+    v = (w - Sum(w, C) / 3)**2 / (1 + Abs(x))
+    y = tanh(v / 107) + Piecewise((Max(v, C), v < 10**39), (1, True))
+""",
 }
-AXES = "M, L, G, P = Axis('M'), Axis('L'), Axis('G', 3), Axis('P', (C + 1) // 2)\n"
+AXES = "from sympy import And, Or, besseli, erfinv, polygamma, sin\n"
+AXES += "M, L, G, P = Axis('M'), Axis('L'), Axis('G', 3), Axis('P', (C + 1) // 2)\n"
+AXES += "Gate = Axis('Gate', 2)\n"
 
 
 @pytest.mark.skipif(not COMPILED, reason="no C++ compiler")

@@ -10,15 +10,15 @@ from codegen.schedule.elements import Axes
 @dataclass(frozen=True)
 class Walk:
     """Sweeps that are parallel along ``rows``, of the axes ``order`` in which memory lies: how many
-    these are, how many arrays of full size they move, and the axes along which a row is
-    ``reduced``.
+    these are, how many arrays of full size they move, and along how many axes a row is ``reduced``
+    to a number.
     """
 
     rows: Axes
     order: Axes
     sweeps: int
     moved: int
-    reduced: frozenset[str]
+    reduced: int
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Costs:
             return total * self.unshared
         tiled, inner = walk.order[-1] in walk.rows, len(walk.order) - len(walk.rows)
         total = total * (self.last_axis if tiled else 1.0) + self.long_row * max(0, inner - 1)
-        return total + self.few_rows * (len(walk.reduced) > len(walk.rows))
+        return total + self.few_rows * (walk.reduced > len(walk.rows))
 
 
 # A row of several axes may be too long for a cache.

@@ -6,6 +6,7 @@ array is no more than other indices of its entries.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -86,6 +87,14 @@ def compare(left: Element, relation: str, right: Element) -> Element:
 
 
 ZERO, ONE = number(Fraction(0)), number(Fraction(1))
+RELATIONS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def plus(a: Element, b: Element) -> Element:
@@ -175,4 +184,26 @@ def with_indices(element: Element, at: Mapping[str, Element]) -> Element:
     """The element where other indices replace those of some axes."""
     if not at:
         return element
-    return element.replaced(lambda e: at.get(e.name) if e.kind == "index" else None)
+    found = element.replaced(lambda e: at.get(e.name) if e.kind == "index" else None)
+    return decided(found) if any(other.kind == "number" for other in at.values()) else found
+
+
+def decided(e: Element) -> Element:
+    """Without conditions that are made of numbers: 1 and 0 stand for those that hold or do not."""
+    args = tuple(map(decided, e.args))
+    first = args[0] if args else None
+    if e.kind == "compare" and all(arg.kind == "number" for arg in args):
+        return ONE if RELATIONS[e.name](*(arg.number for arg in args)) else ZERO
+    if e.kind in ("real", "not") and first in (ONE, ZERO):
+        return first if e.kind == "real" else ONE if first == ZERO else ZERO
+    if e.kind in ("and", "or"):
+        none, every = (ONE, ZERO) if e.kind == "and" else (ZERO, ONE)
+        if every in args:
+            return every
+        if none in args:
+            return args[args[0] == none]
+    if e.kind in ("choose", "guard") and first in (ONE, ZERO):
+        return args[1 if first == ONE else 2]
+    if e.kind == "multiply" and ONE in args:
+        return times(*args)
+    return e if args == e.args else replace(e, args=args)

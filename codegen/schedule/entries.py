@@ -25,7 +25,7 @@ from codegen.schedule.elements import (
     size,
     times,
 )
-from codegen.schedule.library import LIBRARY, Library
+from codegen.schedule.library import Library
 from codegen.schedule.nodes import Array
 from codegen.schedule.reads import Reads, flat_index
 from codegen.schedule.views import Views
@@ -88,7 +88,7 @@ class Entries(Views, Reads, Library):
 
     def entry(self, value: Value, at: Mapping[str, tuple[Element, ...]]) -> Element:
         """The entry of ``value`` at the indices ``at`` of its dimensions, by their axes."""
-        if type(value) in LIBRARY:
+        if self.is_of_library(value):
             return self.of_library(value, at)
         method = getattr(self, f"_at_{type(value).__name__}", None)
         return method(value, at) if method else self._unknown(value)

@@ -8,6 +8,7 @@ into which others were flattened is met as those.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
@@ -23,6 +24,7 @@ from codegen.schedule.elements import (
     call,
     choose,
     compare,
+    decided,
     entry,
     index,
     minus,
@@ -100,6 +102,7 @@ class _Flattening(Entries):
         self.layouts: dict[str, Layout] = {}
         self.picks: dict[tuple[str, str], None] = {}
         self.counter = count(1)
+        self.named = {step.name for step in function.steps}
         self.known: dict[str, Element] = dict(known)
         self.rounded = frozenset((*program.outputs, *program.backward.results))
         for p in function.tensors:
@@ -171,17 +174,26 @@ class _Flattening(Entries):
                 " it was flattened, which kernels do not support",
                 f"give one of the two another name: Rename(..., {twice}, ...)",
             )
+        if isinstance(node, Node):
+            node = replace(node, value=decided(node.value))
         self.nodes.append(node)
         return node.name
 
     def free(self, name: str) -> str:
+        """For a step of this name, or what has a fresh one."""
         taken = {node.name for node in self.nodes} | self.arrays.keys() | self.numbers
         while name in taken:
             name = f"{name}_"
         return name
 
+    def fresh(self, name: str) -> str:
+        """For what is no step: layouts are by the names of steps, too."""
+        while name in self.named or name != self.free(name):
+            name = f"{name}_"
+        return name
+
     def numbered(self, name: str) -> str:
-        return self.free(f"{name}_{next(self.counter)}")
+        return self.fresh(f"{name}_{next(self.counter)}")
 
     def _Fill(self, step: step_kinds.Fill):
         """Done before the loops: the argument is a tensor from here on."""
@@ -220,7 +232,7 @@ class _Flattening(Entries):
                 "to add it, extend codegen/schedule/flattening.py",
             )
         kind, shift = REDUCTIONS[value.kind]
-        raw = self.free(f"{name}_raw" if shift else name)
+        raw = self.fresh(f"{name}_raw") if shift else self.free(name)
         self.add(Node(raw, axes, element, kind, along))
         if not shift:
             return raw

@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 
 from codegen.program import arrays
 from codegen.program.loops import Collected, Looped
-from codegen.program.parts import values_in
+from codegen.program.parts import is_number, values_in, with_replaced
 from codegen.program.reads import Convolve, Placed
-from codegen.program.values import Load, Value
+from codegen.program.values import Apply, Load, Value
 from codegen.schedule.elements import Axes, Element
-from codegen.schedule.nodes import Node, Whole
+from codegen.schedule.nodes import Array, Node, Whole
 from derive.notation.layout import Layout
 
 # Products and additions by index, of which libraries have better loops; what goes along an axis
@@ -32,12 +32,15 @@ LIBRARY: dict[type[Value], str] = {
     Looped: "places",
     Collected: "collected",
 }
+# Functions that neither C++ nor CUDA has.
+FUNCTIONS = frozenset({"digamma", "erfinv", "i0", "i1", "polygamma"})
 PLACES = (arrays.ArgMaxOf, arrays.SegmentArgMax)  # whole numbers
 
 
 class Library:
     """Stores what such values are made of, and names them."""
 
+    arrays: dict[str, Array]
     numbers: set[str]
     known: dict[str, Element]
     made: dict[str, str]
@@ -56,22 +59,37 @@ class Library:
     def free(self, name: str) -> str:
         raise NotImplementedError
 
+    def fresh(self, name: str) -> str:
+        raise NotImplementedError
+
     def numbered(self, name: str) -> str:
         raise NotImplementedError
 
     def loaded(self, name: str, dims: Layout, at: Mapping) -> Element:
         raise NotImplementedError
 
+    def is_of_library(self, value: Value) -> bool:
+        """Numbers are none: no line makes arrays of them."""
+        if isinstance(value, Apply) and value.function in FUNCTIONS:
+            return not is_number(value, self.numbers | self.known.keys())
+        return type(value) in LIBRARY
+
     def of_library(self, value: Value, at: Mapping[str, tuple[Element, ...]]) -> Element:
         """An entry of what has no name of its own."""
-        fresh = self.numbered(LIBRARY[type(value)])
+        word = value.function if isinstance(value, Apply) else LIBRARY[type(value)]
+        fresh = self.numbered(word)
         self.layouts[fresh] = value.dims
         self.made[fresh] = self.whole(value, fresh)
         return self.loaded(fresh, value.dims, at)
 
+    def is_whole(self, name: str) -> bool:
+        """Whether an array has whole numbers, which no loop leaves in memory."""
+        array = self.arrays.get(name)
+        return name in self.places or (array is not None and array.entries == "whole")
+
     def whole(self, value: Value, name: str) -> str | None:
         """The name of what a library makes of ``value``; None where a loop computes it."""
-        if type(value) not in LIBRARY:
+        if not self.is_of_library(value):
             return None
         value = self._of_arrays(value, name)
         reads = self._read(value)
@@ -96,12 +114,18 @@ class Library:
         return frozenset(loads - self.numbers - self.known.keys())
 
     def stored(self, value: Value, name: str) -> Value:
-        """The value as an array in memory; what is made of no array as it is."""
-        if not self._read(value):
-            return value
-        if isinstance(value, Load):
-            return Load(self.made.get(value.name, value.name), dims=value.dims)
-        fresh = self.free(name)
+        """The value as an array in memory; what is made of no array, or of whole numbers alone, as
+        it is.
+        """
+
+        def named(e: Value) -> Value | None:
+            is_made = isinstance(e, Load) and e.name in self.made
+            return replace(e, name=self.made[e.name]) if is_made else None
+
+        names = (self.made.get(name, name) for name in self._read(value))
+        if isinstance(value, Load) or all(map(self.is_whole, names)):
+            return with_replaced(value, named)
+        fresh = self.fresh(name)
         self.layouts[fresh] = value.dims
         self.bind(fresh, value)
         return Load(self.made[fresh], dims=value.dims)

@@ -125,6 +125,7 @@ def _walk(nodes, results: set[str], rows: Axes, order: Axes) -> Walk:
         read_later = any(node.name in n.reads and times[n.name] != time for n in nodes)
         if len(node.axes) == full and (node.name in results or read_later):
             moved.add((time, f"{node.name} written"))
-    own = (node for node in nodes if _is_swept(node, rows) and is_of_rows(node, rows))
-    reduced = frozenset(axis for node in own for axis in node.along)
+    own = [node for node in nodes if _is_swept(node, rows) and is_of_rows(node, rows)]
+    axes = {axis for node in own for axis in node.along}
+    reduced = max((len(axes & {*node.space}) for node in own), default=0)
     return Walk(rows, order, len({*times.values()}), len(moved), reduced)

@@ -25,7 +25,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ._functions import add_parts
-from ._rules import REALS, Function, Launch, Part, TooLong, cut, interpreted, power_of_two
+from ._rules import REALS, Function, Launch, Part, TooLong, cut, power_of_two
 
 PARTS, SUMMED = 16, 64  # parts, and entries of these, that are added up at once
 
@@ -113,6 +113,8 @@ def launched(
     pairs = zip(function.given, numbers, strict=True)
     run = function.function_for(real, [name for name, n in pairs if isinstance(n, float)])
     if triton.knobs.runtime.interpret:
+        from ._interpreting import interpreted
+
         numbers = [interpreted(n, constants["REAL"]) for n in numbers]
     places = [parts.get(name, arrays[name]) for name in function.arrays]
     constants = {name: constants[name] for name in function.constants}

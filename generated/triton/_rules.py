@@ -217,14 +217,3 @@ def with_doubles(function, numbers: Sequence[str]):
     copied = type(own)(own.__code__, own.__globals__, own.__name__, own.__defaults__)
     copied.__annotations__ = dict(own.__annotations__) | dict.fromkeys(numbers, "fp64")
     return triton.jit(copied)
-
-
-def interpreted(number, real: tl.dtype):
-    """A number as a compiled kernel gets it; the interpreter hands on one of Python's."""
-    if not isinstance(number, bool | float):
-        return number
-    real = tl.int1 if isinstance(number, bool) else real
-    import numpy as np
-    from triton.runtime.interpreter import TensorHandle, _get_np_dtype
-
-    return tl.tensor(TensorHandle(np.array([number], dtype=_get_np_dtype(real)), real), real)

@@ -62,7 +62,7 @@ class Expressions(expressions.Expressions):
         if e.kind == "power":
             return f"pow({self.double(e.args[0])}, {self.double(e.args[1])})"
         if e.kind == "call":
-            return f"{FUNCTIONS[e.name]}({', '.join(map(self.double, e.args))})"
+            return f"{self.function(e.name)}({', '.join(map(self.double, e.args))})"
         if e.kind == "real":
             return f"({self.double(e.args[0])})"
         raise QuestionError(f"C++ has no number for {e.kind}", "add it to expressions.py")

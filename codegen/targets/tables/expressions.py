@@ -89,12 +89,15 @@ class Expressions:
         return f"1 / {f'{root}({self.real(base)})' if root else self.real(base, level)}"
 
     def _call(self, e: Element) -> str:
-        if e.name not in self.FUNCTIONS:
+        return f"{self.function(e.name)}({', '.join(map(self.real, e.args))})"
+
+    def function(self, name: str) -> str:
+        if name not in self.FUNCTIONS:
             raise QuestionError(
-                f"the {self.LANGUAGE} target has no function for {e.name}",
+                f"the {self.LANGUAGE} target has no function for {name}",
                 "add its line to FUNCTIONS in the vocabulary of that target",
             )
-        return f"{self.FUNCTIONS[e.name]}({', '.join(map(self.real, e.args))})"
+        return self.FUNCTIONS[name]
 
     # -- names ----------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from codegen.targets.tables.row import Axes, Called, Line, Row, Same, names_of, 
 from codegen.targets.tables.sizes import Sizes
 from codegen.targets.torch.page import Page
 from derive.language.errors import QuestionError
-from derive.notation.layout import Dim, Layout
+from derive.notation.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Writing:
         self.tensors = {p.name: self.axes(p.layout) for p in self.function.tensors}
         for array in self.flat.arrays:  # such as a sum that has no statement of its own
             if self.tensors.get(array.name) == ():
-                self.tensors[array.name] = self.axes(self.dims(array.axes))
+                self.tensors[array.name] = self.sizes_of(array.axes)
         self.shapes = {**self.tensors}
         self.filled: dict[str, str] = {}
         numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
@@ -119,7 +119,7 @@ class _Writing:
             yield replace(line, makes=(piece.name,))
             return
         yield from piece.before
-        self.shapes |= {name: self.axes(self.layout(name)) for name in piece.writes}
+        self.shapes |= {name: self.shape(name) for name in piece.writes}
         yield Called(piece.name, piece.reads, piece.sizes, piece.scalars, piece.writes)
 
     def line(self, text: str) -> Line:
@@ -140,14 +140,13 @@ class _Writing:
             names |= {piece.name} if isinstance(piece, Whole) else {*piece.writes, *piece.reads}
         return names | {name for name, _ in self.function.sizes}
 
-    def layout(self, name: str) -> Layout:
+    def shape(self, name: str) -> Axes:
         if name in self.layouts:
-            return self.layouts[name]
-        return self.dims(next(node for node in self.flat.nodes if node.name == name).axes)
+            return self.axes(self.layouts[name])
+        return self.sizes_of(next(node for node in self.flat.nodes if node.name == name).axes)
 
-    def dims(self, axes: Axes) -> Layout:
-        known = {d.axis.name: d.axis for layout in self.layouts.values() for d in layout}
-        return tuple(Dim(known[axis]) for axis in axes)
+    def sizes_of(self, axes: Axes) -> Axes:
+        return tuple(self.codes[axis] for axis in axes)
 
     def axes(self, layout: Layout) -> Axes:
         return tuple("1" if dim.one else self.codes[dim.axis.name] for dim in layout)

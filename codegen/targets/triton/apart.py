@@ -42,13 +42,22 @@ def _is_left(node: Node, sweep: Sweep) -> bool:
 
 
 def _parts(sweep: Sweep, own: set[str]) -> Iterator[Sweep]:
-    """The other nodes and its ``own``, which read reductions of those and compute values again."""
+    """The other nodes and its ``own``, each with reductions of the others before it; values are
+    computed again.
+    """
+    stored = {*sweep.stored}
     values = {node.name: node for node in sweep.nodes if not node.kind}
-    again = values.keys() - {*sweep.stored} - own
-    second = needed([n for n in sweep.nodes if n.name in own | again], own)
-    stored = {*sweep.stored} - own
-    stored |= {name for node in second for name in node.reads} - {node.name for node in second}
     gone = {name: node for name, node in values.items() if name in own}
-    first = [computed_again(node, gone) for node in sweep.nodes if node.name not in own]
-    for nodes, left in ((first, stored), (second, own & {*sweep.stored})):
-        yield sweep_of(needed(nodes, left), sweep.parallel, left)
+    others = [computed_again(node, gone) for node in sweep.nodes if node.name not in own]
+    read = frozenset().union(*(node.reads for node in needed(others, stored - own)))
+    if before := own & read:
+        yield sweep_of(needed(sweep.nodes, before), sweep.parallel, before)
+        rest = [node for node in sweep.nodes if node.name not in before]
+        yield sweep_of(needed(rest, stored - before), sweep.parallel, stored - before)
+        return
+    again = values.keys() - stored - own
+    mine = needed([n for n in sweep.nodes if n.name in own | again], own & stored)
+    read = frozenset().union(*(node.reads for node in mine)) - {node.name for node in mine}
+    for nodes, left in ((others, stored - own | read), (mine, own & stored)):
+        if left:
+            yield sweep_of(needed(nodes, left), sweep.parallel, left)

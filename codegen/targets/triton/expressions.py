@@ -17,6 +17,7 @@ from codegen.targets.triton.vocabulary import (
 )
 
 named = TRITON.named
+MOST_WHOLE = 2**31  # larger ones are printed as floats: integers of Triton end at 2^63
 
 
 class Expressions(expressions.Expressions):
@@ -41,10 +42,15 @@ class Expressions(expressions.Expressions):
 
     # -- operations -----------------------------------------------------------
 
+    # On the interpreter a place that a loop counts is a number of Python's, and tests of it are.
+
     def _not(self, e: Element) -> str:
-        return f"~{self.text(e.args[0], ALONE)}"
+        text = self.text(e.args[0], ALONE)
+        return f"~{text}" if e.entries else f"({text} == 0)"
 
     def _real(self, e: Element) -> str:
+        if not e.entries:
+            return f"tl.where({self.text(e.args[0])}, 1, 0).to(REAL)"
         return f"{self.text(e.args[0], ALONE)}.to(REAL)"
 
     def _choose(self, e: Element) -> str:
@@ -84,6 +90,7 @@ class Expressions(expressions.Expressions):
             condition, yes, no = e.args
             return f"{printed(yes, 1)} if {printed(condition, 1)} else {printed(no)}"
         if e.kind == "call":
+            self.function(e.name)  # refuses what no target has
             own = OF_NUMBERS.get(e.name, f"math.{e.name}")
             return f"{own}({', '.join(map(printed, e.args))})"
         if e.kind in ("negate", "not"):
@@ -105,5 +112,5 @@ def decimal(value: Fraction | float) -> str:
     number = float(value)
     if number in (float("inf"), -float("inf")) or number != number:
         return f'float("{number}")'
-    whole = isinstance(value, Fraction) and value.denominator == 1
+    whole = isinstance(value, Fraction) and value.denominator == 1 and abs(value) < MOST_WHOLE
     return str(int(value)) if whole else repr(number)

@@ -55,8 +55,8 @@ class Sweeps(Places):
         """The loop of a program over its share of the rows, or of the entries."""
         if self.shape.chunked:
             return f"for {self.row_name()} in range(program, {self.count()}, tl.num_programs(0)):"
-        block = "ROWS" if self.shape.rows else "BLOCK"
-        stop = self.count() if self.shape.rows else self.size(self.shape.tile)
+        rows, tile = self.shape.rows, self.shape.tile
+        block, stop = ("ROWS", self.count()) if rows else (self.shape.block(tile), self.size(tile))
         return f"for start in range(program * {block}, {stop}, tl.num_programs(0) * {block}):"
 
     def body(self) -> None:

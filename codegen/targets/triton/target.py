@@ -31,6 +31,7 @@ RUNTIME = {
     "_launching.py": "launching.py",
     "_rules.py": "rules.py",
     "_functions.py": "functions.py",
+    "_interpreting.py": "interpreting.py",
 }
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 REMEDY = "leave --target triton out: kernels are compared before they are written"

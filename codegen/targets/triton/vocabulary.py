@@ -46,6 +46,18 @@ FUNCTIONS = {
     "log1p": "log1p",
     "expm1": "expm1",
     "tanh": "tanh",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "tan": "tan",
+    "atan": "atan",
+    "asin": "asin",
+    "acos": "acos",
+    "asinh": "asinh",
+    "acosh": "acosh",
+    "atanh": "atanh",
+    "erfc": "erfc",
+    "loggamma": "lgamma",
+    "atan2": "atan2",
     "sign": "sign",
     "larger": "larger",
     "smaller": "smaller",
@@ -59,10 +71,17 @@ POWERS = {
     Fraction(1, 2): "tl.sqrt",
 }
 # In Python, of numbers that are known before a kernel is called.
-OF_NUMBERS = {"abs": "abs", "larger": "max", "smaller": "min", "ceiling": "math.ceil"}
+OF_NUMBERS = {
+    "abs": "abs",
+    "larger": "max",
+    "smaller": "min",
+    "ceiling": "math.ceil",
+    "sign": "(lambda x: (x > 0) - (x < 0))",
+    "loggamma": "math.lgamma",
+}
 SHARED = """
-aligned cube expm1 known largest larger load load_at log1p placed power rescaled sign smaller square
-tanh total within
+acos acosh aligned asin asinh atan atan2 atanh cosh cube erfc expm1 known largest larger lgamma load
+load_at log1p placed power rescaled sign sinh smaller square tan tanh total within
 """
 WORDS = f"""
 {SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start program row rows

@@ -73,23 +73,32 @@ def _without_tile(sweep: Sweep) -> Sweep | None:
 
 
 def pieces(sweep: Sweep) -> Iterator[Sweep]:
-    """Sweeps in which a reduction has one value in each row, or one for each entry."""
-    inner = {*shape_of(sweep).inner}
-    several = [n for n in sweep.nodes if n.kind and {*n.axes} & inner and inner - {*n.axes}]
+    """Sweeps in which a reduction has one value in each row, or one for each entry. What has fewer
+    axes than rows have is computed before, or again.
+    """
+    parallel, inner = {*sweep.parallel}, {*shape_of(sweep).inner}
+    fewer = {n.name: n for n in sweep.nodes if not n.kind and not parallel <= {*n.axes}}
+    every = [computed_again(n, fewer) for n in sweep.nodes if n.name not in fewer]
+    reductions = {n.name: n for n in every if n.kind}
+    several = [n for n in reductions.values() if not parallel <= {*n.space}]
+    rows, told = sweep.parallel, inner | (parallel if several else set())
+    if several:
+        rows = tuple(axis for axis in rows if axis in several[0].axes)
+    else:
+        several = [n for n in reductions.values() if {*n.axes} & inner and inner - {*n.axes}]
     if not several:
-        yield sweep
+        yield sweep_of(every, rows, {*sweep.stored}, {}) if fewer else sweep
         return
     of = [axis for axis in several[0].axes if axis in inner]
-    own = {node.name for node in several if [a for a in node.axes if a in inner] == of}
-    reductions = {node.name for node in sweep.nodes if node.kind} - own
-    before = {n.name for n in needed(sweep.nodes, own)} & reductions
-    first, of = (before, []) if before else (own, of)
+    own = {n.name for n in several if {*n.axes} & told == {*several[0].axes} & told}
+    before = {n.name for n in needed(every, own)} & reductions.keys() - own
+    first, of, rows = (before, [], sweep.parallel) if before else (own, of, rows)
     rest = {*sweep.stored} - first
-    later = needed([n for n in sweep.nodes if n.name not in first], rest)
+    later = needed([n for n in every if n.name not in first], rest)
     left = first & frozenset(sweep.stored).union(*(node.reads for node in later))
-    wider = {n.name: n for n in sweep.nodes if not n.kind and not {*of} <= {*n.axes}}
-    nodes = [computed_again(n, wider) for n in sweep.nodes if n.name not in wider]
-    yield from pieces(sweep_of(needed(nodes, left), (*sweep.parallel, *of), left, {}))
+    wider = {n.name: n for n in every if not n.kind and not {*of} <= {*n.axes}}
+    nodes = [computed_again(n, wider) for n in every if n.name not in wider]
+    yield from pieces(sweep_of(needed(nodes, left), (*rows, *of), left, {}))
     if later:
         yield from pieces(sweep_of(later, sweep.parallel, rest, {}))
 

@@ -5,6 +5,19 @@ block is as long as a power of two.
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
+
+OF_LIBRARY = """
+acos acosh asin asinh atan atan2 atanh cosh erfc expm1 lgamma log1p sinh tan tanh
+"""
+
+for name in OF_LIBRARY.split():
+    if triton.knobs.runtime.interpret:
+        from ._interpreting import of_torch
+
+        globals()[name] = of_torch(name)
+    else:
+        globals()[name] = getattr(libdevice, name)
 
 
 @triton.jit
@@ -27,8 +40,10 @@ def within(label, size):
 
 @triton.jit
 def known(value, there):
-    """What a label says; NaN if the label is not ``there``, as no kernel can raise."""
-    return tl.where(there, value, float("nan"))
+    """What a label says; NaN if the label is not ``there``, as no kernel can raise, or for another
+    label one that is nowhere.
+    """
+    return tl.where(there, value, -1 if value.dtype.is_int() else float("nan"))
 
 
 @triton.jit
@@ -86,36 +101,8 @@ def cube(x):
 
 @triton.jit
 def sign(x):
-    return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))  # 0 of what is no number, as torch's
-
-
-@triton.jit
-def log1p(x):
-    """Kahan: the rounding of 1 + x is in numerator and denominator, and cancels."""
-    u = 1.0 + x
-    small = u == 1.0
-    log = tl.log(u)
-    return tl.where(
-        small, x, tl.where(u - u != 0.0, log, log * (x / tl.where(small, 1.0, u - 1.0)))
-    )
-
-
-@triton.jit
-def expm1(x):
-    """Kahan: with the logarithm of the exponential as it was rounded."""
-    u = tl.exp(x)
-    below = u - 1.0
-    ends = (u == 1.0) | (below == -1.0)
-    value = below * (x / tl.where(ends, 1.0, tl.log(u)))
-    value = tl.where(u - u != 0.0, u, value)
-    return tl.where(u == 1.0, x, tl.where(below == -1.0, -1.0, value))
-
-
-@triton.jit
-def tanh(x):
-    e = expm1(-2.0 * tl.abs(x))
-    y = -e / (e + 2.0)
-    return tl.where(x < 0, -y, y)
+    """0 of what is no number, as torch's."""
+    return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0)).to(x.dtype)
 
 
 @triton.jit
