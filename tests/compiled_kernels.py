@@ -70,7 +70,7 @@ class Own:
 
     def made_by(self, line) -> dict[str, tuple[str, ...]]:
         """The axes of what a line of torch makes of arrays: those of the same length."""
-        if not line.takes or line.function is None or not {*line.takes} <= self.axes.keys():
+        if line.function is None or not {*line.takes} <= self.axes.keys():
             return {}
         lengths = {axis: 101 + 2 * i for i, axis in enumerate(sorted(sum(self.axes.values(), ())))}
         lengths["1"] = 1
@@ -78,6 +78,8 @@ class Own:
         try:
             made = line.function(*(torch.empty(shape, device="meta") for shape in shapes))
         except (RuntimeError, ValueError):  # there are no such lengths, as in a convolution
+            return {}
+        if not isinstance(made, torch.Tensor):
             return {}
         of = {length: axis for axis, length in lengths.items()}
         return {line.makes[0]: tuple(of.get(length, "") for length in made.shape)}

@@ -157,6 +157,18 @@ BODIES = {
     r = Sum(x * OneHot(labels, K), K)
     y = tanh(Sum(Max(r, C), N) / 17) * w
 """,
+    "places of maxima that are maxima of places": """
+    x = Input(N, C)
+    v = 2 * x - Max(x, C)
+    s = Broadcast(v, M) - Rename(v, C, M)
+    y = Max(Sum(x, N) * (Sum(Max(s, N), M) / M), C)
+""",
+    "a matrix and its transpose, with sums of its rows": """
+    x = Input(N, C)
+    v = tanh(x * Rename(x, C, M))
+    s = exp(v - Sum(v, M) / M)
+    y = (s + Rename(Rename(Rename(s, C, L), M, C), L, M)) * x
+""",
     "functions that are torch's alone": """
     x = Given(N)
     w = Input(N)

@@ -122,6 +122,14 @@ class Library:
             is_made = isinstance(e, Load) and e.name in self.made
             return replace(e, name=self.made[e.name]) if is_made else None
 
+        def placed(e: Value) -> Value | None:
+            if not isinstance(e, PLACES):
+                return None
+            fresh = self.numbered(LIBRARY[type(e)])
+            self.made[fresh], self.layouts[fresh] = self.whole(e, fresh), e.dims
+            return Load(fresh, dims=e.dims)
+
+        value = with_replaced(value, placed)
         names = (self.made.get(name, name) for name in self._read(value))
         if isinstance(value, Load) or all(map(self.is_whole, names)):
             return with_replaced(value, named)

@@ -5,15 +5,17 @@ of the other. So each becomes a sweep of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from codegen.schedule.elements import Element
 from codegen.schedule.inlining import needed
 from codegen.schedule.nodes import Node, Whole
 from codegen.schedule.online import computed_again
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.rows import sweep_of
 from codegen.targets.triton.shape import shape_of
+from codegen.targets.triton.values import own
 
 
 def apart(plan: Plan) -> Plan:
@@ -25,14 +27,34 @@ def apart(plan: Plan) -> Plan:
 
 
 def divided(sweep: Sweep) -> Iterator[Sweep]:
-    """The sweep, or those that it becomes, in an order in which they can be computed."""
+    """The sweep, or those that it becomes, in an order in which they can be computed. What is added
+    up along a row lies in registers at its own place alone.
+    """
+    of = {node.name: node for node in sweep.nodes}
+    if elsewhere := {name for node in sweep.nodes for name in _read_elsewhere(node.value, of)}:
+        for part in _before(sweep, elsewhere):
+            yield from divided(part)
+        return
     for axis in (a for a in shape_of(sweep).rows if a not in sweep.rows):
-        own = {node.name for node in sweep.nodes if axis in node.space}
-        if any(_is_left(node, sweep) for node in sweep.nodes if node.name not in own):
-            for nodes in _parts(sweep, own):
-                yield from divided(nodes)
+        along = {node.name for node in sweep.nodes if axis in node.space}
+        if any(_is_left(node, sweep) for node in sweep.nodes if node.name not in along):
+            for part in _parts(sweep, along):
+                yield from divided(part)
             return
     yield sweep
+
+
+def _read_elsewhere(e: Element, of: Mapping[str, Node], moved: bool = False) -> Iterator[str]:
+    """The reductions that it reads at another place than their own, or of which values are made
+    that it does.
+    """
+    for part in (part for part in e.entries if part.name in of):
+        node = of[part.name]
+        if moved or part != own(node):
+            if node.kind:
+                yield node.name
+            else:
+                yield from _read_elsewhere(node.value, of, moved=True)
 
 
 def _is_left(node: Node, sweep: Sweep) -> bool:
@@ -41,23 +63,30 @@ def _is_left(node: Node, sweep: Sweep) -> bool:
     return node.name in sweep.partial or (along and node.name in sweep.stored)
 
 
-def _parts(sweep: Sweep, own: set[str]) -> Iterator[Sweep]:
-    """The other nodes and its ``own``, each with reductions of the others before it; values are
-    computed again.
+def _before(sweep: Sweep, names: set[str]) -> Iterator[Sweep]:
+    """What computes these, and all else."""
+    rest = [node for node in sweep.nodes if node.name not in names]
+    stored = {*sweep.stored} - names
+    for nodes, left in ((sweep.nodes, names), (rest, stored)):
+        if left:
+            yield sweep_of(needed(nodes, left), sweep.parallel, left)
+
+
+def _parts(sweep: Sweep, along: set[str]) -> Iterator[Sweep]:
+    """The other nodes and those ``along`` an axis, each with reductions of the others before it;
+    values are computed again.
     """
     stored = {*sweep.stored}
     values = {node.name: node for node in sweep.nodes if not node.kind}
-    gone = {name: node for name, node in values.items() if name in own}
-    others = [computed_again(node, gone) for node in sweep.nodes if node.name not in own]
-    read = frozenset().union(*(node.reads for node in needed(others, stored - own)))
-    if before := own & read:
-        yield sweep_of(needed(sweep.nodes, before), sweep.parallel, before)
-        rest = [node for node in sweep.nodes if node.name not in before]
-        yield sweep_of(needed(rest, stored - before), sweep.parallel, stored - before)
+    gone = {name: node for name, node in values.items() if name in along}
+    others = [computed_again(node, gone) for node in sweep.nodes if node.name not in along]
+    read = frozenset().union(*(node.reads for node in needed(others, stored - along)))
+    if before := along & read:
+        yield from _before(sweep, before)
         return
-    again = values.keys() - stored - own
-    mine = needed([n for n in sweep.nodes if n.name in own | again], own & stored)
+    again = values.keys() - stored - along
+    mine = needed([n for n in sweep.nodes if n.name in along | again], along & stored)
     read = frozenset().union(*(node.reads for node in mine)) - {node.name for node in mine}
-    for nodes, left in ((others, stored - own | read), (mine, own & stored)):
+    for nodes, left in ((others, stored - along | read), (mine, along & stored)):
         if left:
             yield sweep_of(needed(nodes, left), sweep.parallel, left)
