@@ -41,7 +41,7 @@ def walks(whole: Walk) -> list[Walk]:
     """What computes a sweep with rows of any length: none where that asks for something else."""
     found = []
     rows = _without_tile(whole.sweep)
-    for sweep in pieces(rows) if rows else ():
+    for sweep in pieces(_of_all_rows(rows)) if rows else ():
         one = as_one(replace(whole, sweep=sweep))
         if one is None:
             return []
@@ -70,6 +70,14 @@ def _without_tile(sweep: Sweep) -> Sweep | None:
         return sweep if alike and len(shape.inner) > 1 and not sweep.tiles else None
     rows = (*(axis for axis in sweep.parallel if axis != shape.tile), shape.tile)
     return _without_tile(replace(sweep, parallel=rows, tiles=False))
+
+
+def _of_all_rows(sweep: Sweep) -> Sweep:
+    """With every axis of its rows as a parallel one, if each of these leaves something else."""
+    rows = shape_of(sweep).rows
+    left = [node for node in sweep.nodes if node.name in {*sweep.stored, *sweep.partial}]
+    is_of_all = all({*rows} <= {*node.space} for node in left)
+    return replace(sweep, parallel=rows, tiles=False) if is_of_all else sweep
 
 
 def pieces(sweep: Sweep) -> Iterator[Sweep]:
