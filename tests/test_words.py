@@ -70,6 +70,7 @@ def _pattern(phrase: str) -> re.Pattern:
     return re.compile(rf"\b(?:{phrase})".replace(" ", r"\s+"), re.IGNORECASE)
 
 
+OTHERS = {"__pycache__", "node_modules"}  # folders of what others wrote, after `make test-browser`
 PATTERNS = {phrase: _pattern(phrase) for phrase in PHRASES}
 
 
@@ -77,7 +78,7 @@ def _files() -> Iterator[Path]:
     yield ROOT / "README.md"
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".ipynb", *TEXTS) and "__pycache__" not in path.parts:
+            if path.suffix in (".py", ".ipynb", *TEXTS) and not OTHERS.intersection(path.parts):
                 yield path
 
 
