@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.schedule.elements import Axes, index
+from codegen.schedule.elements import Axes
 from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Sweep
 from codegen.targets.tables.names import short
@@ -47,13 +47,9 @@ class Shape:
 
 def shape_of(sweep: Sweep) -> Shape:
     nodes, rows = sweep.nodes, sweep.rows
-    of = {node.name: node for node in nodes}
-    sums = [of[name] for name in sweep.partial]
+    sums = [node for node in nodes if node.name in sweep.partial]
     inner = ordered({a for node in nodes for a in node.space} - {*rows}, nodes)
     reduced = {a for node in nodes if node not in sums for a in node.along}
-    for e in (e for node in nodes for e in node.value.entries if e.name in of):
-        if of[e.name].kind:  # read elsewhere than where it is computed
-            reduced |= {a for a, i in zip(of[e.name].axes, e.args, strict=True) if i != index(a)}
     tile = inner[-1] if inner and inner[-1] not in reduced else ""
     moved = [a for a in inner if a not in reduced and a != tile]
     moved = [a for a in moved if not any(a in node.axes for node in sums)]

@@ -34,7 +34,13 @@ LEVELS = {
     "negate": 6,
     "not": 6,
 }
+# Of CUDA, by the names that SymPy has for them.
+OF_LIBRARY = """
+acos acosh asin asinh atan atan2 atanh cosh erfc expm1 log1p sinh tan tanh
+"""
 FUNCTIONS = {
+    **{name: name for name in OF_LIBRARY.split()},
+    "loggamma": "lgamma",
     "exp": "tl.exp",
     "log": "tl.log",
     "erf": "tl.erf",
@@ -43,21 +49,6 @@ FUNCTIONS = {
     "ceiling": "tl.ceil",
     "sin": "tl.sin",
     "cos": "tl.cos",
-    "log1p": "log1p",
-    "expm1": "expm1",
-    "tanh": "tanh",
-    "sinh": "sinh",
-    "cosh": "cosh",
-    "tan": "tan",
-    "atan": "atan",
-    "asin": "asin",
-    "acos": "acos",
-    "asinh": "asinh",
-    "acosh": "acosh",
-    "atanh": "atanh",
-    "erfc": "erfc",
-    "loggamma": "lgamma",
-    "atan2": "atan2",
     "sign": "sign",
     "larger": "larger",
     "smaller": "smaller",
@@ -79,9 +70,9 @@ OF_NUMBERS = {
     "sign": "(lambda x: (x > 0) - (x < 0))",
     "loggamma": "math.lgamma",
 }
-SHARED = """
-acos acosh aligned asin asinh atan atan2 atanh cosh cube erfc expm1 known largest larger lgamma load
-load_at log1p placed power rescaled sign sinh smaller square tan tanh total within
+SHARED = f"""
+{OF_LIBRARY} aligned cube known largest larger lgamma load load_at placed power rescaled sign
+smaller square total within
 """
 WORDS = f"""
 {SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start program row rows
