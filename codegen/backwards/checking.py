@@ -14,13 +14,9 @@ from sympy import Integer
 
 from codegen.backwards.claims import Backward, Raises, Said, backward_of
 from codegen.backwards.functions import FunctionSubject, computed_on, function_of, reference_of
-from codegen.backwards.numeric import (
-    InNumbers,
-    check_reading,
-    in_numbers,
-    is_torchs,
-    straight_through,
-)
+from codegen.backwards.like import InNumbers, in_numbers
+from codegen.backwards.numeric import check_reading, is_torchs, straight_through
+from codegen.backwards.subsets import Partly, of_subsets
 from codegen.importing.asked import arguments_of, sizes_of
 from derive.chain.chain import adjoint_of
 from derive.checking.check import check_claim
@@ -56,10 +52,14 @@ class FunctionVerdict:
     problem: str = ""
     numbers: tuple[InNumbers, ...] = ()
     blamed: tuple[str, ...] = ()
+    partly: tuple[Partly, ...] = ()  # wrong where only some gradients are asked for
+    remarks: tuple[str, ...] = ()
+    file: str = ""  # where the lines stand
 
     @property
     def outcome(self) -> str:
-        outcomes = [v.outcome for v in self.verdicts] + ["wrong"] * bool(self.problem)
+        outcomes = [v.outcome for v in self.verdicts]
+        outcomes += ["wrong"] * (bool(self.problem) + len(self.partly))
         outcomes += [n.outcome for n in self.numbers]
         return next(
             (o for o in ("wrong", "undecided", "narrower", "agrees") if o in outcomes), "right"
@@ -77,15 +77,19 @@ class FunctionVerdict:
     def wrong(self) -> list[str]:
         """The gradients that are wrong."""
         compared = [f"d{n.name}" for n in self.numbers if n.outcome == "wrong"]
-        return [*self.blamed, *compared] + [
-            a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"
-        ]
+        judged = [a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"]
+        partly = [name for p in self.partly for name in p.blamed]
+        return [*dict.fromkeys((*self.blamed, *compared, *judged, *partly))]
 
     def __str__(self) -> str:
         lines = [self.problem] if self.problem else []
+        for p in self.partly:
+            lines.append(p.said(self.name, linecache.getline(self.file, p.line).strip()))
+        lines += ["where all gradients are asked for:"] if self.partly else []
         lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
         lines += map(str, self.numbers)
         lines += [SAMPLED] if self.outcome == "agrees" else []
+        lines += self.remarks
         lines += [f"warning: {words}" for words in self.warnings]
         return "\n".join([*lines, RUN])
 
@@ -108,6 +112,11 @@ class FunctionVerdict:
                 {"gradient": f"d{n.name}", "outcome": n.outcome, "distance": n.distance}
                 for n in self.numbers
             ],
+            "partly": [
+                {"gradients": list(p.blamed), "where": p.where, "line": p.line, "problem": p.words}
+                for p in self.partly
+            ],
+            "remarks": list(self.remarks),
             "warnings": list(self.warnings),
             "problem": self.problem,
             "ran": RUN,
@@ -147,12 +156,25 @@ def check_function(
             raise
         said = [f"{STRAIGHT.format(name=name, function=subject.name)}" for name in passed]
         return FunctionVerdict(subject.name, (), (), "\n".join(said), blamed=passed)
+    return _verdict(subject, backward, limit, progress)
+
+
+def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> FunctionVerdict:
+    """Of each gradient, and of the cases where only some of them are asked for."""
     check_reading(subject, backward)
     form = ground_of(backward.definition).form
     due = [s for s in backward.said if not _is_zero(s, backward, form)]
     verdicts = [_judged(said, backward, subject, limit, progress) for said in due]
-    warnings = (*_warnings(backward, subject), *_straight(backward, subject, verdicts))
-    return FunctionVerdict(subject.name, tuple(verdicts), warnings)
+    progress("comparing where only some gradients are asked for")
+    subsets = of_subsets(subject, backward)
+    return FunctionVerdict(
+        subject.name,
+        tuple(verdicts),
+        (*_warnings(backward, subject), *_straight(backward, subject, verdicts)),
+        partly=subsets.found,
+        remarks=(subsets.words,) if subsets.words and not subsets.found else (),
+        file=subject.file,
+    )
 
 
 def _is_zero(said: Said, backward: Backward, form) -> bool:

@@ -128,7 +128,7 @@ class _Backward:
             except Exception as error:
                 if self.noted.phase != BACKWARD:
                     raise
-                raise _raised(error, self.subject.file) from None
+                raise raised(error, self.subject.file) from None
         return ups
 
     def _read(self, traced: Traced, reader: Reader, noted: Seen) -> Backward:
@@ -212,7 +212,7 @@ def _called(value: Value) -> str:
     return value.tree.args[0] if value.tree.kind == "tensor" else "an intermediate"
 
 
-def _raised(error: Exception, file: str) -> Raises | QuestionError:
+def raised(error: Exception, file: str) -> Raises | QuestionError:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     line = (frames[-1].lineno or 0) if frames else 0
     first = next((w.strip() for w in str(error).splitlines() if w.strip()), "no message")

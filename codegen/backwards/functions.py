@@ -32,9 +32,16 @@ class Context:
     """What ``ctx`` is to a forward and a backward; any other attribute is theirs."""
 
     def __init__(self, needs_input_grad: Sequence[bool]):
-        self.needs_input_grad = tuple(needs_input_grad)
+        self._needs, self.is_asked = tuple(needs_input_grad), False
+        self.materializes = True
         self.saved_tensors: tuple = ()
         self.not_differentiable: tuple = ()
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """As torch has it; that somebody asked is noted."""
+        self.is_asked = True
+        return self._needs
 
     def save_for_backward(self, *tensors) -> None:
         self.saved_tensors = tensors
@@ -52,7 +59,8 @@ class Context:
         """What is said of memory is without consequence here."""
 
     def set_materialize_grads(self, value: bool) -> None:
-        """All upstream gradients arrive here."""
+        """Without them, None arrives for an output that no loss reads."""
+        self.materializes = value
 
     def kept(self) -> list[torch.Tensor]:
         """All tensors that the forward left for the backward."""
@@ -71,6 +79,8 @@ class Seen:
     shapes: tuple = ()
     kept: int = 0
     between: tuple[int, ...] = ()  # which of what is kept is neither an input nor an output
+    asks: bool = False  # whether it read ctx.needs_input_grad
+    materializes: bool = True  # whether zeros arrive for an output that no loss reads
 
 
 @dataclass(frozen=True)
@@ -169,10 +179,12 @@ class Both(torch.nn.Module):
         arguments: Sequence[Argument],
         needs: Sequence[bool],
         noted: Seen,
+        unread: Sequence[int] = (),
     ):
         super().__init__()
         self.subject, self.arguments = subject, tuple(arguments)
         self.needs, self.noted = tuple(needs), [noted]  # a list: export resets what it sees
+        self.unread = tuple(unread)  # the outputs that no loss reads, of the differentiable ones
 
     def outputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Those that gradients arrive for."""
@@ -186,8 +198,7 @@ class Both(torch.nn.Module):
         values = self.subject.values(self.arguments, tensors)
         context = Context(self.needs)
         outputs = self.subject.forward(context, values)
-        ups = iter(tensors[count:])
-        arriving = [next(ups) if _differs(y, context) else torch.zeros_like(y) for y in outputs]
+        arriving = self._arriving(outputs, tensors[count:], context)
         noted.phase = BACKWARD
         gradients = seen(inspect.unwrap(self.subject.of_class.backward))(context, *arriving)
         if not isinstance(gradients, (tuple, list)):
@@ -200,10 +211,22 @@ class Both(torch.nn.Module):
             i for i, t in enumerate(kept) if not any(t is other for other in known)
         )
         noted.kept, noted.phase = len(kept), ""
+        noted.asks, noted.materializes = context.is_asked, context.materializes
         outputs = [y for y in outputs if _differs(y, context)]
         noted.outputs = len(outputs)
         found = [g for g in gradients if isinstance(g, torch.Tensor)]
         return (*outputs, *found, *kept)
+
+    def _arriving(self, outputs: Sequence, ups: Sequence, context: Context) -> list:
+        """The upstream gradients; of what no loss reads zeros, or None if it asked for that."""
+        found, place = [], 0
+        for y in outputs:
+            up = torch.zeros_like(y) if context.materializes else None
+            if _differs(y, context):
+                up = up if place in self.unread else ups[place]
+                place += 1
+            found.append(up)
+        return found
 
 
 def _differs(y: torch.Tensor, context: Context) -> bool:

@@ -1,14 +1,13 @@
-"""A Function in numbers: the last door of a check, and all that is left where nothing is traced.
+"""A Function in numbers: the last door of a check.
 
 What was read of a backward is compared with what the backward returns, so that no mistake of a rule
-becomes a verdict. A Function that calls what cannot be traced, a kernel in Triton or C++, is
-compared with a torch function of the same values, whose derivative is the measure.
+becomes a verdict.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from sympy import Symbol
@@ -17,7 +16,7 @@ from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import run_in_double
-from codegen.importing.examples import FIRST, axes_in, drawn
+from codegen.importing.examples import axes_in, drawn
 from codegen.importing.trace import quiet
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
@@ -39,18 +38,20 @@ Tensors = Sequence[torch.Tensor]
 def check_reading(subject: FunctionSubject, backward: Backward) -> None:
     """Raises `QuestionError` where what was read is not what the backward returns."""
     found = 0
-    for sizes in _sizes(backward.example.arguments, backward.example.at, backward.example.sizes):
+    for sizes in sizes_tried(
+        backward.example.arguments, backward.example.at, backward.example.sizes
+    ):
         for draw in DRAWS:
-            tensors = _drawn(backward, sizes, draw)
+            tensors = drawn_for(backward, sizes, draw)
             try:
-                values, ups, grads = _returned(backward.both, tensors)
+                values, ups, grads = returned(backward.both, tensors)
             except Exception:
                 continue
             if not all(t.isfinite().all() for t in (*values, *grads.values())):
                 continue
             found += 1
             for what, ours, theirs in _pairs(backward, tensors, values, ups, grads):
-                gap = _distance(ours, theirs)
+                gap = distance(ours, theirs)
                 if not gap <= WITHIN:
                     at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
                     raise QuestionError(
@@ -100,7 +101,7 @@ def _along(y: torch.Tensor, along: Sequence[str | None], home: Sequence) -> torc
     return y.permute([names.index(axis.name) for axis in home])
 
 
-def _sizes(
+def sizes_tried(
     arguments: Sequence[Argument], at: Callable, first: Mapping[str, int]
 ) -> Iterator[Mapping[str, int]]:
     axes = axes_in(arguments)
@@ -109,7 +110,7 @@ def _sizes(
         yield at({a: row[i % len(row)] for i, a in enumerate(axes)})
 
 
-def _drawn(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> list[torch.Tensor]:
+def drawn_for(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> list[torch.Tensor]:
     """Numbers as they are drawn, and labels of a class."""
     chosen = {Symbol(axis): n for axis, n in sizes.items()}
     known = {axis: int(size.subs(chosen)) for axis, size in backward.of_axis.items()}
@@ -121,11 +122,15 @@ def _drawn(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> list
     return drawn(backward.example.arguments, sizes, draw, high, seed=3)
 
 
-def _returned(both: Both, tensors: Tensors) -> tuple[Tensors, Tensors, dict]:
-    """The outputs, the upstream gradients, and what is returned for each argument by name."""
+def returned(
+    both: Both, tensors: Tensors, ups: Tensors | None = None
+) -> tuple[Tensors, Tensors, dict]:
+    """The outputs, the upstream gradients, random ones if none are given, and what is returned for
+    each argument by name.
+    """
     with torch.no_grad(), quiet(), run_in_double():
-        outputs = both.outputs(tensors)
-        ups = [torch.randn(y.shape, dtype=torch.float64) for y in outputs]
+        if ups is None:
+            ups = [torch.randn(y.shape, dtype=torch.float64) for y in both.outputs(tensors)]
         noted = Seen()
         both.noted = [noted]
         found = both(*(t.clone() for t in tensors), *ups)
@@ -161,88 +166,12 @@ def _evaluated(backward: Backward, e, of: Tensor, tensors: Tensors, ups: Tensors
     return interpreted(whole, {**given, **arrived})[CLAIMED]
 
 
-def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
+def distance(one: torch.Tensor, other: torch.Tensor) -> float:
     """Of the largest entry."""
     if not other.numel():
         return 0.0
     gap = (one - other).abs().max().item()
     return gap / max(other.abs().max().item(), 1.0) if gap == gap else float("inf")
-
-
-@dataclass(frozen=True)
-class InNumbers:
-    """How far the gradient of an argument is from that of the reference, at which sizes."""
-
-    name: str
-    distance: float
-    sizes: Mapping[str, int]
-    returned: bool = True
-
-    @property
-    def outcome(self) -> str:
-        return "agrees" if self.distance <= WITHIN else "wrong"
-
-    def __str__(self) -> str:
-        at = ", ".join(f"{axis} = {n}" for axis, n in self.sizes.items())
-        if not self.returned:
-            return f"numerically wrong: d{self.name} is None, but the derivative is not 0 at {at}"
-        if self.outcome == "wrong":
-            return f"numerically wrong: d{self.name} differs by {self.distance:.1e} at {at}"
-        return f"agrees numerically, not proved: d{self.name}, within {self.distance:.1e}"
-
-
-def in_numbers(
-    subject: FunctionSubject,
-    reference: Callable,
-    arguments: Sequence[Argument],
-    sizes: Mapping[str, int],
-) -> list[InNumbers]:
-    """The Function beside a torch function of the same values, at several sizes.
-
-    Raises `QuestionError` where their values differ, or neither runs.
-    """
-    worst: dict[str, InNumbers] = {}
-    axes = axes_in(arguments)
-    for row in (FIRST, *TRIED):
-        chosen = {a: row[i % len(row)] for i, a in enumerate(axes)} | dict(sizes)
-        for found in _beside(subject, reference, arguments, chosen):
-            before = worst.get(found.name)
-            if before is None or found.distance > before.distance:
-                worst[found.name] = found
-    if not worst:
-        raise QuestionError(
-            f"{subject.name} and its reference run at none of the tested sizes",
-            "give --sizes, and mark labels and masks: labels: N int",
-            subject.place,
-        )
-    return list(worst.values())
-
-
-def _beside(subject, reference, arguments, sizes) -> Iterator[InNumbers]:
-    differ = [a.kind not in (LABELS, MASK, GIVEN) for a in arguments]
-    tensors = drawn(arguments, sizes, torch.randn, {a.name: 2 for a in arguments})
-    one, other = (
-        [t.clone().requires_grad_(d) for t, d in zip(tensors, differ, strict=True)] for _ in "ab"
-    )
-    mine = subject.of_class.apply(*subject.values(arguments, one))
-    theirs = reference(**dict(zip((a.name for a in arguments), other, strict=True)))
-    mine = mine[0] if isinstance(mine, tuple) else mine
-    theirs = theirs[0] if isinstance(theirs, tuple) else theirs
-    if mine.shape != theirs.shape or not _distance(mine, theirs) <= WITHIN:
-        raise QuestionError(
-            f"{subject.name} and its reference return different values",
-            "--like must name a function that computes the same",
-            subject.place,
-        )
-    upstream = torch.randn(mine.shape, dtype=mine.dtype)
-    mine.backward(upstream)
-    theirs.backward(upstream)
-    for argument, a, b, wanted in zip(arguments, one, other, differ, strict=True):
-        if wanted:
-            expected = torch.zeros_like(b) if b.grad is None else b.grad
-            got = torch.zeros_like(a) if a.grad is None else a.grad
-            distance = _distance(got, expected)
-            yield InNumbers(argument.name, distance, sizes, a.grad is not None or distance == 0)
 
 
 def straight_through(
@@ -262,7 +191,7 @@ def straight_through(
         asked = [t for t, d in zip(leaves, differ, strict=True) if d]
         own = torch.autograd.grad(y.sum(), asked, allow_unused=True)
         with torch.no_grad():
-            _, _, grads = _returned(both, [t.detach() for t in leaves])
+            _, _, grads = returned(both, [t.detach() for t in leaves])
     except Exception:
         return ()
     if any(g is not None and g.any() for g in own):
@@ -279,12 +208,12 @@ def is_torchs(subject: FunctionSubject, backward: Backward, argument: str) -> bo
     differ = [a.kind not in (LABELS, MASK, GIVEN) for a in arguments]
     try:
         for draw in WITH_TIES:
-            tensors = _drawn(backward, backward.example.sizes, draw)
-            _, ups, grads = _returned(backward.both, tensors)
+            tensors = drawn_for(backward, backward.example.sizes, draw)
+            _, ups, grads = returned(backward.both, tensors)
             leaves = [t.requires_grad_(d) for t, d in zip(tensors, differ, strict=True)]
             y = subject.module(arguments)(*leaves)
             (own,) = torch.autograd.grad(y, [leaves[place]], ups[0])
-            if not _distance(grads[argument].sum_to_size(own.shape), own) <= WITHIN:
+            if not distance(grads[argument].sum_to_size(own.shape), own) <= WITHIN:
                 return False
     except Exception:
         return False
