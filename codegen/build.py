@@ -232,7 +232,8 @@ class Builder(Signatures):
             Line(a.tensor, tuple(c.through_outer for c in a.contributions), self.layouts[a.of.name])
             for a in chain.adjoints
         ]
-        results = [f"d{s.name}" for s in self.definition.statements]
+        found = chain.arriving | chain.by_name.keys()  # what is an index has no gradient
+        results = [name for s in self.definition.statements if (name := f"d{s.name}") in found]
         results += self._gradients()
         return self.function(
             Outline(

@@ -151,7 +151,7 @@ class _Functions:
                 self.pulled.lines(self.gradients),
                 self.gradients,
                 f"{self.builder.definition.name}Gradients",
-                next(p.name for p in self.needs if p.role not in NUMBERS),
+                next(p.name for p in (*self.needs, *self.cotangents) if p.role not in NUMBERS),
             )
         )
 

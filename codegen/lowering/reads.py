@@ -102,7 +102,7 @@ def ends_of(axis: Axis, index: Affine) -> Ends:
     before, after = simplest(-low), simplest(low + last + 1 - length)
     step = max_step(index)
     most = upper(after)
-    rounded = resolved(after).has(floor) and not most.has(floor)
+    rounded = resolved(after).has(floor) and most.is_integer and not most.has(floor)
     if rounded and is_positive(simplest(lower(after) - most + step)):
         after = most  # where steps end, what is left over is read by none of them
     stop = after if after.is_Integer else simplest(low + last + 1)

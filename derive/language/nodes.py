@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
-from sympy import Basic, Expr, Integer
+from sympy import Basic, Eq, Expr, Integer, Piecewise
 
 from derive.language.array_node import ArrayNode as ArrayNode
 from derive.language.array_node import Reduction as Reduction
@@ -41,7 +41,15 @@ from derive.language.scans import Recurrence as Recurrence
 from derive.language.scans import RecurrenceBefore as RecurrenceBefore
 from derive.language.scans import Transposed as Transposed
 from derive.language.scans import TransposedBefore as TransposedBefore
-from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered, same_name
+from derive.language.symbols import (
+    Along,
+    Axis,
+    Tensor,
+    axes_of,
+    is_number_or_size,
+    ordered,
+    same_name,
+)
 
 
 class Sum(Reduction):
@@ -66,11 +74,17 @@ class ArgMax(Reduction):
 class OneHot(ArrayNode):
     """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0.
 
-    The label may be a number if the axis has a fixed size: ``OneHot(0, Gate)``.
+    The label may be a number if the axis has a fixed size, ``OneHot(2, Gate)``; ``OneHot(0, V)``
+    and ``OneHot(V - 1, V)`` are the first and the last entry along any.
     """
 
     is_integer = True
     is_nonnegative = True
+
+    def __new__(cls, operand: Expr | float, *axes: Axis, **numbered: object) -> Expr:
+        if len(axes) == 1 and not numbered and _is_place(operand, axes[0]):
+            return Piecewise((1, Eq(Position(axes[0]), operand)), (0, True))
+        return super().__new__(cls, operand, *axes, **numbered)
 
     @classmethod
     def _instead(cls, operand, axes):
@@ -84,6 +98,12 @@ class OneHot(ArrayNode):
             raise NotationError("OneHot takes one axis", cls._instead(operand, ()))
         if operand.is_Integer:
             return _check_entry(operand, axes[0])
+        if is_number_or_size(operand):
+            raise NotationError(
+                f"OneHot({operand}, {axes[0]}): {axes[0]} need not have that entry",
+                f"write Piecewise((1, Eq(Position({axes[0]}), {operand})), (0, True)), which is 0 "
+                "where it has none",
+            )
         if not (isinstance(operand, Tensor) and operand.role == "label"):
             raise NotationError(
                 f"OneHot({operand}, {axes[0]}): {operand} is not a label",
@@ -146,6 +166,16 @@ class Broadcast(ArrayNode):
         return self.operand.is_positive
 
 
+def _is_place(label: Expr | float, axis: object) -> bool:
+    """Whether a number or a size is surely the index of an entry along an axis of open size: the
+    first or the last.
+    """
+    if isinstance(label, bool) or not isinstance(axis, Axis) or axis.length is not None:
+        return False
+    places = (label, axis - 1 - label) if isinstance(label, int | Expr) else ()
+    return 0 in places
+
+
 def Rename(e: Expr, old: Axis, new: Axis | None = None) -> Expr:
     """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an
     attention.
@@ -175,15 +205,17 @@ def Rename(e: Expr, old: Axis, new: Axis | None = None) -> Expr:
             f"choose an axis that it lacks: Rename({e}, {old}, {new}2), with "
             f"{declared([f'{new}2'])}",
         )
-    return renamed(e, {old: new})
+    return renamed(e, {old: new}, throughout=True)
 
 
 def _check_entry(number: Expr, axis: Axis) -> None:
     """Whether a number is the index of an entry that an axis always has."""
     if axis.length is None:
+        entry = f"{axis} - {-number}" if number < 0 else number
         raise NotationError(
-            f"OneHot({number}, {axis}): how many entries {axis} has is open",
-            f'say it: {axis} = Axis("{axis}", {max(int(number), 0) + 1})',
+            f"OneHot({number}, {axis}): {axis} need not have that entry, as its size is open",
+            f'say how many it has, as in {axis} = Axis("{axis}", {abs(number) + 1}); or write '
+            f"Piecewise((1, Eq(Position({axis}), {entry})), (0, True)), 0 where there is none",
         )
     if not 0 <= number < axis.length:
         raise NotationError(
@@ -209,9 +241,10 @@ def summed(e: Expr, axes: Iterable[Axis], size=lambda axis: axis) -> Expr:
     return coefficient * Sum.over(rest, carried) if carried and e != 0 else e
 
 
-def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
+def renamed(e: Basic, mapping: Mapping[Axis, Axis], throughout: bool = False) -> Basic:
     """``e`` with its free axes renamed, all at the same time; bound axes that would capture a new
-    name step aside.
+    name step aside. ``throughout``, also inside of a node that reads along such an axis and has it:
+    the tensor there says whose size the new one has.
 
     Sizes are numbers and keep their names.
     """
@@ -228,9 +261,13 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis]) -> Basic:
         return e.along(axes)
     if isinstance(e, ArrayNode):
         aside = {bound: _left_free(bound, mapping) for bound in e.binds}
+        if throughout:
+            aside |= {
+                axis: mapping[axis] for axis in e.binds if axis in e.brings and axis in mapping
+            }
         names = {**mapping, **aside}
-        return e.through(lambda operand: renamed(operand, names), names, mapping)
-    return e.func(*(renamed(arg, mapping) for arg in e.args))
+        return e.through(lambda operand: renamed(operand, names, throughout), names, mapping)
+    return e.func(*(renamed(arg, mapping, throughout) for arg in e.args))
 
 
 def along(e: Expr, tensor: Tensor) -> Expr:

@@ -8,20 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sympy import Eq, Expr, Mul, Piecewise
+from sympy import Eq, Expr, Mul, Piecewise, sympify
 
 from derive.language.array_node import expression_of
 from derive.language.errors import NotationError
 from derive.language.nodes import Max, OneHot, Sum
-from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, axes_of, ordered
+from derive.language.reading_at import At
+from derive.language.symbols import (
+    MINUS_INFINITY,
+    Axis,
+    Tensor,
+    axes_of,
+    is_number_or_size,
+    ordered,
+)
 
 Segment = tuple[OneHot, Expr]  # the one-hot of a label, and entries that have it
 
 
 def Gather(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     """``Gather(x, labels, V)``: the entry of ``x`` along ``V`` at each label, as
-    ``torch.index_select`` and an embedding.
+    ``torch.index_select`` and an embedding. One number or size is the index of one entry.
     """
+    if isinstance(labels, int | Expr) and is_number_or_size(sympify(labels)):
+        OneHot(labels, axis)  # refuses what is the index of no entry
+        return At(e, axis, labels)
     e, hot = _read("Gather", e, labels, axis)
     if axis not in axes_of(e):
         raise NotationError(

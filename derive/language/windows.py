@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sympy import Expr
+from sympy import Expr, Integer, sympify
 
 from derive.language.errors import NotationError
 from derive.language.nodes import Position
@@ -42,7 +42,13 @@ def Slice(
             f"Slice({x}, {axis}, start={start}): entries are counted from 0",
             f"write start={axis} - {-start}, or Pad(x, {axis}, into=D, before={-start})",
         )
-    return At(x, axis, start + step * Position(into))
+    return At(x, axis, _in_whole(start, into) + step * Position(into))
+
+
+def _in_whole(start: Expr | int, into: Axis) -> Expr | int:
+    """A half or a third of an axis as a multiple of the part that is as long."""
+    parts = start / into.formula if into.formula is not None else None
+    return parts * into if getattr(parts, "is_Integer", False) else start
 
 
 def Pad(
@@ -93,13 +99,20 @@ def Concat(*parts: tuple[Expr, Axis], into: Axis | None = None) -> Expr:
         _check_axis("Concat", x, axis)
         whole += At(x, axis, Position(into) - before)
         before += axis
-    length = getattr(into, "formula", None)
-    if length is None or (length - before).expand() != 0:
+    if not isinstance(into, Axis) or (_in_full(into) - _in_full(before)).expand() != 0:
         raise NotationError(
             f"Concat into {into}: its length is not that of the parts together",
             f'write {into} = Axis("{into}", {before or "N + M"})',
         )
     return whole
+
+
+def _in_full(length: Expr | int) -> Expr:
+    """A length with those of its axes that are made of others written out."""
+    length = sympify(length)
+    made = {a: a.formula for a in length.atoms(Axis) if a.formula is not None}
+    fixed = {a: Integer(a.length) for a in length.atoms(Axis) if a.length is not None}
+    return _in_full(length.xreplace(made | fixed)) if made else length.xreplace(fixed)
 
 
 def _check_axis(word: str, x: Expr, axis: object, into: object = ...) -> None:

@@ -126,7 +126,8 @@ def _check_parts_known(body: ClassBody, order, twins, flattened) -> None:
     """When an axis is split, all new sizes but one must be known."""
     known = {twins.get(axis, axis) for tensor in body.inputs for axis in tensor.axes}
     known |= {axis for _, axis in body.sizes} | {a for a in order if a.length is not None}
-    known |= set(known_sizes(known, flattened)) | set(derived_in(order))
+    known |= set(derived_in(order))
+    known |= set(known_sizes(known, flattened))
     for statement in body.statements:
         _check_read_along(statement, known, twins)
         for node in sorted(statement.expression.atoms(Reshaping), key=str):

@@ -212,6 +212,7 @@ def _check_stated(body: ClassBody, name: str, place: Place) -> None:
 def _kind(value: object) -> str:
     """What a name means that is no tensor."""
     kinds = {
+        (Axis,): "a size",
         (Relational, Boolean): "a condition",
         str: "text",
         type: "a class",
@@ -224,7 +225,7 @@ def _kind(value: object) -> str:
 
 def _as_output(name: str, value: object) -> str:
     """How the output may be stated where a name that is no tensor stands last."""
-    if isinstance(value, (Relational, Boolean)):
+    if isinstance(value, (Relational, Boolean)) and not isinstance(value, Axis):
         return f"write {name} = Piecewise((1, {value}), (0, True))"
     return f"move {name} up, or state the output after it: y = ..."
 

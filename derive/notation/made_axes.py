@@ -7,7 +7,7 @@ parts. Which sizes follow from which is decided here, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from sympy import Add, Expr, postorder_traversal
@@ -54,18 +54,19 @@ def _renamed_in(expressions) -> dict[Axis, Axis]:
     tensors = [t for e in expressions for t in tensors_in(e)]
     for tensor in tensors:
         for home, met in zip(tensor.home, tensor.axes, strict=True):
-            if met != home and home not in twins:
-                twins[met] = twins.get(home, home)
+            _made_equal(twins, twins.get(home, home), twins.get(met, met))
     homes = list(dict.fromkeys(axis for tensor in tensors for axis in tensor.home))
     pairs = {node.pair for e in expressions for node in e.atoms(Identity)}
     for pair in sorted(pairs, key=str):
-        _made_equal(twins, [twins.get(axis, axis) for axis in pair], homes)
+        known = (twins.get(axis, axis) for axis in pair)
+        _made_equal(
+            twins, *sorted(known, key=lambda a: homes.index(a) if a in homes else len(homes))
+        )
     return twins
 
 
-def _made_equal(twins: dict[Axis, Axis], pair: Iterable[Axis], homes: Sequence[Axis]) -> None:
-    """The axis of a pair that comes later, and its twins, are twins of the other."""
-    first, later = sorted(pair, key=lambda a: homes.index(a) if a in homes else len(homes))
+def _made_equal(twins: dict[Axis, Axis], first: Axis, later: Axis) -> None:
+    """The ``later`` of two axes that are no twins becomes one of the ``first``, with its own."""
     if first != later:
         twins.update({axis: first for axis in (later, *twins) if twins.get(axis, axis) == later})
 

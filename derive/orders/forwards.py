@@ -79,7 +79,8 @@ def behind_the_backward(
     definition = form.definition
     values = [t for t in form.saved if t.role == "statement"]
     read = [t for t in form.saved if t not in values and t.role != "scalar"]
-    free = Names((t.name for t in form.saved), (f"d{t.name}" for t in form.saved))
+    met = [*form.saved, *definition.inputs, *(t for t, _ in definition.scalars)]
+    free = Names((t.name for t in met), (f"d{t.name}" for t in met))
     upstreams = _upstreams(definition, free)
     vectors = {
         x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable

@@ -31,7 +31,7 @@ from derive.language.nodes import (
 )
 from derive.language.reading_at import At
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
-from derive.language.segments import SEGMENTS
+from derive.language.segments import SEGMENTS, Gather
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
 from derive.source.class_source import MISSING, children
@@ -101,15 +101,17 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
     if function is MISSING:
         return Written()
     if function in SEGMENTS.values():
-        return _by_label(call, reader)
+        return _by_label(call, reader, function is Gather)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
     if rule is not None:
-        axes = [_axis(a, reader) for a in call.args[2 if rule in OF_TWO else 1 :]]
+        named = call.args[1:2] if rule is _read else call.args[2 if rule in OF_TWO else 1 :]
+        axes = [_axis(a, reader) for a in named]
         if function in SEVERAL and not any(axes):
             return _all(call.args, reader)
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
         new = [_axis(a, reader) for a in getattr(into, "elts", [into] if into else [])]
-        return rule(call, reader, axes, new) if None not in (*axes, *new) else Written()
+        given = axes if rule is not _joined else []
+        return rule(call, reader, axes, new) if None not in (*given, *new) else Written()
     if isinstance(function, type) and hasattr(function, "definition"):
         names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
         return Written(names)
@@ -156,12 +158,12 @@ def _index(call, reader, axes, new) -> Written:
     return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
 
 
-def _by_label(call: ast.Call, reader: Reader) -> Written:
+def _by_label(call: ast.Call, reader: Reader, picks: bool) -> Written:
     """A row that is read at its labels has their axes, and what is added up by label has a row."""
     if len(call.args) != 3 or (axis := _axis(call.args[2], reader)) is None:
         return Written()
     operand, labels = (_all([arg], reader) for arg in call.args[:2])
-    gone, come = ({axis}, labels.axes) if axis in operand.axes else (labels.axes, {axis})
+    gone, come = ({axis}, labels.axes) if picks else (labels.axes, {axis})
     return Written(operand.names, (operand.axes - gone) | come)
 
 
@@ -180,11 +182,22 @@ def _solved(call, reader, axes, new) -> Written:
 
 
 def _read(call, reader, axes, new) -> Written:
-    return Written(_all(call.args[:1], reader).names)
+    """Read at an index the axis becomes those of the index; in place it stays."""
+    operand, index = (_all(args, reader) for args in (call.args[:1], call.args[2:3]))
+    if reader.value(call.func) in (Flip, Shift):
+        return operand
+    return Written(operand.names, operand.axes - {*axes} | index.axes | {*new})
 
 
 def _joined(call, reader, axes, new) -> Written:
-    return Written(_all(call.args, reader).names)
+    """Parts of which each comes with the axis that ends."""
+    found = Written(frozenset(), frozenset(new))
+    for part in call.args:
+        x, *along = getattr(part, "elts", [part])
+        of = _all([x], reader)
+        ends = {_axis(a, reader) for a in along}
+        found |= Written(of.names, of.axes - ends if along else frozenset())
+    return found
 
 
 def _gradient(call, reader, axes, new) -> Written:

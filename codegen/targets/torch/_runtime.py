@@ -165,6 +165,14 @@ class Arguments:
         every = [a for own in self.axes.values() for axes in own.values() for a in axes]
         self.several = {axis[1:] for axis in every if axis[0] == "*" and "=" not in axis}
         self.lengths = {axis.strip("*") for axis in every} - {"1"}
+        parts = (formula.names for formula in self.sizes.values())
+        following = self.lengths.union(*parts) & self.sizes.keys()
+        pending = [name for name in self.sizes if name in following]
+        self.following: list[str] = []  # the sizes with a formula, each after those that it reads
+        while pending:
+            ready = (n for n in pending if not {*self.sizes[n].names} & {*pending} - {n})
+            self.following.append(next(ready))
+            pending.remove(self.following[-1])
 
     def _read(self, line: str) -> None:
         head, colon, said = line.partition(": ")
@@ -215,8 +223,9 @@ class Arguments:
 
     def with_fixed(self, known: dict[str, int]) -> dict[str, int]:
         """The sizes, and those that follow: from ``K = C / groups``, and from ``P == K * H``."""
-        for name, formula in self.sizes.items():
-            if name in self.lengths and name not in known and not formula.missing(known):
+        for name in self.following:
+            formula = self.sizes[name]
+            if name not in known and not formula.missing(known):
                 known[name] = formula.divided(self.name, known)
         for whole, parts in self.products:
             unknown = parts.missing(known)
@@ -1164,9 +1173,10 @@ class Pair(Arguments, Lines):
             tangents, found = found[: self.count], found[self.count :]
             found = dict(zip(self._saved(), found, strict=True))
             back, gradients = [found.get(name) for name in rule.outputs], [None] * len(rounded)
-            if rule.pullback is not None:
+            comes = any(value is not None for value in back)
+            if comes and rule.pullback is not None:
                 gradients = rule.pullback(*back, *rest, rule.every)
-            elif back[0] is not None:
+            elif comes:
                 gradients = rule.backward(back[0], *rest, rule.every)
             own = [found.get(name[1:]) for name in self.gradients]
             sums = [
