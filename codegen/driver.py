@@ -4,6 +4,7 @@
     program_of                 Proved  -> Program   shapes, indices, checks: every decision
     Target.render              Program -> str       a printer; templates that only loop and print
     Target.largest_difference  str     -> float     the text is run beside autograd
+    difference_from_body       Forward -> words     its class body, run once more with numbers
     Target.check_every_use     str     -> None      in every way, twice differentiated too
     Target.extremes            str     -> words     where float32 ends: said in the text
     Target.rounding            str     -> Rounding  and beside it in float32
@@ -224,7 +225,8 @@ def compared(
     """The largest difference of the text's gradients to autograd's, beyond what the latter rounds
     off: the gate of all code.
 
-    Raises `UnprovedError` where it is too large, or where the text does not even run.
+    Raises `UnprovedError` where it is too large, where the text does not even run, or where the
+    mathematics is not what the class body says.
     """
     definition = forward.definition
     refused = f"{definition.name}: the generated code"
@@ -246,7 +248,21 @@ def compared(
             f"{refused} differs from autograd by {difference:.1e} in float64 (tolerance "
             f"{TOLERANCE:.0e}); nothing was emitted"
         )
+    _check_as_written(forward, program)
     return difference
+
+
+def _check_as_written(forward: type[Forward], program: Program) -> None:
+    """Raises `UnprovedError` where a forward was taken for another one."""
+    from codegen.as_written import difference_from_body  # torch takes a second
+
+    for word in words_of(forward.definition) or (None,):
+        if said := difference_from_body(reduced_forward(forward, word), program):
+            raise UnprovedError(
+                f"{forward.__name__}: the class body was taken for another one: {said}. That is an "
+                "error in gradform itself: please report it; a line of its own for each part may "
+                "be read as it is written; nothing was emitted"
+            )
 
 
 def _rounding(target: Target, text: str, definition: Definition, program: Program) -> Rounding:

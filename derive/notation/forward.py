@@ -36,6 +36,7 @@ from derive.notation.influence import warn_of
 from derive.notation.made_axes import flattened_in, twins_in
 from derive.notation.outputs import split
 from derive.notation.reduced import reduced
+from derive.source.class_source import OutsideNames
 
 LONGEST_NAME = 100  # letters: file systems hold 255 bytes, and endings are added
 OF_FOLDER = ("kernels", "use")  # what a folder of modules has beside them
@@ -65,6 +66,8 @@ class ForwardMeta(type):
             raise error.at(place) from None
         cls = super().__new__(mcs, name, bases, dict(body))
         cls.definition = _finished(body, name, _paragraph(body.get("__doc__")), place)
+        if body.reading is not None:
+            cls.outside_names = OutsideNames.of(body.reading.code, body.reading.scope)
         return cls
 
     def __call__(cls, *args: Expr | float, **kwargs: Expr | float | str) -> Expr | tuple[Expr, ...]:
@@ -249,7 +252,7 @@ def reduced_forward(forward: type[Forward], word: str | None) -> type[Forward]:
     if definition is forward.definition:
         return forward
     found = type.__new__(ForwardMeta, forward.__name__, (Forward,), {})
-    found.definition = definition
+    found.definition, found.outside_names = definition, forward.outside_names
     return found
 
 
@@ -260,6 +263,7 @@ class Forward(metaclass=ForwardMeta):
     """
 
     definition: Definition
+    outside_names: OutsideNames | None = None  # with which it can be run once more
 
     if TYPE_CHECKING:  # mypy asks for it, and not for `ForwardMeta.__call__`
         # An expression, or a tuple where there are several outputs.

@@ -11,7 +11,7 @@ import ast
 import builtins
 import dis
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -55,6 +55,25 @@ class Scope:
             if name in names:
                 return of_notation(names[name])
         return getattr(builtins, name, MISSING)
+
+
+@dataclass(frozen=True)
+class OutsideNames:
+    """The code of a class body, and what the names outside of it meant while it ran."""
+
+    code: CodeType
+    values: Mapping[str, object]
+
+    @classmethod
+    def of(cls, code: CodeType, scope: Scope) -> OutsideNames:
+        around = {**scope.module, **scope.outer}
+        return cls(code, {name: around[name] for name in names_in(code) if name in around})
+
+
+def names_in(code: CodeType) -> set[str]:
+    """The names that code, and what is defined in it, looks up outside of itself."""
+    inner = (c for c in code.co_consts if isinstance(c, CodeType))
+    return {*code.co_names, *code.co_freevars}.union(*map(names_in, inner))
 
 
 def file_tree(code: CodeType, module: dict) -> ast.Module:

@@ -199,8 +199,8 @@ def _named(function: Function, values: dict) -> dict:
     return {p.name: values[p.name] for p in function.parameters if p.name in values}
 
 
-def dims_tried(definition: Definition) -> Iterator[Dims]:
-    """Sizes at which nothing that the mathematics divides by is zero, and which permit the defaults
+def dims_tried(definition: Definition, tried: Sequence[int] = LENGTHS) -> Iterator[Dims]:
+    """Sizes, from those ``tried`` on, at which nothing that the mathematics divides by is zero, and which permit the defaults
     of the scalars; with an `Axes` also those where it is two dimensions.
     """
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
@@ -208,7 +208,7 @@ def dims_tried(definition: Definition) -> Iterator[Dims]:
     for lead in ((), (2,)) if several else ((),):
         for more in range(MOST_ADDED):
             lengths = {
-                axis: LENGTHS[i % len(LENGTHS)] + more
+                axis: tried[i % len(tried)] + more
                 for i, axis in enumerate(definition.independent_axes)
             }
             chosen = {

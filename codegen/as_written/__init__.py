@@ -1,0 +1,9 @@
+"""What a class body says, computed with numbers by running it once more, as it was typed.
+
+In: a forward, sizes and numbers for its arguments. Out: its outputs, entry by entry and by the
+names of their axes. Nothing is shared with the reading of the notation, the derivation or the
+lowering: here `Sum` adds numbers up and `Rename` gives an axis another name. So what is emitted can
+be compared with what was written, and not with what it was taken for.
+"""
+
+from codegen.as_written.comparing import difference_from_body as difference_from_body

@@ -1,0 +1,98 @@
+"""SymPy's functions of entries, on numbers: by the names that they have there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from codegen.as_written.entries import Entries, Unreadable, entries_of, together
+from derive.language.symbols import Axis
+
+Sizes = Mapping[Axis, int]
+
+COMPARISONS = {
+    **dict.fromkeys(("Eq", "Equality"), torch.eq),
+    **dict.fromkeys(("Ne", "Unequality"), torch.ne),
+    **dict.fromkeys(("Lt", "StrictLessThan"), torch.lt),
+    **dict.fromkeys(("Le", "LessThan"), torch.le),
+    **dict.fromkeys(("Gt", "StrictGreaterThan"), torch.gt),
+    **dict.fromkeys(("Ge", "GreaterThan"), torch.ge),
+}
+LOGIC = {"And": torch.logical_and, "Or": torch.logical_or, "Xor": torch.logical_xor}
+# Under another name than torch's; the others that torch has under the same are `PLAIN`.
+NAMED: dict[str, Callable[..., Tensor]] = {
+    "Abs": torch.abs,
+    "abs": torch.abs,
+    "ceiling": torch.ceil,
+    "Mod": torch.remainder,
+    "loggamma": torch.lgamma,
+    "gamma": lambda x: torch.where(x > 0, torch.lgamma(x).exp(), torch.nan),
+    "polygamma": lambda order, x: torch.polygamma(int(order.flatten()[0]), x),
+    "erfi": lambda x: torch.full_like(x, torch.nan),
+    "cbrt": lambda x: x.sign() * x.abs() ** (1 / 3),
+    "log": lambda x, base=None: x.log() if base is None else x.log() / base.log(),
+    "root": lambda x, n: x ** (1 / n),
+    "real_root": lambda x, n: x.sign() * x.abs() ** (1 / n),
+    "Pow": torch.pow,
+    "cot": lambda x: 1 / x.tan(),
+    "sec": lambda x: 1 / x.cos(),
+    "csc": lambda x: 1 / x.sin(),
+    "coth": lambda x: 1 / x.tanh(),
+    "sech": lambda x: 1 / x.cosh(),
+    "csch": lambda x: 1 / x.sinh(),
+    "Detach": torch.Tensor.detach,
+    "i0": torch.special.i0,
+    "i1": torch.special.i1,
+}
+PLAIN = (
+    *("exp", "sqrt", "tanh", "sinh", "cosh", "sin", "cos", "tan", "asin", "acos", "atan", "asinh"),
+    *("acosh", "atanh", "atan2", "erf", "erfc", "digamma", "floor", "sign"),
+)
+SAME = ("sympify", "S", "expand", "_sympify")  # what gives a formula back in another shape
+
+
+def of_sympy(function: Callable, sizes: Sizes) -> Callable:
+    """What a function of SymPy's does with numbers; without tensors it is SymPy's."""
+    name = getattr(function, "__name__", "")
+
+    def applied(*values: object, **options: object) -> object:
+        if not any(map(_holds, values)):
+            return function(*values, **options)
+        if name == "Piecewise":
+            return chosen(values, sizes)
+        if name in SAME:
+            return values[0]
+        if name in COMPARISONS:
+            return together(COMPARISONS[name], *values, sizes=sizes)
+        if name in LOGIC:
+            return reduce(lambda a, b: together(LOGIC[name], a, b, sizes=sizes), values)
+        if name == "Not":
+            return ~entries_of(values[0], sizes)
+        if name in ("Add", "Mul"):
+            step = torch.add if name == "Add" else torch.mul
+            return reduce(lambda a, b: together(step, a, b, sizes=sizes), values)
+        found = NAMED.get(name) or (getattr(torch, name) if name in PLAIN else None)
+        if found is None:
+            raise Unreadable(f"{name} of numbers")
+        return together(found, *values, sizes=sizes)
+
+    return applied
+
+
+def _holds(value: object) -> bool:
+    return isinstance(value, Entries) or (isinstance(value, tuple) and any(map(_holds, value)))
+
+
+def chosen(branches: tuple, sizes: Sizes) -> Entries:
+    """The first of the values of which the condition holds."""
+    result = None
+    for value, condition in reversed(branches):
+        if result is None:
+            everywhere = entries_of(condition, sizes)
+            result = together(lambda v, c: v.double(), value, everywhere, sizes=sizes)
+        else:
+            result = together(torch.where, condition, value, result, sizes=sizes)
+    return result

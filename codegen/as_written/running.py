@@ -1,0 +1,299 @@
+"""A class body is run once more, with numbers in the place of its tensors.
+
+Everything that it calls is Python: functions of the user's own are called with numbers, too. What
+they mean by a name of SymPy's or of the notation is looked up in `Words` and `of_sympy`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Mapping
+from types import CellType, FunctionType, MethodType, ModuleType
+
+import torch
+from sympy import Basic
+
+import derive
+from codegen.as_written.entries import Entries, Unreadable, entries_of, number_of
+from codegen.as_written.functions import of_sympy
+from codegen.as_written.words import Words
+from derive.language.declarations import Declaration, Scalar, Size
+from derive.language.extremes import SYMPYS
+from derive.language.symbols import Axis
+from derive.language.symbols import Tensor as Symbolic
+from derive.notation.call_arguments import bound, bound_axes
+from derive.notation.definition import REDUCTION, Definition
+from derive.notation.forward import Forward, reduced_forward
+from derive.notation.ordered import Ordered
+from derive.notation.outputs import Outputs
+from derive.notation.reduced import Reduced, reduced
+from derive.notation.splicing import derived_along
+from derive.source.class_source import OutsideNames, names_in
+
+MOST_ROUNDS = 40  # of a recurrence, of which each makes one more place right
+OURS = ("sympy", "derive", "gradform")
+
+Given = Mapping[str, Entries | float | None]
+
+
+def outputs_of(forward: type[Forward], given: Given, sizes: Mapping[Axis, int]) -> list[Entries]:
+    """The outputs of a class body at numbers for its arguments, by their names; None where one is
+    left out. Raises `Unreadable` for what cannot be run so.
+    """
+    before: dict[str, Entries] = {}
+    for _ in range(MOST_ROUNDS):
+        run = Run(forward, given, sizes, before)
+        found = run.outputs()
+        if not run.awaited or _are_the_same(run.stated, before, run.awaited):
+            return found
+        before = run.stated
+    raise Unreadable("a recurrence goes on")
+
+
+def _are_the_same(found: Mapping[str, Entries], before: Mapping, names: set[str]) -> bool:
+    def same(a: Entries, b: Entries | None) -> bool:
+        known = b is not None and {*a.axes} == {*b.axes}
+        return known and torch.allclose(a.value, b.along(a.axes), 0, 0, equal_nan=True)
+
+    return all(same(found[name], before.get(name)) for name in names if name in found)
+
+
+class Run(dict):
+    """The namespace of a class body that is run with numbers; `before` is what its statements were
+    in the round before, for those that are read above their own line.
+    """
+
+    def __init__(self, forward, given: Given, sizes: Mapping[Axis, int], before: Mapping):
+        super().__init__()
+        self.definition: Definition = forward.definition
+        self.names: OutsideNames | None = getattr(forward, "outside_names", None)
+        if self.names is None:
+            raise Unreadable("its source is not known")
+        self.given, self.before, self.sizes = given, before, dict(sizes)
+        self.words, self.memo = Words(self.sizes), {}
+        table = self.words.table()
+        own = {getattr(derive, name): word for name, word in table.items() if name in derive.PUBLIC}
+        self.table = own | {sympys: own[word] for sympys, word in SYMPYS.items()}
+        self.table |= {Outputs: _Outputs, Ordered: _Ordered, Reduced: _Reduced}
+        self.stated: dict[str, Entries] = {}
+        self.awaited: set[str] = set()
+        self.last: object = None
+
+    def outputs(self) -> list[Entries]:
+        code = self.names.code
+        names = {name: self.translated(value) for name, value in self.names.values.items()}
+        cells = tuple(CellType(names.get(name)) for name in code.co_freevars)
+        names |= {"__builtins__": {**vars(builtins), **BUILTINS}, "__name__": "__body__"}
+        exec(code, names, self, closure=cells or None)
+        last = self.last
+        if isinstance(last, _Outputs):
+            return [self.entries(value) for value in last.values]
+        if isinstance(last, _Reduced):
+            return [last.by(self.definition.reduction, self)]
+        return [self.entries(last)]
+
+    def entries(self, value: object) -> Entries:
+        return entries_of(value, self.sizes)
+
+    def __getitem__(self, name):
+        if name in self or name not in self.definition_names:
+            return super().__getitem__(name)
+        self.awaited.add(name)
+        return self.before.get(name, 0.0)
+
+    @functools.cached_property
+    def definition_names(self) -> set[str]:
+        """What a line may read before it is stated."""
+        states = {c.before.name for c in self.definition.carried}
+        assigned = {*self.names.code.co_names} if states else set()
+        return assigned - {*self.names.values} - {*dir(builtins)}
+
+    def __setitem__(self, name, value):
+        if name.startswith("__") or name == "_":
+            return super().__setitem__(name, value)
+        if isinstance(value, Declaration):
+            return super().__setitem__(name, self.declared(name, value))
+        if isinstance(value, _Ordered):
+            value = value.value
+        if isinstance(value, Entries):
+            value = self.stated[name] = self.in_order(name, value)
+        elif not isinstance(value, _Outputs | _Reduced | tuple | int | float | Basic):
+            value = self.translated(value)
+        if isinstance(value, Entries | _Outputs | _Reduced | Basic | float | int):
+            self.last = value
+        super().__setitem__(name, value)
+
+    def in_order(self, name: str, value: Entries) -> Entries:
+        """The dimensions in the order in which a call takes them."""
+        statement = self.definition.by_name.get(name)
+        home = statement.tensor.home if statement is not None else ()
+        if {*home} != {*value.axes}:
+            home = sorted(value.axes, key=lambda axis: axis.name)
+        return Entries(value.along(home), tuple(home), self.sizes, value.ignored)
+
+    def declared(self, name: str, declaration: Declaration) -> object:
+        if isinstance(declaration, Size):
+            return declaration.axis
+        value = self.given.get(name)
+        if value is None and isinstance(declaration, Scalar):
+            value = number_of(declaration.default, self.sizes)
+        if value is None:
+            if declaration.default is None:
+                raise Unreadable(f"{name} is not given")
+            value = self.words.Broadcast(float(declaration.default), *declaration.axes)
+        value = self.entries(value)
+        value.ignored = getattr(declaration, "ignored", None)
+        return value
+
+    # -- what names outside of the class body mean -----------------------------------------
+
+    def translated(self, value: object) -> object:
+        """What a value of the user's module is where numbers are computed with."""
+        key = id(value)
+        if key not in self.memo:
+            self.memo[key] = value  # of what holds itself
+            self.memo[key] = self._translated(value)
+        return self.memo[key]
+
+    def _translated(self, value: object) -> object:
+        found = self.table.get(value) if callable(value) and _hashable(value) else None
+        if found is not None:
+            return found
+        if isinstance(value, type) and hasattr(value, "definition"):
+            return functools.partial(self.called, value)
+        if isinstance(value, ModuleType):
+            return _Module(value, self)
+        if isinstance(value, functools.partial):
+            return functools.partial(self.translated(value.func), *value.args, **value.keywords)
+        if isinstance(value, MethodType):
+            return MethodType(self.translated(value.__func__), value.__self__)
+        inner = getattr(value, "__wrapped__", value)
+        if isinstance(inner, FunctionType) and not _is_ours(inner):
+            return self._function(inner)
+        if callable(value) and _is_ours(value) and not isinstance(value, Basic):
+            declares = isinstance(value, type) and issubclass(value, Declaration | Axis)
+            return value if declares else of_sympy(value, self.sizes)
+        if type(value) in (list, tuple):
+            return type(value)(map(self.translated, value))
+        if type(value) is dict:
+            return {name: self.translated(v) for name, v in value.items()}
+        return value
+
+    def _function(self, function: FunctionType) -> FunctionType:
+        """A function of the user's own, with its names as they are here."""
+        names: dict[str, object] = {"__builtins__": {**vars(builtins), **BUILTINS}}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        code = function.__code__
+        made = FunctionType(code, names, function.__name__, function.__defaults__, cells or None)
+        made.__kwdefaults__ = function.__kwdefaults__
+        self.memo[id(function)] = made
+        for name in names_in(code):
+            if name in function.__globals__:
+                names[name] = self.translated(function.__globals__[name])
+        for cell, own in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = self.translated(own.cell_contents)
+        return made
+
+    def called(self, forward: type[Forward], *args: object, **kwargs: object) -> object:
+        """Another forward on these numbers, along the axes that its own stand for here."""
+        word = kwargs.pop(REDUCTION, None) if forward.definition.reductions else None
+        definition = reduced(forward.definition, word)
+        symbols: dict[str, Entries] = {}
+
+        def symbol(value: object) -> object:
+            if not isinstance(value, Entries):
+                return value
+            name = f"value_{len(symbols)}"
+            symbols[name] = value
+            role = "statement" if value.value.is_floating_point() else "label"
+            return Symbolic(name, value.axes, role=role)
+
+        args, kwargs = map(symbol, args), {n: symbol(v) for n, v in kwargs.items()}
+        passed = bound(definition, tuple(args), kwargs)
+        own = {axis: passed.pop(name) for name, axis in definition.size_arguments}
+        axes = bound_axes(definition, passed, own)
+        axes = axes | derived_along(definition, axes)
+        lengths = {a: self._length(axes[a]) for a in axes}
+        sizes = definition.sizes_from(lengths)
+        given: dict[str, Entries | float | None] = {}
+        for t in (*definition.arguments, *(t for t, _ in definition.scalars)):
+            value = symbols.get(getattr(passed[t.name], "name", ""))
+            if value is None:
+                left_out = t.role != "scalar" and t.name not in kwargs
+                given[t.name] = None if left_out else number_of(passed[t.name], self.sizes)
+                continue
+            along = [one for axis in t.home for one in axes[axis]]
+            shape = [lengths[axis] for axis in t.home]
+            given[t.name] = Entries(value.wide(along).reshape(shape), t.home, sizes)
+        results = outputs_of(reduced_forward(forward, word), given, sizes)
+        found = [self._returned(e, axes) for e in results]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _length(self, axes: tuple[Axis, ...]) -> int:
+        length = 1
+        for axis in axes:
+            length *= self.words.size(axis)
+        return length
+
+    def _returned(self, e: Entries, axes: Mapping[Axis, tuple[Axis, ...]]) -> Entries:
+        along = [one for axis in e.axes for one in axes.get(axis, (axis,))]
+        if len({*along}) != len(along):
+            raise Unreadable("two axes of a result have one name")
+        for axis in e.axes:
+            if axis not in axes:
+                self.sizes.setdefault(axis, e.size(axis))
+        shape = [self.words.size(axis) for axis in along]
+        return Entries(e.value.reshape(shape), tuple(along), self.sizes)
+
+
+class _Module:
+    """A module, of which every name means what it means here."""
+
+    def __init__(self, module: ModuleType, run: Run):
+        self._module, self._run = module, run
+
+    def __getattr__(self, name: str) -> object:
+        return self._run.translated(getattr(self._module, name))
+
+
+class _Outputs:
+    def __init__(self, *values: object):
+        self.values = values
+
+
+class _Ordered:
+    def __init__(self, value: object, *axes: Axis):
+        self.value = value
+
+
+class _Reduced:
+    def __init__(self, losses: Entries, **divisors: object):
+        self.losses, self.divisors = losses, divisors
+
+    def by(self, word: str, run: Run) -> Entries:
+        if word == "none":
+            return self.losses
+        total = run.words.Sum(self.losses, *self.losses.axes)
+        return total / self.divisors[word] if word in self.divisors else total
+
+
+def _isinstance(value: object, kinds: object) -> bool:
+    if not isinstance(value, Entries):
+        return isinstance(value, kinds)
+    several = kinds if isinstance(kinds, tuple) else (kinds,)
+    if any(isinstance(k, type) and issubclass(k, Basic) for k in several):
+        raise Unreadable("it asks what kind of formula a tensor is")
+    return False
+
+
+BUILTINS = {"print": lambda *values, **how: None, "isinstance": _isinstance}
+
+
+def _is_ours(value: object) -> bool:
+    module = getattr(value, "__module__", None) or type(value).__module__
+    return module.partition(".")[0] in OURS and not module.startswith("derive.math")
+
+
+def _hashable(value: object) -> bool:
+    return getattr(type(value), "__hash__", None) is not None
