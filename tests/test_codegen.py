@@ -56,6 +56,7 @@ def test_the_driver_runs_the_stages_of_its_docstring():
         "program_of",
         "Target.render",
         "Target.largest_difference",
+        "difference_from_body",
         "Target.check_every_use",
         "Target.extremes",
         "Target.rounding",

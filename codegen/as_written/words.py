@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from codegen.as_written.entries import Entries, Unreadable, entries_of, number_of, together, whole_of
+from codegen.as_written.entries import (
+    Entries,
+    Unreadable,
+    entries_of,
+    number_of,
+    together,
+    whole_of,
+)
 from derive.language.symbols import Axis
 
 
@@ -217,9 +224,7 @@ class Words:
 
     def SegmentMax(self, e, labels, axis):
         hot = self.OneHot(labels, axis)
-        every = together(
-            lambda v, h: torch.where(h > 0, v, -torch.inf), e, hot, sizes=self.sizes
-        )
+        every = together(lambda v, h: torch.where(h > 0, v, -torch.inf), e, hot, sizes=self.sizes)
         return self.Max(every, *labels.axes)
 
     # -- matrices ---------------------------------------------------------------------
@@ -228,9 +233,7 @@ class Words:
         return self._matrix(torch.linalg.inv, e, rows, columns)
 
     def Cholesky(self, e, rows, columns):
-        return self._matrix(
-            lambda m: torch.linalg.cholesky((m + m.mT) / 2), e, rows, columns
-        )
+        return self._matrix(lambda m: torch.linalg.cholesky((m + m.mT) / 2), e, rows, columns)
 
     def _matrix(self, function, e, rows, columns):
         rest, value = self._last(e, rows, columns)

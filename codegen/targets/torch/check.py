@@ -200,8 +200,8 @@ def _named(function: Function, values: dict) -> dict:
 
 
 def dims_tried(definition: Definition, tried: Sequence[int] = LENGTHS) -> Iterator[Dims]:
-    """Sizes, from those ``tried`` on, at which nothing that the mathematics divides by is zero, and which permit the defaults
-    of the scalars; with an `Axes` also those where it is two dimensions.
+    """Sizes, from those ``tried`` on, at which nothing that the mathematics divides by is zero, and
+    which permit the defaults of the scalars; with an `Axes` also those where it is two dimensions.
     """
     divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
     several = any(isinstance(axis, Axes) for axis in definition.axes)
