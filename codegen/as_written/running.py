@@ -1,7 +1,6 @@
-"""A class body is run once more, with numbers in the place of its tensors.
+"""A class body is run once more, with numbers instead of its tensors.
 
-Everything that it calls is Python: functions of the user's own are called with numbers, too. What
-they mean by a name of SymPy's or of the notation is looked up in `Words` and `of_sympy`.
+What the names outside of it mean then is in ``meanings.py``.
 """
 
 from __future__ import annotations
@@ -9,14 +8,14 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Mapping
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType
 
 import torch
 from sympy import Basic
 
 import derive
 from codegen.as_written.entries import Entries, Unreadable, entries_of, number_of
-from codegen.as_written.functions import of_sympy
+from codegen.as_written.meanings import BUILTINS, Meanings
 from codegen.as_written.words import Words
 from derive.language.declarations import Declaration, Scalar, Size
 from derive.language.extremes import SYMPYS
@@ -29,10 +28,9 @@ from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs
 from derive.notation.reduced import Reduced, reduced
 from derive.notation.splicing import derived_along
-from derive.source.class_source import OutsideNames, names_in
+from derive.source.class_source import OutsideNames
 
 MOST_ROUNDS = 40  # of a recurrence, of which each makes one more place right
-OURS = ("sympy", "derive", "gradform")
 
 Given = Mapping[str, Entries | float | None]
 
@@ -71,11 +69,12 @@ class Run(dict):
         if self.names is None:
             raise Unreadable("its source is not known")
         self.given, self.before, self.sizes = given, before, dict(sizes)
-        self.words, self.memo = Words(self.sizes), {}
+        self.words = Words(self.sizes)
         table = self.words.table()
         own = {getattr(derive, name): word for name, word in table.items() if name in derive.PUBLIC}
-        self.table = own | {sympys: own[word] for sympys, word in SYMPYS.items()}
-        self.table |= {Outputs: _Outputs, Ordered: _Ordered, Reduced: _Reduced}
+        own |= {sympys: own[word] for sympys, word in SYMPYS.items()}
+        own |= {Outputs: _Outputs, Ordered: _Ordered, Reduced: _Reduced}
+        self.translated = Meanings(own, self.called, self.sizes)
         self.stated: dict[str, Entries] = {}
         self.awaited: set[str] = set()
         self.last: object = None
@@ -84,8 +83,9 @@ class Run(dict):
         code = self.names.code
         names = {name: self.translated(value) for name, value in self.names.values.items()}
         cells = tuple(CellType(names.get(name)) for name in code.co_freevars)
-        names |= {"__builtins__": {**vars(builtins), **BUILTINS}, "__name__": "__body__"}
-        exec(code, names, self, closure=cells or None)
+        names |= {"__builtins__": BUILTINS, "__name__": "__body__"}
+        body = FunctionType(code, names, code.co_name, None, cells or None)
+        builtins.__build_class__(body, code.co_name, metaclass=_Namespace(self))
         last = self.last
         if isinstance(last, _Outputs):
             return [self.entries(value) for value in last.values]
@@ -146,55 +146,6 @@ class Run(dict):
         value.ignored = getattr(declaration, "ignored", None)
         return value
 
-    # -- what names outside of the class body mean -----------------------------------------
-
-    def translated(self, value: object) -> object:
-        """What a value of the user's module is where numbers are computed with."""
-        key = id(value)
-        if key not in self.memo:
-            self.memo[key] = value  # of what holds itself
-            self.memo[key] = self._translated(value)
-        return self.memo[key]
-
-    def _translated(self, value: object) -> object:
-        found = self.table.get(value) if callable(value) and _hashable(value) else None
-        if found is not None:
-            return found
-        if isinstance(value, type) and hasattr(value, "definition"):
-            return functools.partial(self.called, value)
-        if isinstance(value, ModuleType):
-            return _Module(value, self)
-        if isinstance(value, functools.partial):
-            return functools.partial(self.translated(value.func), *value.args, **value.keywords)
-        if isinstance(value, MethodType):
-            return MethodType(self.translated(value.__func__), value.__self__)
-        inner = getattr(value, "__wrapped__", value)
-        if isinstance(inner, FunctionType) and not _is_ours(inner):
-            return self._function(inner)
-        if callable(value) and _is_ours(value) and not isinstance(value, Basic):
-            declares = isinstance(value, type) and issubclass(value, Declaration | Axis)
-            return value if declares else of_sympy(value, self.sizes)
-        if type(value) in (list, tuple):
-            return type(value)(map(self.translated, value))
-        if type(value) is dict:
-            return {name: self.translated(v) for name, v in value.items()}
-        return value
-
-    def _function(self, function: FunctionType) -> FunctionType:
-        """A function of the user's own, with its names as they are here."""
-        names: dict[str, object] = {"__builtins__": {**vars(builtins), **BUILTINS}}
-        cells = tuple(CellType() for _ in function.__closure__ or ())
-        code = function.__code__
-        made = FunctionType(code, names, function.__name__, function.__defaults__, cells or None)
-        made.__kwdefaults__ = function.__kwdefaults__
-        self.memo[id(function)] = made
-        for name in names_in(code):
-            if name in function.__globals__:
-                names[name] = self.translated(function.__globals__[name])
-        for cell, own in zip(cells, function.__closure__ or (), strict=True):
-            cell.cell_contents = self.translated(own.cell_contents)
-        return made
-
     def called(self, forward: type[Forward], *args: object, **kwargs: object) -> object:
         """Another forward on these numbers, along the axes that its own stand for here."""
         word = kwargs.pop(REDUCTION, None) if forward.definition.reductions else None
@@ -247,14 +198,17 @@ class Run(dict):
         return Entries(e.value.reshape(shape), tuple(along), self.sizes)
 
 
-class _Module:
-    """A module, of which every name means what it means here."""
+class _Namespace:
+    """A metaclass that has a class body run in a namespace and makes no class."""
 
-    def __init__(self, module: ModuleType, run: Run):
-        self._module, self._run = module, run
+    def __init__(self, namespace: Run):
+        self.namespace = namespace
 
-    def __getattr__(self, name: str) -> object:
-        return self._run.translated(getattr(self._module, name))
+    def __prepare__(self, name: str, bases: tuple) -> Run:
+        return self.namespace
+
+    def __call__(self, name: str, bases: tuple, body: Run) -> None:
+        return None
 
 
 class _Outputs:
@@ -276,24 +230,3 @@ class _Reduced:
             return self.losses
         total = run.words.Sum(self.losses, *self.losses.axes)
         return total / self.divisors[word] if word in self.divisors else total
-
-
-def _isinstance(value: object, kinds: object) -> bool:
-    if not isinstance(value, Entries):
-        return isinstance(value, kinds)
-    several = kinds if isinstance(kinds, tuple) else (kinds,)
-    if any(isinstance(k, type) and issubclass(k, Basic) for k in several):
-        raise Unreadable("it asks what kind of formula a tensor is")
-    return False
-
-
-BUILTINS = {"print": lambda *values, **how: None, "isinstance": _isinstance}
-
-
-def _is_ours(value: object) -> bool:
-    module = getattr(value, "__module__", None) or type(value).__module__
-    return module.partition(".")[0] in OURS and not module.startswith("derive.math")
-
-
-def _hashable(value: object) -> bool:
-    return getattr(type(value), "__hash__", None) is not None

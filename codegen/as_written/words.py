@@ -154,6 +154,7 @@ class Words:
         return self.At(x, axis, self.Position(into) - before, fill)
 
     def Window(self, x, axis, *, into, stride=1, dilation=1, padding=0, fill=0):
+        """Long: it takes what the notation's takes."""
         at, inside = into
         return self.At(
             x, axis, self.Position(at) * stride + self.Position(inside) * dilation - padding, fill
@@ -168,29 +169,32 @@ class Words:
     # -- along an axis -----------------------------------------------------------------
 
     def CumSum(self, x, axis, *, reverse=False, exclusive=False):
-        return self._gone(1, x, axis, 0, reverse, exclusive)
+        return self._gone((1, x, 0), axis, reverse, exclusive)
 
     def CumProd(self, x, axis, *, exclusive=False):
-        return self._gone(x, 0, axis, 1, False, exclusive)
+        return self._gone((x, 0, 1), axis, False, exclusive)
 
     def CumMax(self, x, axis):
         rest, value = self._last(x, axis)
         return self.made(value.cummax(-1).values, [*rest, axis])
 
     def Scan(self, a, b, axis, *, initial=0, exclusive=False, reverse=False, transposed=False):
+        """Long: it takes what the notation's takes."""
         if transposed:  # the next place's factor
             a = self.Shift(self.of(a) + self.Position(axis) * 0, axis, -1)
-        return self._gone(a, b, axis, initial, reverse or transposed, exclusive)
+        return self._gone((a, b, initial), axis, reverse or transposed, exclusive)
 
     def Previous(self, x, axis, *, initial=0):
-        return self._gone(0, x, axis, initial, False, False, step=True)
+        return self._gone((0, x, initial), axis, False, True)
 
     def Next(self, x, axis):
-        return self._gone(0, x, axis, 0, True, False, step=True)
+        return self._gone((0, x, 0), axis, True, True)
 
-    def _gone(self, a, b, axis, initial, reverse, exclusive, step=False):
-        """h[t] = a[t]*h[t-1] + b[t], one place after the other; of a ``step`` what b was before."""
-        a, b, state = self.of(a), self.of(b), self.of(initial)
+    def _gone(self, parts, axis, reverse, exclusive):
+        """h[t] = a[t]*h[t-1] + b[t] of the parts a, b and h0, one place after the other; or what
+        that is before each.
+        """
+        a, b, state = map(self.of, parts)
         rest = [x for part in (a, b, state) for x in part.axes if x != axis]
         rest = list(dict.fromkeys(rest))
         factors, terms = (part.along([*rest, axis]) for part in (a, b))
@@ -201,9 +205,7 @@ class Words:
         state, found = state.along(rest).expand(shape), {}
         for place in reversed(range(count)) if reverse else range(count):
             before, state = state, factors[..., place] * state + terms[..., place]
-            if step:
-                state = terms[..., place]
-            found[place] = before if exclusive or step else state
+            found[place] = before if exclusive else state
         return self.made(torch.stack([found[t] for t in range(count)], -1), [*rest, axis])
 
     # -- by label ---------------------------------------------------------------------

@@ -30,7 +30,7 @@ def Gather(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     """``Gather(x, labels, V)``: the entry of ``x`` along ``V`` at each label, as
     ``torch.index_select`` and an embedding. One number or size is the index of one entry.
     """
-    if isinstance(labels, int | Expr) and is_number_or_size(sympify(labels)):
+    if isinstance(labels, int | Expr) and is_number_or_size(sympify(labels, strict=True)):
         OneHot(labels, axis)  # refuses what is the index of no entry
         return At(e, axis, labels)
     e, hot = _read("Gather", e, labels, axis)

@@ -109,7 +109,7 @@ def Concat(*parts: tuple[Expr, Axis], into: Axis | None = None) -> Expr:
 
 def _in_full(length: Expr | int) -> Expr:
     """A length with those of its axes that are made of others written out."""
-    length = sympify(length)
+    length = sympify(length, strict=True)
     made = {a: a.formula for a in length.atoms(Axis) if a.formula is not None}
     fixed = {a: Integer(a.length) for a in length.atoms(Axis) if a.length is not None}
     return _in_full(length.xreplace(made | fixed)) if made else length.xreplace(fixed)
