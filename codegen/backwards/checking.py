@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sympy import Integer
 
@@ -16,8 +17,10 @@ from codegen.backwards.claims import Backward, Raises, Said, backward_of
 from codegen.backwards.functions import FunctionSubject, computed_on, function_of, reference_of
 from codegen.backwards.like import InNumbers, in_numbers
 from codegen.backwards.numeric import check_reading, is_torchs, straight_through
+from codegen.backwards.options import Setting, settings_of
+from codegen.backwards.several import SeveralVerdicts, each_setting
 from codegen.backwards.subsets import Partly, of_subsets
-from codegen.importing.asked import arguments_of, sizes_of
+from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
 from derive.chain.chain import adjoint_of
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of
@@ -82,6 +85,14 @@ class FunctionVerdict:
         return [*dict.fromkeys((*self.blamed, *compared, *judged, *partly))]
 
     def __str__(self) -> str:
+        return f"{self.body}\n{self.ran}"
+
+    @property
+    def ran(self) -> str:
+        return RUN
+
+    @property
+    def body(self) -> str:
         lines = [self.problem] if self.problem else []
         for p in self.partly:
             lines.append(p.said(self.name, linecache.getline(self.file, p.line).strip()))
@@ -91,7 +102,7 @@ class FunctionVerdict:
         lines += [SAMPLED] if self.outcome == "agrees" else []
         lines += self.remarks
         lines += [f"warning: {words}" for words in self.warnings]
-        return "\n".join([*lines, RUN])
+        return "\n".join(lines)
 
     def _named(self, words: str, verdict: Verdict) -> str:
         """Under the name of the class, not of the forward that it became."""
@@ -130,27 +141,46 @@ def check_function(
     limit: float | None = None,
     progress: Callable[[str], None] = lambda what: None,
     like: str | Callable = "",
-) -> FunctionVerdict:
+    options: str | Mapping[str, Any] = "",
+) -> FunctionVerdict | SeveralVerdicts:
     """Whether the backward of a ``torch.autograd.Function`` is the gradient of its forward.
 
     ``asked`` is the class, or ``FILE.py:MyFunction``, which is run; ``axes`` names the axes of its
     tensors: ``"x: N C, weight: C"``. ``like`` is a torch function with the same values, of the same
     file where it is a name: then nothing is traced, and its derivative is compared in numbers.
+    ``options`` are values of arguments that are no tensors, ``"reduction=mean"``; of the others
+    every value is checked that the code compares them with.
     Raises `QuestionError` for what is not understood.
+
+    Long: each argument is one option of the command line.
     """
     subject = function_of(asked)
-    progress("tracing")
-    if like:
-        numbers = in_numbers(
-            subject, reference_of(subject, like), arguments_of(axes), sizes_of(sizes)
-        )
-        return FunctionVerdict(subject.name, (), (), "", tuple(numbers))
+    settings = settings_of(subject, arguments_of(axes), options_of(options))
+
+    def check(own: FunctionSubject, setting: Setting) -> FunctionVerdict:
+        progress(f"tracing {setting}".rstrip())
+        if like:
+            reference = reference_of(own, like)
+            numbers = in_numbers(own, reference, setting.arguments, sizes_of(sizes))
+            return FunctionVerdict(own.name, (), (), "", tuple(numbers))
+        return _traced(own, setting.arguments, sizes_of(sizes), limit, progress)
+
+    return each_setting(subject, settings, check)
+
+
+def _traced(
+    subject: FunctionSubject,
+    arguments: Sequence[Argument],
+    sizes: Mapping[str, int],
+    limit,
+    progress,
+) -> FunctionVerdict:
     try:
-        backward = backward_of(subject, arguments_of(axes), sizes_of(sizes))
+        backward = backward_of(subject, arguments, sizes)
     except Raises as raised:
         return _raising(subject, raised)
     except QuestionError as error:
-        passed = straight_through(subject, arguments_of(axes), sizes_of(sizes))
+        passed = straight_through(subject, arguments, sizes)
         if not passed:
             error.remedy += LIKE
             raise
@@ -240,11 +270,12 @@ def assert_gradient(
     axes: str | Mapping[str, str],
     sizes: str | Mapping[str, int] = "",
     limit: float | None = None,
+    options: str | Mapping[str, Any] = "",
 ) -> None:
     """Raises `AssertionError` with the verdict unless the backward of ``function`` is proved to be
     the gradient of its forward; `QuestionError` if it is not supported.
     """
-    verdict = check_function(function, axes, sizes, limit)
+    verdict = check_function(function, axes, sizes, limit, options=options)
     if not verdict.right:
         raise AssertionError(f"\n{verdict}")
 

@@ -61,6 +61,7 @@ def _check(options: argparse.Namespace) -> int:
                 limit,
                 lambda what: tell(f"{options.name}: {what}"),
                 options.like,
+                options.options,
             )
             answer = None
             with Stage():

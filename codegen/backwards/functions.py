@@ -87,7 +87,7 @@ class Seen:
 class FunctionSubject(Subject):
     """A class with a forward and a backward."""
 
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # arguments that are no tensors
 
     @property
     def of_class(self) -> type[torch.autograd.Function]:
@@ -122,6 +122,7 @@ class FunctionSubject(Subject):
             raise QuestionError(
                 f"{self.name} has no argument {unknown[0]}", f"it takes {takes}", self.place
             )
+        given |= {*self.options}
         missing = [p.name for p in self.parameters if _is_needed(p) and p.name not in given]
         if missing:
             raise QuestionError(
@@ -135,8 +136,8 @@ class FunctionSubject(Subject):
         return ForwardAlone(self, arguments)
 
     def values(self, arguments: Sequence[Argument], tensors: Sequence) -> list:
-        """All arguments of the forward, those that are no tensors with their defaults."""
-        given = dict(zip((a.name for a in arguments), tensors, strict=False))
+        """All arguments of the forward; those that are no tensors as chosen, or their defaults."""
+        given = {**self.options, **dict(zip((a.name for a in arguments), tensors, strict=False))}
         return [given.get(p.name, p.default) for p in self.parameters]
 
     def forward(self, context: Context, values: Sequence) -> tuple:

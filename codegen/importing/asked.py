@@ -7,14 +7,17 @@ size. After the axes may stand what a tensor is: ``int`` (labels, indices), ``bo
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from derive.language.errors import QuestionError
 
 NUMBERS, LABELS, MASK, GIVEN = "numbers", "int", "bool", "given"
 KINDS = (LABELS, MASK, GIVEN)
+OPTIONS = '--with "temperature=0.07, reduction=mean"'
 EXAMPLE = '--axes "x: N C, labels: N"'
 ARGUMENT = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -60,6 +63,51 @@ def sizes_of(sizes: str | Mapping[str, int]) -> dict[str, int]:
             raise QuestionError(f"--sizes: {part.strip()!r} is not a size", '--sizes "N: 8, C: 12"')
         found[name.strip()] = int(size)
     return found
+
+
+@dataclass(frozen=True)
+class Named:
+    """A value that the user's file has a name for: ``Mode.FAST``."""
+
+    name: str
+
+    def found_in(self, known: Mapping[str, Any]) -> Any:
+        """Raises `QuestionError` where the file does not know it."""
+        first, *more = self.name.split(".")
+        try:
+            value = known[first]
+            for name in more:
+                value = getattr(value, name)
+        except (KeyError, AttributeError):
+            raise QuestionError(
+                f"--with: there is no {self.name} in the file", f"write {OPTIONS}"
+            ) from None
+        return value
+
+
+def options_of(options: str | Mapping[str, Any]) -> dict[str, Any]:
+    """``"temperature=0.07, reduction=mean"`` as values; a word is a text.
+
+    Raises `QuestionError` where it cannot be read.
+    """
+    if isinstance(options, Mapping):
+        return dict(options)
+    try:
+        call = ast.parse(f"f({options})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or not all(k.arg for k in call.keywords):
+            raise ValueError(options)
+        return {k.arg: _option(k.value) for k in call.keywords if k.arg}
+    except (SyntaxError, ValueError):
+        problem = f"--with: {options!r} does not say NAME=VALUE"
+        raise QuestionError(problem, f"write {OPTIONS}") from None
+
+
+def _option(e: ast.expr) -> Any:
+    if isinstance(e, ast.Attribute):
+        return Named(ast.unparse(e))
+    if isinstance(e, ast.Call) and ast.unparse(e) in ("float('inf')", 'float("inf")'):
+        return float("inf")
+    return e.id if isinstance(e, ast.Name) else ast.literal_eval(e)
 
 
 def _parts(text: str) -> list[str]:

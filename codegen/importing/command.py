@@ -36,6 +36,13 @@ def parser_of_torch(program: str, said: str, examples: str, status: str) -> Pars
     parser.add_argument(
         "--sizes", default="", help='sizes of an example, if not all sizes work: "N: 8, C: 12"'
     )
+    parser.add_argument(
+        "--with",
+        default="",
+        dest="options",
+        metavar="VALUES",
+        help='values of arguments that are no tensors: "temperature=0.07, reduction=mean"',
+    )
     return parser
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Add, DiracDelta, Expr, Integer, Symbol
+from sympy import Add, DiracDelta, Expr, Integer, Symbol, nan, zoo
 from sympy.core.evalf import PrecisionExhausted
 
 from derive.chain.chain import Chain
@@ -84,6 +84,8 @@ def _own_derivative(chain: Chain, point: Point, of: Tensor, index: Index) -> Exp
         terms += [arriving[i] * e for i, e in computed.items() if arriving[i] != 0]
     objective = Add(*terms)
     objective = _with_maxima_chosen(objective.xreplace(numbers), variable, at)
+    if objective.has(nan, zoo):  # 0*log(0): the output has no value there, its gradient may
+        return None
     return objective.diff(variable).xreplace({variable: at})
 
 
