@@ -17,30 +17,28 @@ from sympy import (
     Abs,
     Add,
     And,
+    Basic,
     Expr,
     Function,
     Mul,
     Not,
     Or,
     Piecewise,
-    Rational,
-    S,
-    Symbol,
     expand,
     preorder_traversal,
 )
+from sympy.core.logic import fuzzy_or
 from sympy.core.relational import Ge, Gt, Le, Lt, Relational
 
+from derive.language.at_numbers import points_for, truth_at, value_at
 from derive.language.choices import Branches, Compared, written_in
 from derive.language.nodes import ArrayNode
-from derive.language.symbols import Tensor, is_constant, tensors_in
+from derive.language.symbols import is_constant, tensors_in
 from derive.zero.exact import is_zero
 
 MOST_TESTS = 8  # comparisons of a choice that is looked into
 MOST_ASKED = 6  # proofs for one choice
 POINTS = 80  # at which conditions are compared before anything is proved
-# The numbers that are drawn: those at which conditions change, and others near them.
-DRAWN = (0, 1, -1, 2, -2, Rational(1, 2), Rational(-3, 2), 3, Rational(1, 5), Rational(-1, 5))
 ORDERS = (Gt, Ge, Lt, Le)
 AT_EDGE = {Gt: Ge, Ge: Gt, Lt: Le, Le: Lt}
 
@@ -170,7 +168,7 @@ def _candidates(
         if count >= least:
             return
         for chosen in combinations(pool, count):
-            truth = [any(each) for each in zip(*(held[test] for test in chosen), strict=True)]
+            truth = [fuzzy_or(each) for each in zip(*(held[test] for test in chosen), strict=True)]
             if asked < MOST_ASKED and at_points.agrees(truth):
                 asked += 1
                 yield Or(*chosen) if count > 1 else chosen[0]
@@ -186,10 +184,14 @@ def _pool(tests: Iterable[Relational]) -> list[Relational]:
             compared = test.func(left, right, evaluate=False)
             if tensors_in(compared) and not compared.has(Piecewise):
                 plain[_solved(compared)] = None
-    first = [*plain, *(_solved(Not(test)) for test in plain)]
-    edges = [_solved(AT_EDGE[type(test)](*test.args)) for test in first]
-    both = [*dict.fromkeys([*first, *edges])]
-    return both
+    first = [*plain, *_open(Not(test) for test in plain)]
+    edges = _open(AT_EDGE[type(test)](*test.args) for test in first)
+    return [*dict.fromkeys([*first, *edges])]
+
+
+def _open(tests: Iterable[Basic]) -> list[Relational]:
+    """Those that may hold or not: of what is known to be positive, x < 0 is false to SymPy."""
+    return [_solved(test) for test in tests if isinstance(test, ORDERS)]
 
 
 def _solved(test: Relational) -> Relational:
@@ -210,31 +212,22 @@ def _turned(order: type) -> type:
 
 
 class _Points:
-    """What is chosen at random points: the first value, the second, or either as they are equal."""
+    """What is chosen at random points at which it has a value: the first value, the second, or
+    either as they are equal.
+    """
 
     def __init__(self, e: Expr, leaves: tuple[Expr, Expr], definitions: dict[Expr, Expr]):
-        self.definitions, draw = definitions, random.Random(0)
-        parts = [e, *leaves, *definitions.values()]
-        symbols = sorted({s for part in parts for s in part.free_symbols}, key=str)
-        symbols = [s for s in symbols if s not in definitions]
-        self.points = [{s: _drawn(s, draw) for s in symbols} for _ in range(POINTS)]
-        values = [self.at(part) for part in (e, *leaves)]
+        whole = written_in(e, definitions)
+        symbols = {s for part in (e, *leaves, *definitions.values()) for s in part.free_symbols}
+        symbols = sorted(symbols - definitions.keys(), key=str)
+        points = points_for([whole], symbols, POINTS, random.Random(0))
+        self.points = [p | {t: value_at(d, p) for t, d in definitions.items()} for p in points]
+        values = ([value_at(part, p) for p in self.points] for part in (e, *leaves))
         self.first = [None if a == b else got == a for got, a, b in zip(*values, strict=True)]
 
-    def at(self, e: Expr) -> list[Expr]:
-        whole = written_in(e, self.definitions)
-        return [whole.xreplace(point) for point in self.points]
+    def truth(self, test: Relational) -> list[bool | None]:
+        return [truth_at(test, point) for point in self.points]
 
-    def truth(self, test: Relational) -> list[bool]:
-        left, right = self.at(test.lhs), self.at(test.rhs)
-        return [bool(type(test)(a, b)) for a, b in zip(left, right, strict=True)]
-
-    def agrees(self, truth: list[bool]) -> bool:
+    def agrees(self, truth: list[bool | None]) -> bool:
+        """Whether the first is chosen where this holds; what is unknown agrees with neither."""
         return all(first in (None, held) for first, held in zip(self.first, truth, strict=True))
-
-
-def _drawn(symbol: Symbol, draw: random.Random) -> Expr:
-    number = S(draw.choice(DRAWN))
-    if isinstance(symbol, Tensor) and not (symbol.is_positive or symbol.is_nonnegative):
-        return number
-    return abs(number) if number != 0 or not symbol.is_positive else S.One

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
 from math import prod
 
-from sympy import Expr, Integer
+from sympy import Basic, Expr, Integer
 
+from derive.language.at_numbers import larger_sizes, needs_of_sizes, sizes_allow
 from derive.language.domain import Demand
 from derive.language.errors import Place
 from derive.language.float_range import exact_number
@@ -22,7 +22,6 @@ from derive.notation.made_axes import derived_in, known_sizes
 from derive.notation.slope import Slope
 
 IGNORE_INDEX = "ignore_index"  # as torch calls the argument
-MOST_ADDED = 16  # to sizes at which one that follows from them would be none
 REDUCTION, NONE, SUM = "reduction", "none", "sum"  # as torch calls it, and what is always there
 
 
@@ -245,30 +244,31 @@ class Definition:
                 length = formula.xreplace({a: Integer(sizes[a]) for a in formula.atoms(Axis)})
                 sizes[axis] = int(length) if length.is_Integer and length > 0 else 0
 
+    @cached_property
+    def needs(self) -> tuple[Basic, ...]:
+        """What has to hold of the sizes for every statement to have a value."""
+        return tuple(n for s in self.statements for n in needs_of_sizes(s.expression))
+
     def fit(self, sizes: Mapping[Axis, int]) -> bool:
-        """Whether every size that follows from these by a formula is a whole number above 0."""
-        whole = self.sizes_from(sizes) if self.derived else {}
-        return all(whole[axis] > 0 for axis in self.derived)
+        """Whether all sizes that follow are whole numbers above 0, and all `needs` hold."""
+        whole = self.sizes_from(sizes) if self.derived or self.needs else {}
+        return all(whole[axis] > 0 for axis in self.derived) and sizes_allow(self.needs, whole)
 
     def fitting(
         self, sizes: Mapping[Axis, int], least: int = 1, kept: Collection[Axis] = ()
     ) -> dict[Axis, int]:
-        """Sizes at which all that follow by a formula are ``least``, or at least 1: those that are
-        given, or else the nearest larger ones, but for those that are ``kept``.
+        """Sizes that `fit`, at which all that follow by a formula are ``least``, or at least 1:
+        those that are given, or else the nearest larger ones, but for those that are ``kept``.
         """
-        sizes = dict(sizes)
-        read = set().union(*(f.atoms(Axis) for f in self.derived.values())) - {*kept}
-        asked = [axis for axis in self.axes if axis in read and axis in sizes]
-        found = sizes if self.fit(sizes) else None
-        for total in range(MOST_ADDED + 1):
-            for more in combinations_with_replacement(asked, total):
-                trial = sizes | {a: sizes[a] + more.count(a) for a in asked}
-                if self.fit(trial):
-                    found = found or trial
-                    whole = self.sizes_from(trial)
-                    if all(whole[axis] >= least for axis in self.derived):
-                        return trial
-        return found or sizes
+        named = (a for e in (*self.derived.values(), *self.needs) for a in e.atoms(Axis))
+        read, found = {self.size(axis) for axis in named} & sizes.keys() - {*kept}, None
+        for trial in larger_sizes(sizes, [axis for axis in self.axes if axis in read]):
+            if self.fit(trial):
+                found = found or trial
+                whole = self.sizes_from(trial)
+                if all(whole[axis] >= least for axis in self.derived):
+                    return trial
+        return found or dict(sizes)
 
     def default_at(self, default: float | Expr, sizes: Mapping[Axis, int]) -> Expr:
         """The default of a scalar as a number, for a batch of these sizes."""

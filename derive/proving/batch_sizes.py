@@ -7,7 +7,6 @@ from math import prod
 
 from sympy import Integer
 
-from derive.language.divisors import size_divisors
 from derive.language.errors import UnprovedError
 from derive.language.nodes import OfMatrix
 from derive.language.symbols import Axis, axes_of
@@ -24,19 +23,22 @@ def batches_of(definition: Definition) -> list[dict[Axis, int]]:
     """Three small batches: every axis takes each of 2, 3 and 4, neighbours never the same; but one
     that a recurrence goes along is proved step by step, and has 2 places.
 
-    Where the mathematics divides by something that is not positive there, all sizes are larger.
+    Where the mathematics divides by something that is not positive there, all sizes are larger; if
+    that does not help, as N - C stays what it is, the nearest that do are taken.
     """
-    divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
+    asked = {axis for need in definition.needs for axis in need.atoms(Axis)}
+    found = None
     for more in range(LARGEST):
-        batches = [_fitting(definition, batch) for batch in _batches(definition, more)]
-        whole = [definition.sizes_from(batch) for batch in batches]
-        if all(map(definition.fit, batches)) and all(
-            d.xreplace(sizes) > 0 for sizes in whole for d in divisors
-        ):
-            return batches
-    raise UnprovedError(
-        f"{definition.name}: no small sizes were found at which {divisors[0]} is positive"
-    )
+        drawn = _batches(definition, more)
+        batches = [_fitting(definition, batch) for batch in drawn]
+        if all(map(definition.fit, batches)):
+            found = found or batches
+            if all([b.get(a) for b in batches] == [b.get(a) for b in drawn] for a in asked):
+                return batches
+    if found is None:
+        sought = [*definition.needs, *(f"the size of {a} is whole" for a in definition.derived)]
+        raise UnprovedError(f"{definition.name}: no small sizes were found at which {sought[0]}")
+    return found
 
 
 def _fitting(definition: Definition, batch: Mapping[Axis, int]) -> dict[Axis, int]:

@@ -11,15 +11,16 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator
-from itertools import islice, product
+from itertools import product
 from random import Random
 
 import sympy
-from sympy import Basic, Dummy, Expr, Integer, Piecewise, Rational, S, Tuple, nan
+from sympy import Basic, Dummy, Expr, Integer, Piecewise, Rational, S, Tuple
 from sympy.logic.boolalg import Boolean
 
 from derive.formulas.text import formula
 from derive.language.array_node import ArrayNode
+from derive.language.at_numbers import needs_of_sizes, sizes_for, truth_at, value_at
 from derive.language.errors import NotationError
 from derive.language.float_range import exact_number
 from derive.language.nodes import Broadcast, Max, Min, Rename, Sum
@@ -161,15 +162,19 @@ class TypedLine:
         return MISSING
 
     def _points(self, operands) -> Iterator[dict[Expr, Expr]]:
-        """Numbers for what the value and the operands are made of."""
-        leaves = sorted(set().union(*map(_leaves, (self.value, *operands))), key=str)
+        """Numbers for what the value and the operands are made of, beside sizes that they allow."""
+        parts = (self.value, *operands)
+        leaves = sorted(set().union(*map(_leaves, parts)), key=str)
+        axes = [leaf for leaf in leaves if isinstance(leaf, Axis)]
+        needs = [need for part in parts for need in needs_of_sizes(part)]
+        leaves, random = [leaf for leaf in leaves if leaf not in axes], Random(0)
         choices = [[n for n in NUMBERS if _allowed(leaf, n)] for leaf in leaves]
-        if math.prod(map(len, choices)) <= MOST_POINTS:
-            drawn = product(*choices)
-        else:
-            random = Random(0)
+        drawn = product(*choices)
+        if math.prod(map(len, choices)) > MOST_POINTS:
             drawn = (tuple(map(random.choice, choices)) for _ in range(MOST_POINTS))
-        yield from (dict(zip(leaves, point, strict=True)) for point in islice(drawn, MOST_POINTS))
+        for point in drawn:
+            if (sizes := sizes_for(needs, axes, random)) is not None:
+                yield dict(zip(leaves, point, strict=True)) | sizes
 
     # As torch computes it
 
@@ -216,10 +221,10 @@ class TypedLine:
             if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
                 raise ValueError("not read")
             condition = self._value(pair.elts[1])
-            holds = None if condition is None else condition.xreplace(point)
-            if holds not in (sympy.true, sympy.false):
+            holds = None if condition is None else truth_at(condition, point)
+            if holds is None:
                 raise ValueError("not decided")
-            if holds == sympy.true:
+            if holds:
                 return self._typed(pair.elts[0], point)
         return math.nan
 
@@ -276,11 +281,8 @@ def _number(e: Basic | None, point) -> float:
     """The number that ``e`` is at a point; NaN where it is none."""
     if not isinstance(e, Expr):
         raise ValueError("not read")
-    e = e.xreplace(point)
-    if e.has(nan, sympy.zoo, sympy.oo, -sympy.oo):
-        return math.nan
-    value = sympy.N(e)
-    return float(value) if (value.is_real and value.is_Float) or value.is_Rational else math.nan
+    value = value_at(e, point)
+    return math.nan if value is None else float(sympy.N(value))
 
 
 def _quotient(a: float, b: float) -> float:

@@ -20,7 +20,6 @@ from codegen.program import Function, Program
 from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from codegen.targets.torch.square import positive_definite
-from derive.language.divisors import size_divisors
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis
 from derive.notation.definition import Definition
@@ -203,7 +202,6 @@ def dims_tried(definition: Definition, tried: Sequence[int] = LENGTHS) -> Iterat
     """Sizes, from those ``tried`` on, at which nothing that the mathematics divides by is zero, and
     which permit the defaults of the scalars; with an `Axes` also those where it is two dimensions.
     """
-    divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
     several = any(isinstance(axis, Axes) for axis in definition.axes)
     for lead in ((), (2,)) if several else ((),):
         for more in range(MOST_ADDED):
@@ -211,13 +209,14 @@ def dims_tried(definition: Definition, tried: Sequence[int] = LENGTHS) -> Iterat
                 axis: tried[i % len(tried)] + more
                 for i, axis in enumerate(definition.independent_axes)
             }
+            fitting = definition.fitting(lengths)
             chosen = {
                 axis: (*(lead if isinstance(axis, Axes) else ()), length)
-                for axis, length in definition.fitting(lengths).items()
+                for axis, length in fitting.items()
             }
             sizes = definition.sizes_from({axis: prod(dims) for axis, dims in chosen.items()})
             defaults = definition.defaults_at(sizes)
-            if all(d.subs(sizes) > 0 for d in divisors) and definition.permits(defaults, sizes):
+            if definition.fit(fitting) and definition.permits(defaults, sizes):
                 break
         yield {axis: (size,) for axis, size in sizes.items()} | chosen
         yield from _guarded_dims(definition, chosen)

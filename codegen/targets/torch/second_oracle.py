@@ -20,7 +20,6 @@ from codegen.targets.torch.edges import Edge, edges_of, on_edge
 from codegen.targets.torch.oracle import Dims, merged, stored
 from codegen.targets.torch.several import joined, of_statements
 from codegen.targets.torch.taken import taken
-from derive.language.divisors import size_divisors
 from derive.language.symbols import Axes
 from derive.notation.definition import Definition
 
@@ -71,7 +70,6 @@ def points_of(definition: Definition, program: Program) -> Iterator[Point]:
 
 def _sizes(definition: Definition, own: Mapping) -> Iterator[Dims]:
     """Small lengths, no two alike, but ``own`` ones, which the mathematics allows."""
-    divisors = [d for s in definition.statements for d in size_divisors(s.expression)]
     for more in range(MOST_ADDED):
         lengths = (n + more for n in SMALL)
         chosen = {
@@ -83,7 +81,7 @@ def _sizes(definition: Definition, own: Mapping) -> Iterator[Dims]:
         fitting = definition.fitting(counts, kept=own)
         chosen |= {a: (n,) for a, n in fitting.items() if n != counts[a]}
         sizes = definition.sizes_from(fitting)
-        allowed = definition.fit(fitting) and all(d.subs(sizes) > 0 for d in divisors)
+        allowed = definition.fit(fitting)
         if allowed and definition.permits(definition.defaults_at(sizes), sizes):
             yield {axis: (size,) for axis, size in sizes.items()} | chosen
 

@@ -17,7 +17,6 @@ from derive.checking.numbers.example import Counterexample, stated
 from derive.checking.numbers.points import (
     Drawing,
     Values,
-    allows,
     generic_point,
     smallest_sizes,
 )
@@ -80,7 +79,7 @@ def _sizes_for_conditions(question: Question, at) -> Iterator[Mapping[Axis, int]
     yield from (sizes for sizes in beyond_one[:1] if sizes != small[0])
     for axis in definition.independent_axes:
         long = {**small[0], axis: LONG}
-        if allows(definition, long):
+        if definition.fit(long):
             yield long
 
 

@@ -21,7 +21,7 @@ from sympy.core.relational import Relational
 
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.points import RANGES, Drawing, allows, data_of, generic_point
+from derive.checking.numbers.points import RANGES, Drawing, data_of, generic_point
 from derive.checking.numbers.residues import Residues
 from derive.language.symbols import Axis, is_number_or_size
 
@@ -134,11 +134,7 @@ def _fitting(question: Question, sizes: Sizes, kept: Axis | None = None) -> Size
     """
     definition = question.chain.definition
     sizes = definition.fitting(sizes, kept={kept} - {None})
-    for _ in range(LARGEST):
-        if allows(definition, sizes) or not definition.fit(sizes):
-            break
-        sizes = {axis: n + (axis != kept) for axis, n in sizes.items()}
-    if not allows(definition, sizes):
+    if not definition.fit(sizes):
         return None
     for _ in range(LARGEST):
         if _entries(question, sizes) <= MOST_ENTRIES:
@@ -148,7 +144,7 @@ def _fitting(question: Question, sizes: Sizes, kept: Axis | None = None) -> Size
             return None
         largest = max(others, key=lambda axis: sizes[axis])
         smaller = {**sizes, largest: sizes[largest] - 1}
-        if not allows(definition, smaller):
+        if not definition.fit(smaller):
             return None
         sizes = smaller
     return None

@@ -18,7 +18,7 @@ from derive.checking.numbers.arithmetic import Floating, Unevaluable
 from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.further import changes_of_sign
 from derive.checking.numbers.ieee import Ieee
-from derive.checking.numbers.points import RANGES, Drawing, allows, data_of, generic_point
+from derive.checking.numbers.points import RANGES, Drawing, data_of, generic_point
 from derive.checking.numbers.tables import UNDEFINED
 from derive.formulas.text import formula
 from derive.language.array_node import ArrayNode
@@ -135,9 +135,7 @@ def _sizes(chain: Chain, open_needs) -> Iterator[dict[Axis, int]]:
     """Small sizes, and those at which an operand in sizes alone is 0."""
     definition = chain.definition
     axes = definition.independent_axes
-    small = {axis: 2 + i % 2 for i, axis in enumerate(axes)}
-    while not allows(definition, small):
-        small = {axis: n + 1 for axis, n in small.items()}
+    small = definition.fitting({axis: 2 + i % 2 for i, axis in enumerate(axes)})
     yield small
     for need in open_needs:
         for axis in need.operand.atoms(Axis) if is_number_or_size(need.operand) else ():
@@ -145,7 +143,7 @@ def _sizes(chain: Chain, open_needs) -> Iterator[dict[Axis, int]]:
             if chosen in axes:
                 for place in changes_of_sign(need.operand, definition, small, chosen):
                     sizes = small | {chosen: place}
-                    if place <= MOST_PLACES and allows(definition, sizes):
+                    if place <= MOST_PLACES and definition.fit(sizes):
                         yield sizes
 
 

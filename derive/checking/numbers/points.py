@@ -17,7 +17,6 @@ from sympy import Expr, Integer, Rational, log
 from derive.chain.chain import adjoint_of
 from derive.checking.numbers.evaluation import Point
 from derive.checking.numbers.tables import Index
-from derive.language.divisors import size_divisors
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
@@ -63,17 +62,6 @@ def point_of(definition: Definition, sizes: Mapping[Axis, int], values: Values) 
     return Point(tuple((a.name, int(sizes[a])) for a in definition.independent_axes), values)
 
 
-def allows(definition: Definition, sizes: Mapping[Axis, int]) -> bool:
-    """Whether the mathematics has a meaning: what it divides by is positive, and every size that
-    follows from these is one.
-    """
-    if not definition.fit(sizes):
-        return False
-    whole = {a: Integer(n) for a, n in definition.sizes_from(sizes).items()}
-    divisors = {d for s in definition.statements for d in size_divisors(s.expression)}
-    return all(d.xreplace(whole) > 0 for d in divisors)
-
-
 def smallest_sizes(definition: Definition, largest: int = LARGEST) -> Iterator[dict[Axis, int]]:
     """Sizes by their product, then their sum: from 1 where the mathematics allows it."""
     axes = definition.independent_axes
@@ -81,7 +69,7 @@ def smallest_sizes(definition: Definition, largest: int = LARGEST) -> Iterator[d
         of_total = _factorisations(total, len(axes))
         for sizes in sorted(of_total, key=lambda s: (sum(s), tuple(-n for n in s))):
             chosen = dict(zip(axes, sizes, strict=True))
-            if allows(definition, chosen):
+            if definition.fit(chosen):
                 yield chosen
 
 
@@ -90,7 +78,7 @@ def shrunk(definition: Definition, sizes: Mapping[Axis, int]) -> Iterator[dict[A
     largest = max(sizes, key=lambda axis: sizes[axis])
     for small in (1, 2, 3):
         chosen = {a: n if a == largest else min(n, small) for a, n in sizes.items()}
-        if allows(definition, chosen):
+        if definition.fit(chosen):
             yield chosen
     yield dict(sizes)
 
@@ -188,7 +176,7 @@ def random_points(
         for _ in range(LARGEST):
             sizes = definition.fitting(sizes)
             entries = sum(len(indices(definition, sizes, t)) for t in data)
-            if not allows(definition, sizes):
+            if not definition.fit(sizes):
                 sizes = {axis: n + 1 for axis, n in sizes.items()}
             elif max(entries, prod(sizes.values())) > MOST_ENTRIES:
                 sizes = {axis: max(2, n - 1) for axis, n in sizes.items()}
