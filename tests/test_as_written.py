@@ -8,6 +8,7 @@ import pytest
 import torch
 from forwards import HEAD
 from generating import generated
+from random_forwards.grammar import READING_FROM, random_forward
 
 import codegen.as_written.comparing as comparing
 from codegen.as_written import difference_from_body
@@ -17,6 +18,8 @@ from derive.language.nodes import OneHot
 from derive.notation.class_body import ClassBody
 from derive.notation.library import list_forwards
 from derive.source import written
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:derive.language.errors.NotationWarning")
 
 TOP = f"""{HEAD}
 import functools
@@ -102,6 +105,8 @@ NESTED = {
     "y = Concat((-b, Half), (a, Half), into=V)": "T V",
     "y = Gather(x, 0, V) - Gather(x, V - 1, V)": "T",
     "y = Sum((1 - OneHot(0, V)) * x, V)": "T",
+    "h = 1 / (Position(T) + 1)\ny = Abs(Shift(h, T, 1)) * x": "T V",
+    "h = exp(x)\nlate = Shift(h, T, 1)\ny = Abs(late) + sqrt(late**2)": "T V",
 }
 
 
@@ -110,6 +115,14 @@ def test_what_is_read_inside_of_what_is_read_is_right(lines, tmp_path, strict):
     forward = read(tmp_path, lines)
     assert not difference(forward)
     assert " ".join(map(str, forward.definition.output.home)) == NESTED[lines]
+
+
+@pytest.mark.parametrize("seed", range(READING_FROM + 1, READING_FROM + 60, 2))
+def test_a_random_forward_that_reads_elsewhere_is_what_it_says(seed, tmp_path, strict):
+    """Read, and not derived: `make fuzz SEED=100000` does that."""
+    file = tmp_path / "drawn.py"
+    file.write_text(random_forward(seed))
+    assert not difference(forward_from(f"{file}:Drawn"))
 
 
 # What a class body may do in Python.

@@ -33,7 +33,8 @@ READ = (
     "count = CumSum(chosen, T)\nbest = Max(chosen, C)\ny = Sum(count * x, C) * best",
     "signs = 2 * chosen - 1\ny = Sum(Shift(signs, T, -1) * x**2 * given, C)",
     "m = Sum(x * Rename(x, C, D), T)\n"
-    "on = Piecewise((1, Eq(Position(C), Position(D))), (0, True))\nloss = Sum(on * (m - 1)**2, C, D) + Sum((1 - on) * m**2, C, D)",
+    "on = Piecewise((1, Eq(Position(C), Position(D))), (0, True))\n"
+    "loss = Sum(on * (m - 1)**2, C, D) + Sum((1 - on) * m**2, C, D)",
     "m = Sum(x * Rename(x, C, D), T)\neye = Identity(C, D)\nloss = Sum(eye * log(1 + m**2), C, D)",
 )
 RETURNED = (

@@ -136,10 +136,10 @@ class At(Reindexing):
         return type(self).over(change(self.operand), axis, index, self.fill)
 
     def _eval_is_positive(self):
-        return self.operand.is_positive and self.fill.is_positive
+        return (self.operand.is_positive and self.fill.is_positive) or None
 
     def _eval_is_nonnegative(self):
-        return self.operand.is_nonnegative and self.fill.is_nonnegative
+        return (self.operand.is_nonnegative and self.fill.is_nonnegative) or None
 
     def _sympystr(self, printer):
         operand, axis, index = map(printer._print, self.args[:3])

@@ -14,9 +14,11 @@ from copy import copy
 from random_forwards.combining import combined, function_of, reduced, reduced_some, squashed
 from random_forwards.parts import LARGEST, Part, mentions
 from random_forwards.productions import PRODUCTIONS
+from random_forwards.reading import READING
 from random_forwards.unusual import UNUSUAL
 
 UNUSUAL_FROM = 50_000  # from this seed on, every other forward has lines of unusual kind
+READING_FROM = 100_000  # from here on every other one reads entries elsewhere
 AXES = ("N", "C", "K", "D")
 MORE_AXES = ("M", "L", "T", "E")
 INPUTS = ("x", "w", "z", "q")
@@ -25,7 +27,8 @@ HEAD = """\
 from sympy import Abs, And, Eq, Ne, Not, Or, Piecewise, Rational, atan, cos, erf, exp, log, oo
 from sympy import Max as Larger, Min as Smaller, sin, sqrt, tanh
 from derive import Axes, Axis, Broadcast, Flatten, Forward, Given, Input, Kept, Label, Max
-from derive import OneHot, Position, Rename, Scalar, Size, Sum, Unflatten
+from derive import CumSum, Flip, Gather, OneHot, Position, Rename, Scalar, Shift, Size, Sum
+from derive import Unflatten
 """
 
 
@@ -39,7 +42,8 @@ def random_forward(seed: int, most: int = 6) -> str:
         helpers.append(_Forward(chance, "Block", [], 2).made())
     made = _Forward(chance, "Drawn", helpers, most)
     if seed >= UNUSUAL_FROM and seed % 2:
-        made.productions = (*PRODUCTIONS, *UNUSUAL)
+        more = READING if seed >= READING_FROM else UNUSUAL
+        made.productions = (*PRODUCTIONS, *more)
     made = made.made()
     bodies = [forward.text for forward in [*helpers, made]]
     axes = dict.fromkeys(line for forward in [*helpers, made] for line in forward.axis_lines)

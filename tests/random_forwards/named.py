@@ -267,6 +267,36 @@ def Unflatten(operand: Named, axis: Axis, into: tuple[Axis, ...]) -> Named:
     return Named(data, [*rest, *names])
 
 
+def _along(function, operand: Named, axis: Axis) -> Named:
+    """A function of the entries along the last dimension, which is that of ``axis``."""
+    rest = [name for name in operand.axes if name != axis.name]
+    return Named(function(operand.along([*rest, axis.name])), [*rest, axis.name])
+
+
+def Shift(operand: Named, axis: Axis, by: int = 1) -> Named:
+    def shifted(data: torch.Tensor) -> torch.Tensor:
+        none = torch.zeros_like(data[..., : abs(by)])
+        whole = [none, data] if by > 0 else [data, none]
+        both = torch.cat(whole, -1)
+        return (
+            both[..., : data.shape[-1]] if by > 0 else both[..., both.shape[-1] - data.shape[-1] :]
+        )
+
+    return _along(shifted, operand, axis)
+
+
+def Flip(operand: Named, axis: Axis) -> Named:
+    return _along(lambda data: data.flip(-1), operand, axis)
+
+
+def CumSum(operand: Named, axis: Axis) -> Named:
+    return _along(lambda data: data.cumsum(-1), operand, axis)
+
+
+def Gather(operand: Named, label: Named, axis: Axis) -> Named:
+    return Sum(pointwise(torch.mul, OneHot(label, axis), operand), axis)
+
+
 SYMPY = {
     "Max": of_several(larger),
     "Min": of_several(smaller),
@@ -300,5 +330,9 @@ NODES = (
     Rename,
     Flatten,
     Unflatten,
+    Shift,
+    Flip,
+    CumSum,
+    Gather,
 )
 DERIVE = {node.__name__: node for node in NODES}
