@@ -239,7 +239,7 @@ def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, pro
     definition = backward.definition
     of = next(t for t in definition.inputs if t.name == said.name)
     source = linecache.getline(subject.file, said.line).strip() or NOTHING
-    claim = Claim(of, said.line, source, said.expression, said.expression)
+    claim = Claim(of, said.line, source, said.expression, said.expression, lines=said.lines)
     if said.problem:
         claim = Claim(of, said.line, source, None, None, Misaligned(said.problem))
     elif said.expression is None:

@@ -30,6 +30,7 @@ from codegen.importing.writing import class_name, written
 from derive.language.errors import QuestionError
 from derive.notation.completeness import generated_names
 from derive.notation.definition import Definition
+from derive.reading import Line
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Said:
     argument: str = ""  # what the user calls it
     numbers: Mapping[str, Expr] = field(default_factory=dict)  # that are typed in it
     with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None
+    lines: tuple[Line, ...] = ()  # what the backward names on the way
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class _Backward:
             tree = _reduced(reader, reader.as_number(value), declared.dims)
             yield Said(
                 declared.name, mapped.gradient(tree), line, "", p.name, mapped.typed_in(tree),
-                partial(mapped.with_numbers, tree),
+                partial(mapped.with_numbers, tree), tuple(mapped.lines(self.subject.file)),
             )  # fmt: skip
 
     def _too_few(self, noted: Seen) -> str:

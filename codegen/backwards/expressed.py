@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import linecache
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from decimal import Decimal
@@ -10,6 +11,7 @@ from decimal import Decimal
 import sympy
 from sympy import Expr, Integer
 
+from codegen.backwards.turn import BACKWARD
 from codegen.importing import trees
 from codegen.importing.nodes import mathematics
 from codegen.importing.reader import Reader
@@ -17,6 +19,7 @@ from codegen.importing.values import Refused, Statement
 from derive.chain.chain import adjoint_of
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
+from derive.reading import Line
 
 
 class Expressed:
@@ -42,6 +45,14 @@ class Expressed:
     def gradient(self, tree: trees.Tree) -> Expr:
         """Of the loss, where that was made of several outputs, for any upstream gradient of it."""
         return self.factor * self(tree)
+
+    def lines(self, file: str) -> Iterator[Line]:
+        """What the backward names, in the order of its lines."""
+        for statement in self.unread.values():
+            if statement.name.startswith(BACKWARD) and statement.name in self.tensors:
+                source = linecache.getline(file, statement.line).strip()
+                name = statement.name.removeprefix(BACKWARD)
+                yield Line(name, statement.line, source, self.tensors[statement.name])
 
     def typed_in(self, tree: trees.Tree) -> dict[str, Expr]:
         """The decimals that ``tree`` and all that it is made of hold, as they are typed."""

@@ -12,6 +12,8 @@ from codegen.importing.asked import GIVEN
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.values import Dims, Statement, Value
 
+BACKWARD = "backward_"  # before the names of what the backward computes
+
 
 @dataclass
 class Turn:
@@ -34,7 +36,7 @@ class Turn:
         arriving = self._of_one(outputs[0]) if len(outputs) == 1 else self._of_several(outputs)
         self.ahead = [*reader.statements]
         reader.values |= dict(zip(self.places, arriving, strict=True))
-        reader.statements, reader.prefix = [], "backward_"
+        reader.statements, reader.prefix = [], BACKWARD
 
     def _of_one(self, output: Value) -> list[Value]:
         self.reader.finish(output)

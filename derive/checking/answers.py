@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from sympy import Expr
 
+from derive.checking.explaining.edits import Edited
 from derive.checking.explaining.neighbours import Neighbour
 from derive.checking.explaining.terms import Comparison
 from derive.checking.numbers.example import Counterexample
@@ -16,7 +17,7 @@ from derive.checking.numbers.narrowing import Narrowing
 from derive.language.symbols import Tensor
 from derive.notation.definition import Definition
 from derive.proving.proof import ProvedGradient
-from derive.reading import Misaligned
+from derive.reading import Line, Misaligned
 
 Outcome = Literal["right", "narrower", "undecided", "wrong"]
 
@@ -41,6 +42,16 @@ class Refutation:
         return self.explanations and self.explanations.comparison()
 
     @cached_property
+    def edit(self) -> Edited | None:
+        """The one value that has to be another one, where that says more than the terms."""
+        found = self.comparison
+        if self.explanations is None or (found is not None and found.is_one_finding):
+            return None
+        edit = self.explanations.edit()
+        is_said = found is not None and len(found.differences) + bool(found.factor) == 1
+        return edit if edit and (not is_said or edit.is_plain) else None
+
+    @cached_property
     def neighbour(self) -> Neighbour | None:
         """Another mathematics of which the claim is the right gradient."""
         return self.explanations and self.explanations.neighbour()
@@ -55,6 +66,7 @@ class Explanations(Protocol):
     """Where the explanations of a wrong claim come from."""
 
     def comparison(self) -> Comparison | None: ...
+    def edit(self) -> Edited | None: ...
     def neighbour(self) -> Neighbour | None: ...
     def hints(self) -> tuple[str, ...]: ...
 
@@ -71,7 +83,7 @@ class Answer:
     "narrower" where that is more than single numbers. ``cut_short`` says what a time limit left
     undone, ``sampled`` where it was compared with data and not proved, ``rounded`` which numbers
     are constants up to rounding, ``called`` by which name the gradient goes if not by ``d`` and
-    that of its tensor.
+    that of its tensor, ``lines`` what the text named on the way.
     """
 
     of: Tensor
@@ -91,6 +103,7 @@ class Answer:
     sampled: tuple[str, ...] = ()
     rounded: tuple[str, ...] = ()
     called: str = ""
+    lines: tuple[Line, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:

@@ -57,6 +57,7 @@ def _answer_as_data(answer: Answer) -> dict:
 def _refutation_as_data(why: Refutation) -> dict:
     data: dict = {"hints": list(why.hints)}
     data["misaligned"] = None if why.misaligned is None else str(why.misaligned)
+    data["edit"] = why.edit and {"line": why.edit.line, "words": why.edit.words}
     data["neighbour"] = None if why.neighbour is None else why.neighbour.change
     data["counterexample"] = None
     if why.counterexample is not None:
@@ -66,7 +67,7 @@ def _refutation_as_data(why: Refutation) -> dict:
         data["at_kink"] = why.counterexample.at_kink
     data["terms"] = (
         []
-        if why.comparison is None
+        if why.comparison is None or why.edit is not None
         else [
             {
                 "kind": d.kind,
@@ -77,7 +78,7 @@ def _refutation_as_data(why: Refutation) -> dict:
             for d in why.comparison.differences
         ]
     )
-    factor = why.comparison.factor if why.comparison else None
+    factor = why.comparison.factor if why.comparison and not why.edit else None
     data["factor"] = factor and {"got": formula(factor[0]), "expected": formula(factor[1])}
     return data
 

@@ -37,13 +37,15 @@ from derive.checking.wrong_claims import (
 )
 from derive.formulas.text import formula as words_of
 from derive.language.symbols import Axis
-from derive.reading import Claim, Reading
+from derive.reading import Claim, Line, Reading
 
 RIGHT = ("right", "narrower")
 
 
 def undecided(claim: Claim) -> Answer:
-    return Answer(claim.of, claim.line, claim.source, "undecided", note=claim.note)
+    return Answer(
+        claim.of, claim.line, claim.source, "undecided", note=claim.note, lines=claim.lines
+    )
 
 
 def given_upstream(reading: Reading) -> Expr | None:
@@ -171,5 +173,6 @@ def _wrong_at(answer: Answer, ground: Ground, found: Counterexample, at=None) ->
     elif answer.difference is not None and answer.difference < EQUAL:
         why = WrongWhereConditionsChange(ground, answer.of, answer.claimed)
     else:
-        why = WrongClaim(ground, answer.of, answer.claimed)
+        last = Line(answer.name, answer.line, answer.source, answer.claimed)
+        why = WrongClaim(ground, answer.of, answer.claimed, answer.lines, last)
     return replace(answer, outcome="wrong", refutation=Refutation(None, found, why))

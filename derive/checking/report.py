@@ -163,7 +163,11 @@ def _why(answer: Answer, why: Refutation) -> Iterator[str]:
         return
     if why.misaligned is not None:
         yield from str(why.misaligned).splitlines()
-    if why.comparison is not None:
+    if why.edit is not None:
+        if why.edit.line not in (0, answer.line):
+            yield f"line {why.edit.line}: {why.edit.source}"
+        yield why.edit.words
+    elif why.comparison is not None:
         yield from _terms(answer, why.comparison)
     yield from why.hints
     if why.neighbour is not None:

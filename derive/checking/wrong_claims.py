@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from sympy import Expr, Integer
 
+from derive.checking.explaining.edits import Edited, smallest_edit
 from derive.checking.explaining.neighbours import Neighbour, neighbour_of
 from derive.checking.explaining.terms import Comparison
+from derive.checking.explaining.written import Written
 from derive.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.example import Counterexample
 from derive.language.symbols import Tensor, tensors_in
+from derive.reading import Line
 
 NOT_FOUND = (ArithmeticError, RecursionError, NotImplementedError, ValueError, Unevaluable)
 
@@ -24,10 +27,22 @@ class WrongClaim:
     ground: Ground
     of: Tensor
     claimed: Expr
+    lines: tuple[Line, ...] = ()
+    last: Line | None = None
 
     def comparison(self) -> Comparison | None:
         try:
             return self.ground.terms.compare(self.of, self.claimed)
+        except NOT_FOUND:
+            return None
+
+    def edit(self) -> Edited | None:
+        if self.last is None:
+            return None
+        written = Written(self.claimed, self.lines, self.last)
+        ground = self.ground
+        try:
+            return smallest_edit(ground.names, self.of, written, ground.original)
         except NOT_FOUND:
             return None
 
@@ -91,6 +106,9 @@ class WrongAtSizes:
     def comparison(self) -> None:
         return None
 
+    def edit(self) -> None:
+        return None
+
     def neighbour(self) -> None:
         return None
 
@@ -108,6 +126,9 @@ class ClaimByName:
     claimed: Expr
 
     def comparison(self) -> None:
+        return None
+
+    def edit(self) -> None:
         return None
 
     def neighbour(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from sympy import Integer
 
 from derive.checking.answers import Answer, Explanations, Refutation
+from derive.checking.explaining.edits import Edited
 from derive.checking.explaining.neighbours import Neighbour
 from derive.checking.explaining.terms import Comparison
 from derive.checking.verdict import Verdict
@@ -95,6 +96,13 @@ class Explained:
             replace(d, got=formula(d.got), expected=formula(d.expected)) for d in found.differences
         )
         return replace(found, factor=factor, differences=differences).mapped(formula)
+
+    def edit(self) -> Edited | None:
+        """But one that speaks of the number that arrives."""
+        found = self.explanations.edit()
+        if found is None or self.said.mentions_total(found.words):
+            return None
+        return replace(found, words=self.said.renaming.side(found.words))
 
     def neighbour(self) -> Neighbour | None:
         return self.explanations.neighbour()

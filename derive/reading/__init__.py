@@ -15,6 +15,7 @@ unread.py        the syntax that is not read, with what to write
 reader.py        all of it: a text becomes claims
 """
 
+from derive.reading.lines import Line as Line
 from derive.reading.names import Names as Names
 from derive.reading.reader import Claim as Claim
 from derive.reading.reader import Reading as Reading

@@ -1,13 +1,26 @@
-"""The lines of a text before they are run: what they assign."""
+"""The lines of a text: what they assign."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sympy import Expr
 
 from derive.language.symbols import Tensor
 from derive.reading.names import Names
 from derive.reading.refusals import Refusal
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a text gives ``name`` a ``value``."""
+
+    name: str
+    number: int
+    source: str
+    value: Expr
 
 
 def check_annotation(annotation: ast.AST | None) -> None:

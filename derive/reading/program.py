@@ -13,7 +13,7 @@ from sympy import Expr
 
 from derive.language.symbols import Tensor, is_number_or_size
 from derive.reading.expressions import Expressions
-from derive.reading.lines import assigned_in, check_annotation, writes
+from derive.reading.lines import Line, assigned_in, check_annotation, writes
 from derive.reading.loops import WHOLE, Loops
 from derive.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.reading.names import Names
@@ -47,6 +47,8 @@ class Program(Writes):
         self.expressions = Expressions(source, space, names, self.lookup, self.write_method)
         self.loops = Loops(space)
         self.assigned: dict[str, int] = {}
+        self.typed: dict[str, str] = {}  # what the text calls its names
+        self.written: list[tuple[Version, Line]] = []  # all that names have held
 
     # Names
 
@@ -107,6 +109,17 @@ class Program(Writes):
                 raise
             except Mismatch as error:  # in a line that assigns nothing that it could break
                 raise Refusal(error.problem, error.remedy, error.node or statement) from None
+            self._note(statement)
+
+    def _note(self, statement: ast.stmt) -> None:
+        """What the names hold that this line assigned, or wrote into."""
+        known = {version for version, _ in self.written}
+        for own, cell in self.cells.items():
+            if cell.version not in known and isinstance(cell.value, Value):
+                name = self.typed.get(own, own)
+                source = self.source.line_of(statement)
+                line = Line(name, statement.lineno, source, cell.value.expression)
+                self.written.append((cell.version, line))
 
     def _refuse(self, node: ast.stmt) -> None:
         problem, remedy = STATEMENTS.get(
@@ -176,6 +189,7 @@ class Program(Writes):
                 raise Refusal("this is assigned only in some iterations of the loop", WHOLE, node)
         self.cells[own] = cell
         self.bound[own] = node
+        self.typed[own] = target.id
 
     def _assign_upstream(self, own: str, cell: Cell, target: ast.Name) -> None:
         value, several = cell.value, len(self.names.upstreams) > 1

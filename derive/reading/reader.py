@@ -18,6 +18,7 @@ from derive.chain.chain import adjoint_of
 from derive.language.symbols import Tensor
 from derive.notation.definition import Definition
 from derive.reading.laying import laid_on
+from derive.reading.lines import Line
 from derive.reading.memory import Cell, Version
 from derive.reading.names import Names
 from derive.reading.notation import uses_notation
@@ -39,7 +40,8 @@ class Claim:
     upstream gradient, and gradients that the text does not assign. In ``given`` every other
     gradient that the text assigned, and that was read as it stands at the end, keeps its name: as
     if those lines were right. Both are None where the shapes do not fit (``misaligned``). ``note``
-    tells of a shape that is equal up to broadcasting.
+    tells of a shape that is equal up to broadcasting. ``lines`` are those that gave values their
+    names on the way to ``given``.
     """
 
     of: Tensor
@@ -50,6 +52,7 @@ class Claim:
     misaligned: Misaligned | None = None
     note: str = ""
     written: Expr | None = None
+    lines: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,8 @@ def _claim(name: str, first: Program, second: Program) -> Claim:
         given, _ = _laid(second, second.cells[name], of)
     except Mismatch:  # with the true gradients its shapes fit no longer: it is judged as it stands
         given = actual
-    return replace(claim, actual=actual, given=given, note=note)
+    lines = tuple(line for _, line in second.written if line.number <= node.lineno)
+    return replace(claim, actual=actual, given=given, note=note, lines=lines)
 
 
 def _misaligned_claim(

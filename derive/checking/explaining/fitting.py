@@ -8,7 +8,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
@@ -35,6 +35,7 @@ MOST_PRODUCTS = 12  # of the right terms, of which a combination is looked for
 LARGEST_DIVISOR = 64  # of a number that a person would write
 MOST_AXES = 5  # of which powers of sizes are tried
 TINY = mpmath.mpf(10) ** -20  # relative
+ROUGHLY = 1e-9  # the same, of float64
 
 
 class ValueNames:
@@ -210,8 +211,15 @@ def _rational_function(definition: Definition, points: Sequence[Point], values) 
         return Integer(0)
     axes = definition.independent_axes[:MOST_AXES]
     sizes = [[Fraction(dict(point.sizes)[axis.name]) for axis in axes] for point in points]
-    for functions in _size_functions(len(axes)):
-        ratios = []
+    at_sizes = [[[_value_at(f, n) for f in SIZE_FACTORS] for n in at] for at in sizes]
+    rough = list(map(float, values))
+    for chosen in _size_functions(len(axes)):
+        scales = (
+            prod(of_axis[k] for of_axis, k in zip(at, chosen, strict=True)) for at in at_sizes
+        )
+        if not _all_near(v / scale for v, scale in zip(rough, scales, strict=True) if scale):
+            continue
+        functions, ratios = [SIZE_FACTORS[k] for k in chosen], []
         for at, value in zip(sizes, values, strict=True):
             try:
                 scale = prod(f(n) for f, n in zip(functions, at, strict=True))
@@ -224,12 +232,26 @@ def _rational_function(definition: Definition, points: Sequence[Point], values) 
     return None
 
 
+def _value_at(function: Callable, size: Fraction) -> float:
+    """0 where there is none."""
+    try:
+        return float(function(size))
+    except ZeroDivisionError:
+        return 0
+
+
+def _all_near(numbers: Iterator[float]) -> bool:
+    """Whether they are one number, as far as float64 tells: most are told apart by two."""
+    first = next(numbers, 0)
+    return all(abs(n - first) <= ROUGHLY * abs(first) for n in numbers)
+
+
 @lru_cache
-def _size_functions(axes: int) -> list[tuple[Callable, ...]]:
-    """One factor for each axis, at most two of them not 1; the simplest first."""
+def _size_functions(axes: int) -> list[tuple[int, ...]]:
+    """One of the factors for each axis, at most two of them not 1; the simplest first."""
     orders = product(range(len(SIZE_FACTORS)), repeat=axes)
     few = [order for order in orders if sum(k > 0 for k in order) <= 2]
-    return [tuple(SIZE_FACTORS[k] for k in order) for order in sorted(few, key=sum)]
+    return sorted(few, key=sum)
 
 
 def _rational(value) -> Rational | None:

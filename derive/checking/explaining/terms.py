@@ -34,6 +34,7 @@ from derive.language.nodes import along
 from derive.language.symbols import Tensor, is_constant, tensors_in
 from derive.values.naming import in_full
 
+SHORT = 1  # operations of a term that is missing, which is read at a glance
 MOST_TERMS = 60  # that are compared term by term, so that it ends
 RULES = ((elimination, *identities), identities)  # with values nearer the output, or as they stand
 Terms = dict[Expr, Expr]  # coefficient of each product
@@ -76,6 +77,16 @@ class Comparison:
             got, expected = self.factor
             shown += (expected / got).count_ops()
         return len(self.differences) + (self.factor is not None), shown
+
+    @property
+    def is_one_finding(self) -> bool:
+        """Whether it says one thing, in short words: a sign, a coefficient, a short term."""
+        count, shown = self.cost
+        kinds = {d.kind for d in self.differences}
+        if count == 1 and kinds:
+            return kinds <= {"sign", "coefficient"} or shown <= SHORT
+        is_scale = self.factor is not None and is_constant(self.factor[1] / self.factor[0])
+        return (kinds == {"sign"} and self.factor is None) or (count == 1 and is_scale)
 
     def mapped(self, rewrite: Callable[[Expr], Expr]) -> Comparison:
         """The same comparison with its products written otherwise."""

@@ -81,6 +81,10 @@ class Evaluation:
         project = projection(tuple(axes), table.axes)
         return {i: table.entries[project(i)] for i in self.indices(axes)}
 
+    def give(self, t: Tensor, number: Expr) -> None:
+        """What a tensor without axes is that the point does not give."""
+        self._named[_key(t)] = self._constant(self.arithmetic.number(number))
+
     @property
     def largest(self):
         """The largest absolute value in all tensors that were computed; 1 if they are zero."""

@@ -6,7 +6,7 @@ In: a `Definition`. Out: `Point` records, the same on every run.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -164,12 +164,21 @@ RANDOM = (
 )
 
 
+# The same where a small size must not look like a number, as n - 1 does at 2.
+UNLIKE_NUMBERS = tuple(((5, 4, 3, 6), kind) for kind in range(len(RANGES)))
+
+
 def random_points(
-    definition: Definition, seed: int = 0, settled: Mapping[str, Expr] = {}
+    definition: Definition,
+    seed: int = 0,
+    settled: Mapping[str, Expr] = {},
+    patterns: Sequence[tuple[tuple[int, ...], int]] = RANDOM,
 ) -> list[Point]:
-    """Five points of unequal sizes from 2 to 7, one with 11 along the first axis."""
+    """A point for each of the patterns; else five of unequal sizes from 2 to 7, one with 11 along
+    the first axis.
+    """
     found = []
-    for number, (pattern, kind) in enumerate(RANDOM):
+    for number, (pattern, kind) in enumerate(patterns):
         axes = definition.independent_axes
         sizes = {axis: pattern[i % len(pattern)] for i, axis in enumerate(axes)}
         data = data_of(definition)
