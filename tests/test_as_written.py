@@ -161,6 +161,15 @@ def test_a_forward_that_is_taken_for_another_one_is_refused(tmp_path, monkeypatc
         generate(read(tmp_path, "y = Sum(x, V)"), order=1)
 
 
+def test_a_class_body_that_draws_numbers_is_not_compared(tmp_path):
+    """It is another forward each time that it runs."""
+    file = tmp_path / "mine.py"
+    file.write_text(TOP.replace("import functools", "import functools, itertools") + "    y = x\n")
+    text = file.read_text().replace("own = Simple", "count = itertools.count(1)\nown = Simple")
+    file.write_text(text.replace("    y = x\n", "    y = next(count) * x\n"))
+    assert not difference(forward_from(file))
+
+
 def test_other_numbers_are_refused(tmp_path, monkeypatch):
     """A shift that is read as one in the other direction."""
     forward = read(tmp_path, "y = Shift(x, T, 1)")
