@@ -40,6 +40,7 @@ PUBLIC = {
     "Position": "language.nodes",
     "Previous": "language.scans",
     "Rename": "language.nodes",
+    "Round": "language.functions",
     "Scan": "language.scans",
     "Sum": "language.nodes",
     "Unflatten": "language.reshaping",

@@ -24,6 +24,7 @@ from codegen.lowering.idioms import (
 from codegen.program.values import Load, Number, Power, Times
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import FUNCTIONS, PULLBACKS
+from derive.language.functions import Round
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis, Tensor
 
@@ -37,6 +38,7 @@ MEANT |= {
     "digamma": lambda u: sympy.polygamma(0, u),
     "i0": lambda u: sympy.besseli(0, u),
     "i1": lambda u: sympy.besseli(1, u),
+    "Round": Round,
 }
 LARGE = ("acosh",)  # of numbers from 1
 NAMES = (  # of the functions that a forward may be written in, and of the idioms

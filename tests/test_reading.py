@@ -395,6 +395,7 @@ def test_every_word_that_is_read_is_in_one_of_the_texts():
     missing = {name for name in OPERATIONS if name not in words and f"{name}_" not in words}
     missing |= {name for name in (*ATTRIBUTES, *FILLS, *BUILTINS, *CALLS) if name not in words}
     special = "erfc erfinv lgamma digamma polygamma i0 i1 floor ceil remainder atan2 arctan2"
+    special += " round trunc"
     elsewhere = {"Kept", "Identity", "Diagonal", *SCANS, *MATRICES, *SEGMENTS, *special.split()}
     elsewhere |= {*along, *joining, *convolutions, *OPTIONS, "Axis", "unflatten"}
     elsewhere |= {"empty", "empty_like", "eye"}  # these lines: test_reading_parts.py

@@ -31,6 +31,7 @@ MORE = """
 from sympy import LambertW, Heaviside, atan2, besseli, besselj, beta, binomial, ceiling, cot
 from sympy import Mod, digamma, erfc, erfinv, factorial, floor, frac, gamma, loggamma, polygamma
 from sympy import sech, zeta
+from derive import Round
 """
 # Lines in x, which is positive, and w; torch typed by hand.
 LINES = {
@@ -52,6 +53,7 @@ LINES = {
     ),
     "atan2(w, x)": lambda x, w: torch.atan2(w, x),
     "floor(3 * w) * w + ceiling(x) * x": lambda x, w: (3 * w).floor() * w + x.ceil() * x,
+    "Round(3 * w) * w + x": lambda x, w: (3 * w).round() * w + x,
     "frac(w) * x": lambda x, w: (w - w.floor()) * x,
     "Mod(w, x)": lambda x, w: torch.remainder(w, x),
     "Mod(w, 2) * x + w // 2": lambda x, w: torch.remainder(w, 2) * x + (w / 2).floor(),

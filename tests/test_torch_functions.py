@@ -341,7 +341,7 @@ class Typed(Function):
 SAID = {  # axes, --like, the outcome, what is wrong, and what is said
     "Opaque": ("x: N", "reference", "agrees", [], "not that anything is proved"),
     "OpaqueWrong": ("x: N", "reference", "wrong", ["dx"], "numerically wrong"),
-    "Rounded": ("x: N", "", "wrong", ["dx"], "straight-through estimator"),
+    "Rounded": ("x: N", "", "by definition", [], "straight through"),
     "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises while computing dw"),
     "Moments": ("x: N C", "", "right", [], "m is saved but"),
     "Few": ("x: N", "", "wrong", ["dx"], "for 2 arguments"),

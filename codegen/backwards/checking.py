@@ -18,10 +18,10 @@ from codegen.backwards.functions import FunctionSubject, computed_on, function_o
 from codegen.backwards.like import InNumbers, in_numbers
 from codegen.backwards.numeric import check_reading, is_torchs, straight_through
 from codegen.backwards.options import Setting, settings_of
-from codegen.backwards.several import SeveralVerdicts, each_setting
+from codegen.backwards.several import ACCEPTED, ORDER, SeveralVerdicts, each_setting
+from codegen.backwards.steps import DERIVATIVE, Reading, by_definition, unchecked
 from codegen.backwards.subsets import Partly, of_subsets
 from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
-from derive.chain.chain import adjoint_of
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of
 from derive.checking.verdict import Verdict
@@ -37,10 +37,6 @@ LIKE = (
     "\n    or compare it numerically with a torch function that computes the same: --like FUNCTION"
 )
 SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
-STRAIGHT = (
-    "{name} of {function} is not the gradient of its forward, which is 0 wherever it exists: it is "
-    "a straight-through estimator. If that is intended, there is nothing to prove"
-)
 
 
 @dataclass(frozen=True)
@@ -58,15 +54,14 @@ class FunctionVerdict:
     partly: tuple[Partly, ...] = ()  # wrong where only some gradients are asked for
     remarks: tuple[str, ...] = ()
     file: str = ""  # where the lines stand
+    reading: Reading = DERIVATIVE  # of what has no derivative
 
     @property
     def outcome(self) -> str:
-        outcomes = [v.outcome for v in self.verdicts]
+        outcomes = [v.outcome for v in self.verdicts] + [self.reading.outcome]
         outcomes += ["wrong"] * (bool(self.problem) + len(self.partly))
         outcomes += [n.outcome for n in self.numbers]
-        return next(
-            (o for o in ("wrong", "undecided", "narrower", "agrees") if o in outcomes), "right"
-        )
+        return next((o for o in ORDER if o in outcomes), "right")
 
     @property
     def right(self) -> bool:
@@ -74,7 +69,7 @@ class FunctionVerdict:
 
     @property
     def status(self) -> int:
-        return 0 if self.outcome in ("right", "agrees") else 1
+        return 0 if self.outcome in ACCEPTED else 1
 
     @property
     def wrong(self) -> list[str]:
@@ -97,6 +92,7 @@ class FunctionVerdict:
         for p in self.partly:
             lines.append(p.said(self.name, linecache.getline(self.file, p.line).strip()))
         lines += ["where all gradients are asked for:"] if self.partly else []
+        lines += [self.reading.words] if self.reading.words else []
         lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
         lines += map(str, self.numbers)
         lines += [SAMPLED] if self.outcome == "agrees" else []
@@ -106,7 +102,8 @@ class FunctionVerdict:
 
     def _named(self, words: str, verdict: Verdict) -> str:
         """Under the name of the class, not of the forward that it became."""
-        return words.replace(f" of {verdict.definition.snake}", f" of {self.name}", 1)
+        words = words.replace(f" of {verdict.definition.snake}", f" of {self.name}", 1)
+        return self.reading.qualified(words)
 
     @property
     def unexplained(self) -> FunctionVerdict:
@@ -127,7 +124,7 @@ class FunctionVerdict:
                 {"gradients": list(p.blamed), "where": p.where, "line": p.line, "problem": p.words}
                 for p in self.partly
             ],
-            "remarks": list(self.remarks),
+            "remarks": [*filter(None, [self.reading.words]), *self.remarks],
             "warnings": list(self.warnings),
             "problem": self.problem,
             "ran": RUN,
@@ -184,26 +181,30 @@ def _traced(
         if not passed:
             error.remedy += LIKE
             raise
-        said = [f"{STRAIGHT.format(name=name, function=subject.name)}" for name in passed]
-        return FunctionVerdict(subject.name, (), (), "\n".join(said), blamed=passed)
+        return FunctionVerdict(subject.name, (), reading=unchecked(passed, subject.name))
     return _verdict(subject, backward, limit, progress)
 
 
 def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> FunctionVerdict:
     """Of each gradient, and of the cases where only some of them are asked for."""
     check_reading(subject, backward)
-    form = ground_of(backward.definition).form
-    due = [s for s in backward.said if not _is_zero(s, backward, form)]
-    verdicts = [_judged(said, backward, subject, limit, progress) for said in due]
+
+    def judged(backward: Backward) -> list[Verdict]:
+        form = ground_of(backward.definition).form
+        due = [s for s in backward.said if not _is_zero(s, backward, form)]
+        return [_judged(said, backward, subject, limit, progress) for said in due]
+
+    verdicts, reading = by_definition(backward, subject.name, judged, progress)
     progress("comparing where only some gradients are asked for")
     subsets = of_subsets(subject, backward)
     return FunctionVerdict(
         subject.name,
         tuple(verdicts),
-        (*_warnings(backward, subject), *_straight(backward, subject, verdicts)),
+        tuple(_warnings(backward, subject)),
         partly=subsets.found,
         remarks=(subsets.words,) if subsets.words and not subsets.found else (),
         file=subject.file,
+        reading=reading,
     )
 
 
@@ -224,15 +225,6 @@ def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
         "gradients were not checked"
     )
     return FunctionVerdict(subject.name, (), (), problem, blamed=blamed)
-
-
-def _straight(backward: Backward, subject: FunctionSubject, verdicts: Sequence[Verdict]):
-    """Of a gradient that is 0 and claimed not to be."""
-    form = ground_of(backward.definition).form
-    for verdict in verdicts:
-        for answer in verdict.answers:
-            if answer.outcome == "wrong" and form.closed.get(adjoint_of(answer.of).name, 0) == 0:
-                yield STRAIGHT.format(name=answer.name, function=subject.name)
 
 
 def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:

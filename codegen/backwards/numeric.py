@@ -189,7 +189,7 @@ def straight_through(
     try:
         y = subject.module(arguments)(*leaves)
         asked = [t for t, d in zip(leaves, differ, strict=True) if d]
-        own = torch.autograd.grad(y.sum(), asked, allow_unused=True)
+        own = torch.autograd.grad(y.sum(), asked, allow_unused=True) if y.requires_grad else ()
         with torch.no_grad():
             _, _, grads = returned(both, [t.detach() for t in leaves])
     except Exception:

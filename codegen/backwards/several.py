@@ -11,11 +11,13 @@ import torch
 
 from codegen.backwards.functions import FunctionSubject
 from codegen.backwards.options import Setting, Settings
+from codegen.backwards.steps import DEFINED, UNCHECKED
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import drawn, example_of
 from derive.language.errors import QuestionError
 
-ORDER = ("wrong", "undecided", "narrower", "agrees", "right")
+ORDER = ("wrong", UNCHECKED, "undecided", "narrower", "agrees", DEFINED, "right")
+ACCEPTED = ("agrees", DEFINED, "right")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class SeveralVerdicts:
 
     @property
     def status(self) -> int:
-        return 0 if self.outcome in ("right", "agrees") else 1
+        return 0 if self.outcome in ACCEPTED else 1
 
     @property
     def wrong(self) -> list[str]:

@@ -9,7 +9,7 @@ from sympy import ITE, And, Basic, Eq, Expr, Ge, Gt, Le, Lt, Ne, Not, Or, Piecew
 
 from codegen.importing.trees import Tree, pairs_of
 from derive.language.detached import Detach
-from derive.language.functions import in_known_functions
+from derive.language.functions import Round, in_known_functions
 from derive.language.kept_labels import Kept
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.language.reading_at import At
@@ -67,7 +67,8 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
     if kind == "compared":
         return RELATIONS[args[0]](*parts)
     if kind == "call":
-        function = Detach if args[0] == "Detach" else getattr(sympy, args[0])
+        ours = {"Detach": Detach, "Round": Round}
+        function = ours.get(args[0]) or getattr(sympy, args[0])
         return in_known_functions(function(*parts))
     if kind == "choice":
         pairs, _ = pairs_of(e)

@@ -16,7 +16,7 @@ from derive.notation.forward import is_in_the_way
 
 OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot")
 OURS += ("Position", "Rename", "Sum", "Unflatten", "At", "Flip", "Shift", "Slice", "Pad", "Window")
-OURS += ("CumSum", "CumProd", "Ordered")
+OURS += ("CumSum", "CumProd", "Ordered", "Round")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")

@@ -41,6 +41,7 @@ STEPPED = (
     "sign",
     "floor",
     "ceiling",
+    "Round",
     "Mod",
 )  # functions that are not smooth, by SymPy's names
 

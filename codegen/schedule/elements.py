@@ -147,7 +147,8 @@ def is_number(element: Element) -> bool:
 
 # What an operation costs beside an addition: roughly its cycles for a vector.
 COSTS = {"divide": 4, "power": 12, "number": 0, "scalar": 0, "size": 0, "index": 0}
-CHEAP_CALLS = {"abs": 1, "sign": 2, "larger": 1, "smaller": 1, "floor": 1, "ceiling": 1, "sqrt": 5}
+CHEAP_CALLS = {"abs": 1, "sign": 2, "larger": 1, "smaller": 1, "sqrt": 5}
+CHEAP_CALLS |= dict.fromkeys(("floor", "ceiling", "Round"), 1)
 COSTLY_CALL = 12  # exponentials, logarithms and their like
 
 

@@ -22,7 +22,7 @@ class Step(Function):
     nargs = 1
     is_integer = True
     is_real = True
-    sympys: type  # of the same name
+    sympys: Callable[[Expr], Expr]  # of numbers
 
     @classmethod
     def eval(cls, u):
@@ -42,6 +42,18 @@ class ceiling(Step):
     """The smallest integer that is not below."""
 
     sympys = sympy.ceiling
+
+
+def _to_even(u: Expr) -> Expr:
+    """The nearest integer; of two that are as near, the even one."""
+    up = sympy.floor(u + Rational(1, 2))
+    return up - 1 if up - u == Rational(1, 2) and up % 2 == 1 else up
+
+
+class Round(Step):
+    """The nearest integer, as torch rounds: of two that are as near, the even one."""
+
+    sympys = staticmethod(_to_even)
 
 
 class Mod(Function):
@@ -122,7 +134,7 @@ LOGARITHMS: dict[type, Callable[..., Expr]] = {
 # By name; a target has a line for each.
 NAMES = """
 exp log tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh atan2 erf erfc erfinv loggamma
-polygamma i0 i1 Abs sign floor ceiling Mod
+polygamma i0 i1 Abs sign floor ceiling Round Mod
 """
 KNOWN = frozenset(NAMES.split())
 

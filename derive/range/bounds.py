@@ -101,6 +101,7 @@ MAPPED: dict[str, Callable[..., Bounds]] = {  # of functions, by the ranges of t
     "exp": lambda u: u.through(_exponential),
     "log": lambda u: u.through(_logarithm),
     "floor": lambda u: u.through(lambda x: floor(x) if isfinite(x) else x),
+    "Round": lambda u: u.through(lambda x: round(x) if isfinite(x) else x),
     "ceiling": lambda u: u.through(lambda x: ceil(x) if isfinite(x) else x),
     "Mod": lambda a, b: Bounds(min(b.low, 0.0), max(b.high, 0.0)),
     "polygamma": lambda order, u: NONNEGATIVE if order.low % 2 else ANYWHERE,

@@ -22,7 +22,18 @@ SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
 NODES = (
     *("At", "Broadcast", "Cholesky", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal"),
     *("Flatten", "Flip", "Gather", "Gradient", "Identity", "Inverse", "Kept", "LogDet", "Max"),
-    *("Min", "Next", "OneHot", "Pad", "Position", "Previous", "Rename", "Scan", "SegmentMax"),
+    *(
+        "Min",
+        "Next",
+        "OneHot",
+        "Pad",
+        "Position",
+        "Previous",
+        "Rename",
+        "Round",
+        "Scan",
+        "SegmentMax",
+    ),
     *("SegmentMean", "SegmentSum", "Shift", "Slice", "Solve", "Sum", "Unflatten", "Window"),
 )
 DECLARATIONS = (
@@ -105,9 +116,11 @@ _SPELLINGS: dict[Spelling, str] = {
     ),
     Spelling("Piecewise((1, Ne(x, 0)), (0, True))"): "bool nonzero count_nonzero",
     Spelling(why="a step has no gradient: pass what it gives as Given(N, C)"): (
-        "round int long trunc divmod fmod"
+        "int long divmod fmod"
     ),
     Spelling("ceiling(x)"): "ceil",
+    Spelling("Round(x)"): "round rint",
+    Spelling("Piecewise((ceiling(x), x < 0), (floor(x), True))"): "trunc fix",
     Spelling("floor(x / w)"): "floor_divide",
     Spelling("Mod(x, w)"): "remainder mod",
     Spelling("loggamma(x)"): "lgamma gammaln",

@@ -99,6 +99,9 @@ POINTWISE: dict[str, Callable[[Tree], Tree]] = {
     "erfc": lambda x: trees.difference(ONE, trees.call("erf", x)),
     "lgamma": lambda x: trees.call("loggamma", x),
     "ceil": lambda x: trees.call("ceiling", x),
+    "trunc": lambda x: trees.choice(
+        (trees.call("ceiling", x), trees.compared("<", x, ZERO)), otherwise=trees.call("floor", x)
+    ),
     "i0": lambda x: trees.call("besseli", ZERO, x),
     "special_i1": lambda x: trees.call("besseli", ONE, x),
     "special_ndtri": inverse_normal,
@@ -185,6 +188,14 @@ def _atan2(r, x, other):
 @rule("remainder", called="rest")
 def _remainder(r, x, other):
     return r.pointwise(lambda a, b: trees.call("Mod", a, b), x, other)
+
+
+@rule("round", called="rounded")
+def _round(r, x, decimals=0):
+    scale = trees.number(sympy.Integer(10) ** decimals)
+    return r.pointwise(
+        lambda x: trees.quotient(trees.call("Round", trees.product(scale, x)), scale), x
+    )
 
 
 @rule("polygamma", "special_polygamma")

@@ -54,6 +54,7 @@ FUNCTIONS = {
     "sign": "sign",
     "floor": "floor",
     "ceiling": "ceil",
+    "Round": "nearest",
     "larger": "larger",
     "smaller": "smaller",
     "power": "pow",
@@ -79,7 +80,7 @@ DONE NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP ONC
 LINE PAGE each sum largest Several reduced Scratch Own cleared Owned Kept Total Columns Most
 in_blocks Alone threads_for in_threads rows tiles entries in_range smaller_size add_block forward
 backward REAL step Vector Memory bytes_of_memory SUMS WIDE BYTES LANES CONTRACTED CONTRACTS tile
-columns turned product clear add_rows pick_rows descend log_gamma
+columns nearest turned product clear add_rows pick_rows descend log_gamma
 """
 TAKEN = frozenset(WORDS.split())
 # How names begin and end that are made of others.

@@ -52,6 +52,7 @@ RELATIONS = {
 FUNCTIONS = {
     "Abs": torch.abs,
     "ceiling": torch.ceil,
+    "Round": torch.round,
     "Detach": torch.Tensor.detach,
     "Mod": torch.remainder,
     "loggamma": torch.lgamma,

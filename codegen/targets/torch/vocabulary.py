@@ -40,6 +40,7 @@ FUNCTIONS = {
     "sign": "torch.sign",
     "floor": "torch.floor",
     "ceiling": "torch.ceil",
+    "Round": "torch.round",
 }
 OF_MATRIX = {
     "inverse": "torch.linalg.inv({})",

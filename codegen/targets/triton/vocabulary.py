@@ -36,7 +36,7 @@ LEVELS = {
 }
 # Of CUDA, by the names that SymPy has for them.
 OF_LIBRARY = """
-acos acosh asin asinh atan atan2 atanh cosh erfc expm1 log1p sinh tan tanh
+acos acosh asin asinh atan atan2 atanh cosh erfc expm1 log1p rint sinh tan tanh
 """
 FUNCTIONS = {
     **{name: name for name in OF_LIBRARY.split()},
@@ -47,6 +47,7 @@ FUNCTIONS = {
     "abs": "tl.abs",
     "floor": "tl.floor",
     "ceiling": "tl.ceil",
+    "Round": "rint",
     "sin": "tl.sin",
     "cos": "tl.cos",
     "sign": "sign",
@@ -67,6 +68,7 @@ OF_NUMBERS = {
     "larger": "max",
     "smaller": "min",
     "ceiling": "math.ceil",
+    "Round": "round",
     "sign": "(lambda x: (x > 0) - (x < 0))",
     "loggamma": "math.lgamma",
 }

@@ -17,7 +17,7 @@ import sympy
 from sympy import Expr, Float, Integer
 
 from derive.language.detached import Detach
-from derive.language.functions import Mod, ceiling, floor, i0, i1
+from derive.language.functions import Mod, Round, ceiling, floor, i0, i1
 from derive.reading.literal import Beside, Logarithm, Power, Quotient
 
 DIGITS = 50  # so many that what agrees in them by chance is never met
@@ -51,6 +51,7 @@ FUNCTIONS |= {
     sympy.polygamma: lambda order, x: CONTEXT.psi(int(order), x),
     floor: CONTEXT.floor,
     ceiling: CONTEXT.ceil,
+    Round: CONTEXT.nint,
     Mod: lambda a, b: a - b * CONTEXT.floor(a / b),
     i0: lambda x: CONTEXT.besseli(0, x),
     i1: lambda x: CONTEXT.besseli(1, x),
@@ -83,12 +84,12 @@ class Arithmetic:
             for value in values[1:]:
                 best = value if self.compare(value, best) == wanted else best
             return best
-        if function not in (sympy.Abs, sympy.sign, sympy.Heaviside):
+        if not issubclass(function, (sympy.Abs, sympy.sign, sympy.Heaviside)):
             return None
         side = self.compare(values[0], self.number(Integer(0)))
-        if function is sympy.Abs:
+        if issubclass(function, sympy.Abs):
             return self.multiply([self.number(Integer(-1)), values[0]]) if side < 0 else values[0]
-        if function is sympy.sign:
+        if issubclass(function, sympy.sign):
             return self.number(Integer(side))
         return self.number(Integer(side > 0)) if side else values[1]
 
@@ -125,12 +126,13 @@ class Floating(Arithmetic):
         chosen = self.chosen(function, values)
         if chosen is not None:
             return chosen
-        if function not in FUNCTIONS:
+        known = next((kind for kind in function.__mro__ if kind in FUNCTIONS), None)
+        if known is None:
             raise Unevaluable(f"{function.__name__} has no numbers here")
         if function not in BOUNDED and any(abs(v) > self.largest for v in values):
             raise Unevaluable(f"{function.__name__} of a number that is too large")
         try:
-            return self._real(FUNCTIONS[function](*values))
+            return self._real(FUNCTIONS[known](*values))
         except (ValueError, ZeroDivisionError):
             raise Undefined(f"{function.__name__} has a pole here") from None
 

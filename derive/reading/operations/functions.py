@@ -11,6 +11,7 @@ from sympy import (
     Gt,
     I,
     Integer,
+    Lt,
     Pow,
     Rational,
     atan2,
@@ -30,7 +31,7 @@ from sympy import (
     tanh,
 )
 
-from derive.language.functions import Mod, ceiling, floor, i0, i1
+from derive.language.functions import Mod, Round, ceiling, floor, i0, i1
 from derive.language.symbols import is_constant
 from derive.reading import literal
 from derive.reading.broadcasting import added, multiplied, negated, pointwise
@@ -90,6 +91,8 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
     "i1": i1,
     "floor": floor,
     "ceil": ceiling,
+    "round": Round,
+    "trunc": lambda e: chosen((ceiling(e), related(Lt, e, Integer(0))), (floor(e), True)),
     "sigmoid": _sigmoid,
     "relu": _relu,
     "relu6": lambda e: clamped(e, Integer(0), Integer(6)),
@@ -104,7 +107,7 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
 }
 FUNCTIONS |= {"absolute": Abs, "sgn": sign, "negative": FUNCTIONS["neg"]}
 # The notation's own names.
-SYMPYS = {"Abs": "abs", "Detach": "detach", "Mod": "remainder", "ceiling": "ceil"}
+SYMPYS = {"Abs": "abs", "Detach": "detach", "Mod": "remainder", "Round": "round", "ceiling": "ceil"}
 SYMPYS |= {"loggamma": "lgamma"}
 
 # The same as it is written, for those that have no value somewhere.

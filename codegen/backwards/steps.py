@@ -1,0 +1,157 @@
+"""A backward that passes what has no derivative: rounding, floors, signs, jumps.
+
+Their derivative is 0 wherever it exists, and of a quantizer nobody wants it: its backward is what
+the forward has if these pass the gradient on, by definition. So is it read, where it is not the
+gradient of the forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from sympy import Abs, Expr, Function, Integer, Piecewise, sign
+
+from codegen.backwards.claims import Backward, Said
+from derive.chain.chain import adjoint_of
+from derive.checking.ground import ground_of
+from derive.checking.verdict import Verdict
+from derive.language.functions import Round, ceiling, floor
+from derive.notation.definition import Definition
+
+DEFINED, UNCHECKED = "by definition", "not checked"
+PASSED = (
+    "by definition: {steps} in the forward of {function} is read as {way}. This is no derivative: "
+    "that is 0 wherever it exists"
+)
+NEITHER = (
+    "{steps} in the forward of {function} has the derivative 0 wherever it exists, for which the "
+    "backward is wrong, and so it is where it is read as straight through, by definition:"
+)
+SURROGATE = (
+    "not checked: {names} of {function} is a surrogate gradient. The forward has the gradient 0 "
+    "wherever it exists; what the backward gives in its place does not follow from the forward"
+)
+STEPS: dict[type, str] = {Round: "round", floor: "floor", ceiling: "ceil", sign: "sign"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How what has no derivative was read, where not as a derivative of 0."""
+
+    outcome: str = ""
+    words: str = ""
+
+    def qualified(self, words: str) -> str:
+        """The words of a verdict, which says what it is right by."""
+        return words.replace("right: ", "right by this: ", 1) if self.outcome == DEFINED else words
+
+
+DERIVATIVE = Reading()
+
+
+def unchecked(names: Sequence[str], function: str) -> Reading:
+    """Of gradients that stand in the place of one that is 0."""
+    return Reading(UNCHECKED, SURROGATE.format(names=" and ".join(names), function=function))
+
+
+@dataclass(frozen=True)
+class Passing:
+    """A way to read what has no derivative: ``slope`` is what counts as one, in ``words``."""
+
+    words: str
+    slope: Callable[[Expr], Expr]
+
+    def read(self, backward: Backward) -> Backward:
+        """What is said of a forward of the same values, in which steps pass the gradient on."""
+        definition = backward.definition
+        kinds = {type(n) for s in definition.statements for n in s.expression.atoms(*STEPS)}
+        kinds |= {Abs} if sign in kinds else set()
+
+        def passing(e: Expr) -> Expr:
+            return e.replace(lambda n: type(n) in kinds, lambda n: self._kind(type(n))(*n.args))
+
+        def said(s: Said) -> Said:
+            if s.expression is None:
+                return s
+            again = s.with_numbers and (lambda numbers: passing(s.with_numbers(numbers)))
+            return replace(s, expression=passing(s.expression), with_numbers=again)
+
+        statements = (replace(s, expression=passing(s.expression)) for s in definition.statements)
+        return replace(
+            backward,
+            definition=replace(definition, statements=tuple(statements)),
+            said=tuple(map(said, backward.said)),
+        )
+
+    def _kind(self, step: type) -> type[Function]:
+        return _passing(step, self.slope)
+
+
+@cache
+def _passing(step: type, slope: Callable[[Expr], Expr]) -> type[Function]:
+    """The function of the same name that passes gradients; a magnitude has its sign as before."""
+
+    def derivative(self, x):
+        (u,) = self.args
+        return (_passing(sign, slope)(u) if step is Abs else slope(u)) * u.diff(x)
+
+    return type(step.__name__, (step,), {"_eval_derivative": derivative})
+
+
+WAYS = (
+    Passing("straight through: its derivative counts as 1", lambda u: Integer(1)),
+    Passing(
+        "straight through from -1 to 1: its derivative counts as 1 there, and elsewhere as 0",
+        lambda u: Piecewise((1, Abs(u) <= 1), (0, True)),
+    ),
+)
+
+
+def steps_in(definition: Definition) -> tuple[str, ...]:
+    """What has no derivative in the forward and may pass one, as torch calls it."""
+    found = {type(n) for s in definition.statements for n in s.expression.atoms(*STEPS)}
+    return tuple(name for kind, name in STEPS.items() if kind in found)
+
+
+def jumps_in(definition: Definition) -> bool:
+    """Whether the forward has a sign, or a condition as a number, for which surrogates stand."""
+    return any(_jumps(s.expression) for s in definition.statements)
+
+
+def _jumps(e: Expr) -> bool:
+    return bool(e.atoms(sign)) or any(
+        all(value.is_number for value, _ in choice.args) for choice in e.atoms(Piecewise)
+    )
+
+
+def by_definition(
+    backward: Backward,
+    function: str,
+    judged: Callable[[Backward], list[Verdict]],
+    progress: Callable[[str], None],
+) -> tuple[list[Verdict], Reading]:
+    """The verdicts on the derivative; where the forward has what passes no gradient, and they are
+    not right, those for the first reading by which they are.
+    """
+    verdicts = judged(backward)
+    steps = " and ".join(steps_in(backward.definition))
+    if all(v.right for v in verdicts):
+        return verdicts, DERIVATIVE
+    nearest = None
+    for way in WAYS if steps else ():
+        progress(f"reading {steps} as straight through")
+        found = judged(way.read(backward))
+        if all(v.right for v in found):
+            words = PASSED.format(steps=steps, function=function, way=way.words)
+            return found, Reading(DEFINED, words)
+        nearest = nearest or found
+    closed = ground_of(backward.definition).form.closed
+    wrong = [answer for v in verdicts if not v.right for answer in v.answers]
+    if jumps_in(backward.definition) and not any(closed.get(adjoint_of(a.of).name) for a in wrong):
+        names = [answer.name for answer in wrong]
+        return [v for v in verdicts if v.right], unchecked(names, function)
+    if nearest is None:
+        return verdicts, DERIVATIVE
+    return nearest, Reading("", NEITHER.format(steps=steps, function=function))
