@@ -127,6 +127,13 @@ PASTED = {
     "a sum over the wrong axis": (
         *("softmax", "y*(dy - (dy*y).sum(0))", "Sum(dy*y, N) must be Sum(dy*y, C)"),
     ),
+    "a factor under a sum": (
+        *(
+            "softmax",
+            "y*(dy - dy.sum(-1, keepdim=True))",
+            "the factor y is missing: dy must be dy*y",
+        ),
+    ),
     "a value under a sum": (
         "layer_norm",
         "g = dy*gain\nm = g.mean(-1, keepdim=True)\n"

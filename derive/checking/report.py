@@ -16,7 +16,7 @@ from derive.formulas.text import formula as written
 from derive.language.symbols import is_constant
 from derive.proving.proved import in_words as proof_in_words
 
-MOST_DIFFERENCES = 8  # that are listed; who mends these sees the others next
+MOST_DIFFERENCES = 4  # that are listed; who mends these sees the others next
 LONGEST_NUMBER = 24  # characters; a longer one is shown in digits
 TOO_LONG = 10**40  # for a formula: shown by its first digits
 FIRST_DIGITS, DIGITS = 8, 10  # of such a number, and of an irrational one

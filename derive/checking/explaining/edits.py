@@ -44,6 +44,7 @@ MOST_KNOWN = 60  # values that a missing one is looked for among
 LONGEST_KNOWN = 8  # operations of a part of the claim that is one of these
 LONGEST = 12  # operations of a value that is written twice
 SHORT = 6  # of a sum that is shown with the term that is wrong
+BRIEF = 7  # the cost of an edit that is short enough
 PLAIN = 4  # of the cost of an edit that is clearer than a term
 EXACT = 1e-30  # relative; of numbers of fifty digits
 PLACEHOLDERS = "ghvabc"  # what a long value is called, if nothing else is
@@ -68,19 +69,21 @@ class Edited:
 def smallest_edit(
     names: ValueNames, of: Tensor, written: Written, original: Definition
 ) -> Edited | None:
-    """The cheapest edit that holds, of the first phase in which one does."""
+    """The cheapest edit that holds; once one is short, no further phase looks for another."""
     needs = _needs(names, of, written)
     if needs is None:
         return None
-    known = Known(needs.at, base_of(written, names, original))
+    known, holding = Known(needs.at, base_of(written, names, original)), Holding(names, of, written)
+    best: Edit | None = None
     for phase in Guesses(needs, known, names.chain.definition).phases():
         found: list[Edit] = []
         with suppress(Unevaluable):  # too much work: what was found is what there is
             found += phase
-        best = _best(found, Holding(names, of, written))
-        if best is not None:
-            return in_words(best, written)
-    return None
+        cheaper = [e for e in found if best is None or e.cost < best.cost]
+        best = _best(cheaper, holding) or best
+        if best is not None and best.cost <= BRIEF:
+            break
+    return best and in_words(best, written)
 
 
 def _needs(names: ValueNames, of: Tensor, written: Written) -> Needs | None:

@@ -187,6 +187,7 @@ class Guesses:
                     is_own = b == known.e or (is_constant(known.e) and is_constant(b))
                     kind = PROJECTION if is_own and known.number < 0 else TERM
                     less = 1 - self._size(by) + self._size(known.e) + self._size(b)
+                    less = less if kind == PROJECTION else 2 * self._size(spot.node)  # said twice
                     yield self._edit(spot, kind, Multiple(known.number, by), less)
 
     def _transposed(self, node: Expr) -> Iterator[Expr]:
