@@ -7,6 +7,7 @@ asked for (``make test-thorough``).
 import ast
 import importlib.util
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -339,3 +340,61 @@ def test_a_tensor_may_have_no_dimension_and_a_function_any_name(tmp_path):
         found = imported(f"{file}:random", f"x: N, scale: {said}")
         assert "class RandomForward(Forward):" in found.text
         assert "scale = Input()" in found.text
+
+
+UNUSUAL = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def scaled(x, temperature, how):
+    return (x / temperature).sum(-1) if how == "sum" else x
+
+
+class Normed(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.lin, self.bn = nn.Linear(6, dim), nn.BatchNorm1d(dim)
+
+    def forward(self, x, k=1.0):
+        return k * self.bn(F.relu(self.lin(x), inplace=True))
+
+
+evaluated = Normed(8).eval()
+
+
+def running(x, mean, avg):
+    avg.mul_(0.9).add_(0.1 * x.mean(0))
+    return F.batch_norm(F.relu(x * 2, inplace=True), mean, mean, training=False) - avg
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "axes", "options", "said"),
+    [
+        ("scaled", "x: N C", "temperature=0.07, how=sum", "Sum(x / 0.07, C)"),
+        ("Normed", "x: N C", "dim=8, k=2.5", "bn.running_mean, bn.running_var: no part"),
+        ("evaluated", "x: N C", "", "bn_running_var = Given("),
+        ("running", "x: N C, mean: C given, avg: C given", "", "writes into avg: no part"),
+    ],
+)
+def test_numbers_are_given_and_what_is_written_is_said(tmp_path, name, axes, options, said):
+    """Also in place before a batch norm, which changes what torch calls that."""
+    (tmp_path / "unusual.py").write_text(UNUSUAL)
+    assert said in imported(f"{tmp_path}/unusual.py:{name}", axes, "", options).text
+
+
+def test_a_second_import_is_the_same_or_says_what_would_be_lost(tmp_path):
+    (tmp_path / "unusual.py").write_text(UNUSUAL)
+
+    def again(number):
+        what = f"{tmp_path}/unusual.py:scaled"
+        given = ["--axes", "x: N C", "--with", f"temperature={number}, how=sum"]
+        command = [sys.executable, "-m", "gradform", "import", what, *given, "--out", str(tmp_path)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert [again(number).returncode for number in (0.5, 0.5)] == [0, 0]
+    assert "was imported before and differs" in again(0.25).stderr
+    with pytest.raises(QuestionError, match='--with "temperature'):
+        imported(f"{tmp_path}/unusual.py:scaled", "x: N C")

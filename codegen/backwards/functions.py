@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -86,8 +85,6 @@ class Seen:
 @dataclass(frozen=True)
 class FunctionSubject(Subject):
     """A class with a forward and a backward."""
-
-    options: Mapping[str, Any] = field(default_factory=dict)  # arguments that are no tensors
 
     @property
     def of_class(self) -> type[torch.autograd.Function]:

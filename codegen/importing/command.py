@@ -10,7 +10,7 @@ from pathlib import Path
 from derive.running.command import DONE, add_force, guarded
 from derive.running.parser import Parser
 from derive.running.progress import told
-from derive.running.writing import refuse, write_all
+from derive.running.writing import current, refuse, write_all
 
 REMEDY = "name another folder with --out"
 EXAMPLES = """\
@@ -77,9 +77,10 @@ def _import(options: argparse.Namespace, written: list[Path]) -> int:
 
     with told() as tell:
         tell(f"{options.name}: tracing")
-        found = imported(options.name, options.axes, options.sizes)
+        found = imported(options.name, options.axes, options.sizes, options.options)
     path = (options.out or Path()) / found.file
-    refuse([path], REMEDY, files_read(), options.force)
+    if current(path) != found.text:
+        refuse([path], REMEDY, files_read(), options.force)
     write_all({path: found.text}, REMEDY, files_read(), options.force)
     written.append(path)
     body = found.text[found.text.index("class ") :].rstrip("\n")
@@ -87,6 +88,6 @@ def _import(options: argparse.Namespace, written: list[Path]) -> int:
     sys.stdout.write(
         f"{body}\n\ncompared with {found.subject.name} for {len(agreement.sizes)} sets of sizes: "
         f"values within {agreement.values:.1e}, gradients within {agreement.gradients:.1e}\n"
-        f"written to {path}\n"
+        f"{found.note}{chr(10) * bool(found.note)}written to {path}\n"
     )
     return DONE

@@ -17,11 +17,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import sympy
 import torch
 
-from codegen.importing.asked import GIVEN, arguments_of, sizes_of
+from codegen.importing.asked import GIVEN, Argument, arguments_of, options_of, sizes_of
 from codegen.importing.comparing import Agreement, Beside, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
@@ -55,6 +56,7 @@ class Imported:
     forward: type[Forward]
     text: str
     agreement: Agreement
+    note: str = ""  # what the function does besides
 
     @property
     def file(self) -> str:
@@ -65,23 +67,28 @@ def from_torch(
     function: Callable | torch.nn.Module,
     axes: str | Mapping[str, str],
     sizes: str | Mapping[str, int] = "",
+    options: str | Mapping[str, Any] = "",
 ) -> type[Forward]:
     """The forward that a torch function or module computes.
 
     ``axes`` names the axes of its tensors, ``"x: N C, labels: N"``; parameters of a module need
-    none. ``sizes`` are those of an example, if the function does not accept all sizes. The forward
-    is compared numerically with the function before it is returned.
+    none. ``sizes`` are those of an example, if the function does not accept all sizes,
+    ``options`` values of arguments that are no tensors: ``"temperature=0.07"``. The forward is
+    compared numerically with the function before it is returned.
 
     Raises `QuestionError`, with file and line, for what the notation cannot express.
     """
-    return imported(function, axes, sizes).forward
+    return imported(function, axes, sizes, options).forward
 
 
 def imported(
-    asked: str | Callable, axes: str | Mapping[str, str], sizes: str | Mapping[str, int] = ""
+    asked: str | Callable,
+    axes: str | Mapping[str, str],
+    sizes: str | Mapping[str, int] = "",
+    options: str | Mapping[str, Any] = "",
 ) -> Imported:
     """The same of ``FILE.py:function`` or an object, with all that is known of it."""
-    subject = subject_of(asked)
+    subject = subject_of(asked, options_of(options))
     arguments = (*arguments_of(axes),)
     subject.check(arguments)
     arguments, example = guessed_for(subject, arguments, sizes_of(sizes), read)
@@ -103,7 +110,26 @@ def imported(
     sizes_of_axes = reader.sizes.of_axis
     beside = Beside(subject, example.arguments, forward.definition, inputs, high, sizes_of_axes)
     agreement = compared(beside, example, _beyond(reader))
-    return Imported(subject, forward, file.text, agreement)
+    note = _note(subject, example)
+    lines = file.text.split("\n", 1)
+    text = f"{lines[0]}\n# {note}\n{lines[1]}" if note else file.text
+    return Imported(subject, forward, text, agreement, note)
+
+
+def _note(subject: Subject, example: Example) -> str:
+    """What is written into while it runs: running statistics, an average that was passed."""
+    named = {a.name for a in example.arguments}
+    buffers = {n: t for n, t in subject.of_module.items() if n not in named}
+    arguments = [*example.arguments, *(Argument(n, (), GIVEN) for n in buffers)]
+    tensors = drawn(example.arguments, example.sizes)
+    tensors += [t.detach().clone().double() for t in buffers.values()]
+    before = [t.clone() for t in tensors]  # batch norm's writes bump no version
+    run(subject, arguments, tensors)
+    pairs = zip(arguments, tensors, before, strict=True)
+    names = [a.name for a, now, then in pairs if not torch.equal(now, then)]
+    if not names:
+        return ""
+    return f"{subject.name} also writes into {', '.join(names)}: no part of the forward."
 
 
 def read(subject: Subject, example: Example, sizes: Mapping[str, int]) -> Reader:
@@ -125,9 +151,11 @@ def _refuse_changes(traced: Traced, subject: Subject) -> None:
     changed = [n for n in traced.changed if any(p.name == n for p in traced.placeholders)]
     if changed:
         names = [p.name for p in traced.placeholders]
-        argument = traced.arguments[names.index(changed[0])].name
-        if argument in subject.of_module:
-            return
+        own = (traced.arguments[names.index(name)] for name in changed)
+        loud = [a.name for a in own if a.name not in subject.of_module and a.kind != GIVEN]
+        if not loud:
+            return  # said of what has no gradient (`_note`)
+        argument = loud[0]
         raise QuestionError(
             f"{subject.name} modifies its argument {argument} in place",
             f"work on a copy: {argument} = {argument}.clone()",

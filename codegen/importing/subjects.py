@@ -6,14 +6,16 @@ The file is Python and is run as such.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from codegen.importing.asked import Argument
+from codegen.importing.asked import Argument, Named
 from codegen.importing.trace import Called, WithParameters
 from derive.language.errors import Place, QuestionError
 from derive.notation.library import run_file
@@ -29,6 +31,7 @@ class Subject:
     name: str
     place: Place
     doc: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)  # arguments that are no tensors
 
     @property
     def file(self) -> str:
@@ -52,8 +55,8 @@ class Subject:
         own = [a.name for a in arguments if a.name in self.of_module]
         names = [a.name for a in arguments if a.name not in self.of_module]
         if isinstance(self.function, torch.nn.Module):
-            return WithParameters(self.function, names, own)
-        return Called(self.function, names if self.parameters is not None else ())
+            return WithParameters(self.function, names, own, self.options)
+        return Called(self.function, names if self.parameters is not None else (), self.options)
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter] | None:
@@ -78,7 +81,12 @@ class Subject:
                 raise QuestionError(
                     f"{self.name} has no argument {argument.name}", f"it takes {takes}", self.place
                 )
-        given = {argument.name for argument in arguments}
+        unknown = next((n for n in self.options if n not in named and not open_ended), None)
+        if unknown:
+            raise QuestionError(
+                f"{self.name} has no argument {unknown}", f"it takes {takes}", self.place
+            )
+        given = {*(argument.name for argument in arguments), *self.options}
         missing = [
             n for n, p in named.items() if p.default is inspect.Parameter.empty and n not in given
         ]
@@ -87,7 +95,8 @@ class Subject:
             more = ", ".join(f"{n}: N C" for n in missing)
             raise QuestionError(
                 f"{self.name} needs {', '.join(missing)}, whose axes are missing",
-                f'write --axes "{said}, {more}"; an argument that is not a tensor needs a default',
+                f'write --axes "{said}, {more}"; of one that is no tensor the value: '
+                f'--with "{missing[0]}=0.5"',
                 self.place,
             )
 
@@ -95,10 +104,21 @@ class Subject:
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def subject_of(asked: str | Callable) -> Subject:
-    """What ``FILE.py:function`` or an object means. Raises `QuestionError`."""
+def subject_of(asked: str | Callable, options: Mapping[str, Any] | None = None) -> Subject:
+    """What ``FILE.py:function`` or an object means; ``options`` are values of its arguments that
+    are no tensors, or, of a class that needs some, of those. Raises `QuestionError`.
+    """
+    subject = _subject_of(asked, dict(options or {}))
+    known = vars(sys.modules.get(getattr(subject.function, "__module__", ""), torch))
+    values = {
+        n: v.found_in(known) if isinstance(v, Named) else v for n, v in subject.options.items()
+    }
+    return replace(subject, options=values)
+
+
+def _subject_of(asked: str | Callable, options: dict[str, Any]) -> Subject:
     if not isinstance(asked, str):
-        return _found(asked, _name_of(asked))
+        return _found(asked, _name_of(asked), None, options)
     path, colon, name = asked.rpartition(":")
     if not colon or not path.endswith(".py") or not name:
         raise QuestionError(
@@ -108,7 +128,7 @@ def subject_of(asked: str | Callable) -> Subject:
     if name not in vars(module):
         there = ", ".join(_offered(module)) or "not a function"
         raise QuestionError(f"{path} has no {name}", f"it has {there}")
-    return _found(vars(module)[name], name, Path(path))
+    return _found(vars(module)[name], name, Path(path), options)
 
 
 REMEDIES: Mapping[str, str] = {
@@ -134,7 +154,7 @@ def _name_of(asked: object) -> str:
     return "function" if name == "<lambda>" else name
 
 
-def _found(value: object, name: str, path: Path | None = None) -> Subject:
+def _found(value: object, name: str, path: Path | None, options: dict[str, Any]) -> Subject:
     """Raises `QuestionError` for what is neither a function nor a module."""
     if isinstance(value, type) and issubclass(value, torch.autograd.Function):
         raise QuestionError(
@@ -143,7 +163,7 @@ def _found(value: object, name: str, path: Path | None = None) -> Subject:
             "forward computes",
         )
     if isinstance(value, type) and issubclass(value, torch.nn.Module):
-        value = _made(value, name)
+        value = _made(value, name, options)
     if isinstance(value, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         raise QuestionError(f"{name} is a TorchScript function", "name the original function")
     if not callable(value):
@@ -158,19 +178,22 @@ def _found(value: object, name: str, path: Path | None = None) -> Subject:
     except (OSError, TypeError):
         file, line = str(path or "<unknown>"), 0
     doc = vars(owner).get("__doc__") if isinstance(owner, type) else owner.__doc__
-    return Subject(value, name, Place(file, line), inspect.cleandoc(doc or ""))
+    return Subject(value, name, Place(file, line), inspect.cleandoc(doc or ""), options)
 
 
-def _made(of: type, name: str) -> torch.nn.Module:
-    """An instance of a module that needs no arguments."""
+def _made(of: type, name: str, options: dict[str, Any]) -> torch.nn.Module:
+    """An instance of a module; the options that its constructor takes are used up."""
+    takes = inspect.signature(of).parameters
+    used = {n: options.pop(n) for n in [*options] if n in takes}
     needed = [
         n
-        for n, p in inspect.signature(of).parameters.items()
-        if p.default is inspect.Parameter.empty and p.kind in _BY_NAME
+        for n, p in takes.items()
+        if p.default is inspect.Parameter.empty and p.kind in _BY_NAME and n not in used
     ]
     if needed:
         raise QuestionError(
             f"{name} is a class, and needs {', '.join(needed)}",
-            f"create an instance in the file, net = {name}(...), and use FILE.py:net",
+            f'write --with "{needed[0]}=..."; or create an instance in the file, '
+            f"net = {name}(...), and use FILE.py:net",
         )
-    return of()
+    return of(**used)

@@ -237,21 +237,29 @@ def seen(function: Callable) -> Callable:
 class Called(torch.nn.Module):
     """A function as what can be traced; the tensors are passed by these names, or in order."""
 
-    def __init__(self, function: Callable, names: Sequence[str]):
+    def __init__(self, function: Callable, names: Sequence[str], options: Mapping[str, Any]):
         super().__init__()
         self.function, self.names = seen(function), tuple(names)
+        self.options = (dict(options),)  # which export would take for tensors
 
     def forward(self, *tensors):
         if not self.names:
             return self.function(*tensors)
-        return self.function(**dict(zip(self.names, tensors, strict=True)))
+        return self.function(**dict(zip(self.names, tensors, strict=True)), **self.options[0])
 
 
 class WithParameters(torch.nn.Module):
     """A module as a function of its arguments, and then of its parameters and buffers."""
 
-    def __init__(self, module: torch.nn.Module, names: Sequence[str], of_module: Sequence[str]):
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        names: Sequence[str],
+        of_module: Sequence[str],
+        options: Mapping[str, Any],
+    ):
         super().__init__()
+        self.options = (dict(options),)
         self.inner = (module,)  # not as a submodule: its parameters are arguments
         self.names, self.of_module = tuple(names), tuple(of_module)
 
@@ -261,4 +269,4 @@ class WithParameters(torch.nn.Module):
         for name, buffer in self.inner[0].named_buffers():  # which a forward may change
             again = buffer.clone()
             own.setdefault(name, again.double() if again.is_floating_point() else again)
-        return torch.func.functional_call(self.inner[0], own, (), given)
+        return torch.func.functional_call(self.inner[0], own, (), {**given, **self.options[0]})

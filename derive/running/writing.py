@@ -39,6 +39,7 @@ OURS = re.compile(
     rb"|PK\x03\x04.{0,150}gradform makemore, checkpoint",
     re.DOTALL,
 )
+IMPORTED = b'"""Imported from ``'  # how a forward begins that gradform wrote and a person may edit
 OPENING = 200  # bytes, more than any of them
 
 _replaced = 0
@@ -158,7 +159,10 @@ def _kept_from_loss(path: Path, inputs: Iterable[Path]) -> str:
     if any(path.samefile(file) for file in inputs):
         return "is read here, and would be lost"
     with path.open("rb") as file:
-        if not OURS.match(file.read(OPENING)):
+        opening = file.read(OPENING)
+        if opening.startswith(IMPORTED):
+            return "was imported before and differs: what was edited there would be lost"
+        if not OURS.match(opening):
             return "was not written by gradform, and would be lost"
     if not os.access(path, os.W_OK):
         return "is write-protected"

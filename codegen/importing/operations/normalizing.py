@@ -7,6 +7,7 @@ from functools import partial
 import sympy
 
 from codegen.importing import trees
+from codegen.importing.calls import operation_of
 from codegen.importing.operations.pointwise import sqrt
 from codegen.importing.operations.products import matmul
 from codegen.importing.operations.reducing import softmax, spread
@@ -56,12 +57,21 @@ def _rms_norm(r, x, normalized_shape, weight=None, eps=None):
     return affine(r, scaled(r, x, square, SMALLEST if eps is None else eps), weight, None)
 
 
-@rule("batch_norm", "_native_batch_norm_legit", called="normed")
+NATIVE = ("_native_batch_norm_legit", "_native_batch_norm_legit_no_training")
+
+
+@rule("batch_norm", *NATIVE, called="normed")
 def _batch_norm(
     r, x, weight=None, bias=None, running_mean=None, running_var=None, training=True, eps=0,
     momentum=0, cudnn_enabled=True,
 ):  # fmt: skip
-    """Long: torch's arguments."""
+    """As torch has it, and as its functional form has: with the statistics behind the output, and
+    a name of its own where they are not of the batch.
+
+    Long: torch's arguments.
+    """
+    own = operation_of(r.node)
+    training = training and own != NATIVE[1]
     across = partial(_across, rank=x.rank)
     if training:
         x = r.let("u", r.as_number(x))
@@ -72,7 +82,7 @@ def _batch_norm(
         diff = r.sum_like(trees.difference, x, across(running_mean))
         y = scaled(r, diff, across(running_var), eps)
     y = affine(r, y, *(None if v is None else across(v) for v in (weight, bias)))
-    return y if "legit" not in str(r.node.target) else [y, Value(trees.ZERO), Value(trees.ZERO)]
+    return y if own not in NATIVE else [y, Value(trees.ZERO), Value(trees.ZERO)]
 
 
 def _across(v: Value, rank: int) -> Value:
