@@ -179,7 +179,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.proving.proved": ("test_proof.py", *REST),
     "derive.proving.forward_in_parts": ("test_proof.py", *REST),
     "derive.proving.written_out": ("test_proof.py", *REST),
-    "derive.proving.batch_sizes": ("test_proof.py", *REST),
+    "derive.proving.batch_sizes": ("test_at_numbers.py", "test_proof.py", *REST),
     "derive.language.traversal": REST,
     "codegen.lowering.by_value": ("test_pieces.py", *EMITTED),
     "codegen.lowering.choices": ("test_pieces.py", *EMITTED),
