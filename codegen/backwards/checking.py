@@ -9,18 +9,21 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sympy import Integer
 
 from codegen.backwards.claims import Backward, Raises, Said, backward_of
+from codegen.backwards.found import broken_by
 from codegen.backwards.functions import FunctionSubject, computed_on, function_of, reference_of
 from codegen.backwards.like import InNumbers, in_numbers
-from codegen.backwards.numeric import check_reading, is_torchs, straight_through
+from codegen.backwards.numeric import check_reading, drawn_for, is_torchs, straight_through
 from codegen.backwards.options import Setting, settings_of
 from codegen.backwards.several import ACCEPTED, ORDER, SeveralVerdicts, each_setting
 from codegen.backwards.steps import DERIVATIVE, Reading, by_definition, unchecked
 from codegen.backwards.subsets import Partly, of_subsets
+from codegen.backwards.writes import of_writes, written_in
 from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of
@@ -36,6 +39,7 @@ CONVENTION = (
 LIKE = (
     "\n    or compare it numerically with a torch function that computes the same: --like FUNCTION"
 )
+ONCE = "a first backward alone, of the arguments as they were:"
 SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
 
 
@@ -177,6 +181,10 @@ def _traced(
     except Raises as raised:
         return _raising(subject, raised)
     except QuestionError as error:
+        broken = broken_by(written_in(subject, arguments, sizes), only_writes=True)
+        if broken:
+            broken += f"\nits gradients were not checked: {error.problem}"
+            return FunctionVerdict(subject.name, (), (), broken)
         passed = straight_through(subject, arguments, sizes)
         if not passed:
             error.remedy += LIKE
@@ -197,10 +205,13 @@ def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> F
     verdicts, reading = by_definition(backward, subject.name, judged, progress)
     progress("comparing where only some gradients are asked for")
     subsets = of_subsets(subject, backward)
+    writes = of_writes(subject, backward.example, partial(drawn_for, backward))
+    broken = broken_by(writes)
     return FunctionVerdict(
         subject.name,
         tuple(verdicts),
-        tuple(_warnings(backward, subject)),
+        (*_warnings(backward, subject), *(str(found) for found in writes if not found.wrong)),
+        problem=f"{broken}\n{ONCE}" if broken and verdicts else broken,
         partly=subsets.found,
         remarks=(subsets.words,) if subsets.words and not subsets.found else (),
         file=subject.file,

@@ -126,7 +126,7 @@ class _Backward:
                 )
             ups = [torch.randn(y.shape, dtype=torch.float64) for y in outputs]
             try:
-                self.both(*self.tensors, *ups)
+                self.both(*(t.clone() for t in (*self.tensors, *ups)))
             except Exception as error:
                 if self.noted.phase != BACKWARD:
                     raise

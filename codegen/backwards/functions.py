@@ -187,7 +187,8 @@ class Both(torch.nn.Module):
     def outputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Those that gradients arrive for."""
         context = Context(self.needs)
-        found = self.subject.forward(context, self.subject.values(self.arguments, tensors))
+        own = [t.clone() for t in tensors]  # which a forward may write into
+        found = self.subject.forward(context, self.subject.values(self.arguments, own))
         return [y for y in found if _differs(y, context)]
 
     def forward(self, *tensors):

@@ -110,7 +110,9 @@ def sizes_tried(
         yield at({a: row[i % len(row)] for i, a in enumerate(axes)})
 
 
-def drawn_for(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> list[torch.Tensor]:
+def drawn_for(
+    backward: Backward, sizes: Mapping[str, int], draw: Callable, seed: int = 3
+) -> list[torch.Tensor]:
     """Numbers as they are drawn, and labels of a class."""
     chosen = {Symbol(axis): n for axis, n in sizes.items()}
     known = {axis: int(size.subs(chosen)) for axis, size in backward.of_axis.items()}
@@ -119,7 +121,7 @@ def drawn_for(backward: Backward, sizes: Mapping[str, int], draw: Callable) -> l
         name: min((known.get(axis, 1) for axis in backward.indexed.get(d.name, ())), default=1)
         for name, d in named.items()
     }
-    return drawn(backward.example.arguments, sizes, draw, high, seed=3)
+    return drawn(backward.example.arguments, sizes, draw, high, seed)
 
 
 def returned(
@@ -133,7 +135,7 @@ def returned(
             ups = [torch.randn(y.shape, dtype=torch.float64) for y in both.outputs(tensors)]
         noted = Seen()
         both.noted = [noted]
-        found = both(*(t.clone() for t in tensors), *ups)
+        found = both(*(t.clone() for t in (*tensors, *ups)))
     gradients = iter(found[noted.outputs :])
     names = [p.name for p in both.subject.parameters]
     pairs = zip(names, noted.gradients, strict=False)
