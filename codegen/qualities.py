@@ -11,7 +11,7 @@ from codegen.quality import Emitted, Quality
 from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
 from codegen.targets import Target, targets
-from derive.notation.layout import shape
+from derive.notation.layout import plain, shape
 from derive.proving.proved import Proved
 
 
@@ -48,6 +48,7 @@ def _quality(generated: Generated, program: Program, proved: Proved, target: Tar
     )
     return Quality(
         name=program.name,
+        outputs=tuple(f"{t.name} {shape(plain(t.home))}" for t in proved.definition.results),
         closed_form=program.formulas,
         unsafe=program.unsafe,
         saved=tuple(

@@ -72,16 +72,17 @@ class Collectives:
 class Quality:
     """How good one module is.
 
-    ``unsafe`` says in words what may be infinite or NaN. ``saved`` are what the forward keeps, with
-    shapes; ``reductions`` the sums, maxima and matrix products of the backward, ``operations`` how
-    many its formulas have; ``full`` the shape of a tensor of full size. ``difference`` is the
-    largest one to autograd in float64, ``second`` are the lines behind the backward, none
-    where they were not proved, ``split`` says what it costs to split an axis over
-    ranks, and ``seconds`` is the time to derive, prove and emit. ``reduction`` is the word of one
-    beside the default.
+    ``outputs`` are what it returns, with shapes. ``unsafe`` says in words what may be infinite
+    or NaN. ``saved`` are what the forward keeps, with shapes; ``reductions`` the sums, maxima
+    and matrix products of the backward, ``operations`` how many its formulas have; ``full`` the
+    shape of a tensor of full size. ``difference`` is the largest one to autograd in float64,
+    ``second`` are the lines behind the backward, none where they were not proved, ``split``
+    says what it costs to split an axis over ranks, and ``seconds`` is the time to derive, prove
+    and emit. ``reduction`` is the word of one beside the default.
     """
 
     name: str
+    outputs: tuple[str, ...]
     closed_form: tuple[str, ...]
     unsafe: tuple[str, ...]
     saved: tuple[str, ...]

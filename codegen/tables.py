@@ -12,7 +12,7 @@ from codegen.ranks import OfRanks
 
 
 def table(results: Sequence[Emitted]) -> Table:
-    """The closed forms, what was proved, and how far the code is from autograd."""
+    """Names and outputs, closed forms, what was proved, and how far from autograd the code is."""
     found = Table(show_lines=True)
     for title, options in {
         "function": {"no_wrap": True},
@@ -25,7 +25,7 @@ def table(results: Sequence[Emitted]) -> Table:
     for result in results:
         quality = result.quality
         found.add_row(
-            Text(quality.name),
+            Text("\n".join([quality.name, *quality.outputs])),
             Text("\n".join([*quality.closed_form, *quality.unsafe])),
             Text(quality.proved),
             Text(f"{quality.difference:.1e}"),

@@ -25,6 +25,7 @@ from codegen.backwards.steps import DERIVATIVE, Reading, by_definition, unchecke
 from codegen.backwards.subsets import Partly, of_subsets
 from codegen.backwards.writes import of_writes, written_in
 from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
+from codegen.importing.ways import OnlyEqual
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of
 from derive.checking.verdict import Verdict
@@ -46,7 +47,8 @@ SAMPLED = "exit status 0 says that no number differed from --like, not that anyt
 @dataclass(frozen=True)
 class FunctionVerdict:
     """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
-    ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise.
+    ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise;
+    ``needs`` the sizes for which alone it is meant.
     """
 
     name: str
@@ -59,6 +61,7 @@ class FunctionVerdict:
     remarks: tuple[str, ...] = ()
     file: str = ""  # where the lines stand
     reading: Reading = DERIVATIVE  # of what has no derivative
+    needs: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> str:
@@ -98,6 +101,8 @@ class FunctionVerdict:
         lines += ["where all gradients are asked for:"] if self.partly else []
         lines += [self.reading.words] if self.reading.words else []
         lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
+        needs = f"for sizes with {', '.join(self.needs)}; no others were looked at"
+        lines += [needs] if self.needs else []
         lines += map(str, self.numbers)
         lines += [SAMPLED] if self.outcome == "agrees" else []
         lines += self.remarks
@@ -129,6 +134,7 @@ class FunctionVerdict:
                 for p in self.partly
             ],
             "remarks": [*filter(None, [self.reading.words]), *self.remarks],
+            "needs": list(self.needs),
             "warnings": list(self.warnings),
             "problem": self.problem,
             "ran": RUN,
@@ -180,6 +186,8 @@ def _traced(
         backward = backward_of(subject, arguments, sizes)
     except Raises as raised:
         return _raising(subject, raised)
+    except OnlyEqual as error:
+        return FunctionVerdict(subject.name, (), (), error.verdict(subject.name))
     except QuestionError as error:
         broken = broken_by(written_in(subject, arguments, sizes), only_writes=True)
         if broken:
@@ -214,6 +222,7 @@ def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> F
         problem=f"{broken}\n{ONCE}" if broken and verdicts else broken,
         partly=subsets.found,
         remarks=(subsets.words,) if subsets.words and not subsets.found else (),
+        needs=backward.needs,
         file=subject.file,
         reading=reading,
     )

@@ -22,8 +22,9 @@ from codegen.importing import trees
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import in_double, run_in_double
 from codegen.importing.driver import read_back
-from codegen.importing.examples import Example, drawn, example_of
+from codegen.importing.examples import Example, axes_in, drawn, example_of
 from codegen.importing.reader import Declared, Reader
+from codegen.importing.relations import relations_of
 from codegen.importing.trace import Traced, quiet, trace
 from codegen.importing.values import Dims, Value
 from codegen.importing.writing import class_name, written
@@ -65,6 +66,7 @@ class Backward:
     of_axis: Mapping[str, Expr] = field(default_factory=dict)  # sizes in those of the user's axes
     unignored: bool = False  # labels that torch would leave out are taken for none such
     outputs: tuple[tuple[str | None, ...], ...] = ()  # the axes of each as torch has them
+    needs: tuple[str, ...] = ()  # sizes that depend on others
 
 
 class Raises(Exception):
@@ -146,17 +148,20 @@ class _Backward:
         definition = read_back(written(reader, self.subject, given), self.subject).definition
         lines = [*turn.made, *behind]
         mapped = Expressed(reader, definition, lines, times_upstream=len(ys) > 1)
+        said = tuple(self._said(reader, mapped, traced, grads, noted))
+        related = relations_of(mapped.definition, reader.sizes, axes_in(self.arguments))
         return Backward(
             definition=mapped.definition,
-            said=tuple(self._said(reader, mapped, traced, grads, noted)),
+            said=said,
             between=self._between(traced, reader, outs[noted.outputs + count :], noted, ys),
-            example=self.example,
+            example=replace(self.example, recipe=related.over(self.example.recipe)),
             both=self.both,
             inputs=reader.inputs[: len(self.arguments)],
             indexed=reader.indices,
             of_axis=dict(reader.sizes.of_axis),
             unignored=not reader.ignoring and any(map(_ignores, traced.nodes)),
             outputs=tuple(tuple(dim[0] if dim else None for dim in dims) for dims in turn.along),
+            needs=related.words,
         )
 
     def _said(self, reader, mapped, traced, grads, noted):

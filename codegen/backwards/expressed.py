@@ -19,6 +19,7 @@ from codegen.importing.values import Refused, Statement
 from derive.chain.chain import adjoint_of
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
+from derive.notation.statements import without_marks
 from derive.reading import Line
 
 
@@ -76,7 +77,7 @@ class Expressed:
             if name not in self.tensors:
                 statement = self.unread[name]
                 self.tensors[name] = self(statement.tree)
-        return mathematics(tree, self.tensors, self.axes)
+        return without_marks(mathematics(tree, self.tensors, self.axes))
 
     def _add_axis(self, name: str) -> None:
         """An axis that the backward alone has: another one of a size that the forward knows."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
-from sympy import Symbol
 
 from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import axes_in, drawn
+from codegen.importing.relations import few_enough, fit, sizes_of_all
 from codegen.importing.trace import quiet
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
@@ -38,9 +38,7 @@ Tensors = Sequence[torch.Tensor]
 def check_reading(subject: FunctionSubject, backward: Backward) -> None:
     """Raises `QuestionError` where what was read is not what the backward returns."""
     found = 0
-    for sizes in sizes_tried(
-        backward.example.arguments, backward.example.at, backward.example.sizes
-    ):
+    for sizes in sizes_tried(backward):
         for draw in DRAWS:
             tensors = drawn_for(backward, sizes, draw)
             try:
@@ -101,21 +99,20 @@ def _along(y: torch.Tensor, along: Sequence[str | None], home: Sequence) -> torc
     return y.permute([names.index(axis.name) for axis in home])
 
 
-def sizes_tried(
-    arguments: Sequence[Argument], at: Callable, first: Mapping[str, int]
-) -> Iterator[Mapping[str, int]]:
-    axes = axes_in(arguments)
-    yield first
-    for row in TRIED:
-        yield at({a: row[i % len(row)] for i, a in enumerate(axes)})
+def sizes_tried(backward: Backward) -> list[Mapping[str, int]]:
+    """Those of the example, and others that the forward can have."""
+    example, known = backward.example, (backward.definition, backward.of_axis)
+    axes = axes_in(example.arguments)
+    rows = [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
+    others = [sizes for sizes in map(example.at, rows) if fit(*known, sizes)]
+    return few_enough(backward.of_axis, [example.sizes, *others])
 
 
 def drawn_for(
     backward: Backward, sizes: Mapping[str, int], draw: Callable, seed: int = 3
 ) -> list[torch.Tensor]:
     """Numbers as they are drawn, and labels of a class."""
-    chosen = {Symbol(axis): n for axis, n in sizes.items()}
-    known = {axis: int(size.subs(chosen)) for axis, size in backward.of_axis.items()}
+    known = {a: int(n) for a, n in sizes_of_all(backward.of_axis, sizes).items()}
     named = {a.name: d for a, d in zip(backward.example.arguments, backward.inputs, strict=True)}
     high = {
         name: min((known.get(axis, 1) for axis in backward.indexed.get(d.name, ())), default=1)

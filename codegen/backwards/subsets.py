@@ -137,8 +137,8 @@ def _of_outputs(backward: Backward, chosen: Sequence[int]) -> Case:
 
 def _runs(backward: Backward, most: int) -> Iterator[tuple]:
     """Tensors, upstream gradients and what was noted, at some sizes at which all is finite."""
-    example, found = backward.example, 0
-    for sizes in sizes_tried(example.arguments, example.at, example.sizes):
+    found = 0
+    for sizes in sizes_tried(backward):
         for draw in DRAWS:
             tensors = drawn_for(backward, sizes, draw)
             try:

@@ -17,6 +17,7 @@ from derive.language.errors import QuestionError
 
 NUMBERS, LABELS, MASK, GIVEN = "numbers", "int", "bool", "given"
 KINDS = (LABELS, MASK, GIVEN)
+GUESSED = "Axis"  # how the axes begin that nobody named
 OPTIONS = '--with "temperature=0.07, reduction=mean"'
 EXAMPLE = '--axes "x: N C, labels: N"'
 ARGUMENT = re.compile(r"[A-Za-z_][\w.]*")

@@ -85,9 +85,11 @@ def _import(options: argparse.Namespace, written: list[Path]) -> int:
     written.append(path)
     body = found.text[found.text.index("class ") :].rstrip("\n")
     agreement = found.agreement
+    needs = f"for sizes with {', '.join(found.needs)}\n" if found.needs else ""
     sys.stdout.write(
         f"{body}\n\ncompared with {found.subject.name} for {len(agreement.sizes)} sets of sizes: "
         f"values within {agreement.values:.1e}, gradients within {agreement.gradients:.1e}\n"
+        f"{needs}"
         f"{found.note}{chr(10) * bool(found.note)}written to {path}\n"
     )
     return DONE

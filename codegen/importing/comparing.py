@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import torch
-from sympy import Expr, Symbol
+from sympy import Expr
 from torch import Tensor
 
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
+from codegen.importing.relations import few_enough, fit, sizes_of_all
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import untraceable
 from codegen.targets.torch.check import DRAWS
@@ -66,23 +66,11 @@ class Beside:
         """How far apart values and gradients are; None where the function does not run at these
         sizes, or has no finite value.
         """
-        if not self._has(sizes):
+        if not fit(self.definition, self.of_axis, sizes):
             return None
         found = [self._distances(sizes, whole) for whole in self._ways]
         found = [pair for pair in found if pair is not None]
         return (max(v for v, _ in found), max(g for _, g in found)) if found else None
-
-    def _has(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the forward has these sizes: one that it splits into others is a multiple."""
-        of = self._sizes(sizes)
-        whole = all(n == int(n) and n > 0 for n in of.values())
-        parts = self.definition.flattened
-        return whole and all(of[a.name] == prod(of[b.name] for b in own) for a, own in parts)
-
-    def _sizes(self, sizes: Mapping[str, int]) -> Mapping[str, Expr]:
-        """Of all axes, those too that are made of others."""
-        known = {Symbol(axis): n for axis, n in sizes.items()}
-        return {axis: size.subs(known) for axis, size in self.of_axis.items()}
 
     @property
     def _ways(self) -> tuple[bool, ...]:
@@ -155,7 +143,7 @@ class Beside:
         self, sizes: Mapping[str, int], whole: bool
     ) -> Iterator[tuple[Callable[..., Tensor], list[Tensor]]]:
         """Arguments, normal numbers first, then those for which logarithms are defined."""
-        known = {axis: int(n) for axis, n in self._sizes(sizes).items()}
+        known = {axis: int(n) for axis, n in sizes_of_all(self.of_axis, sizes).items()}
         highest = {
             d.name: min(
                 (known.get(a, sizes.get(a, 1)) for a in self.high.get(d.name, ())), default=2
@@ -235,7 +223,7 @@ def compared(
     beside.branch = None
     tried = [example.sizes]
     tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
-    for sizes in (way for each in tried for way in example.ways(each)):
+    for sizes in few_enough(beside.of_axis, [w for each in tried for w in example.ways(each)]):
         distances = None if sizes in found else beside.distances(sizes)
         if distances is not None:
             found.append(sizes)

@@ -27,6 +27,7 @@ from codegen.importing.comparing import Agreement, Beside, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
 from codegen.importing.reader import Reader
+from codegen.importing.relations import relations_of
 from codegen.importing.subjects import Subject, subject_of
 from codegen.importing.text import text
 from codegen.importing.trace import Traced, trace
@@ -50,13 +51,14 @@ OTHER_SIZES = "the function computes something else at other sizes: import one o
 
 @dataclass(frozen=True)
 class Imported:
-    """A forward, the text of its file, and how far it is from the function."""
+    """A forward, the text of its file, how far it is from the function, and what sizes it needs."""
 
     subject: Subject
     forward: type[Forward]
     text: str
     agreement: Agreement
     note: str = ""  # what the function does besides
+    needs: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -94,7 +96,7 @@ def imported(
     arguments, example = guessed_for(subject, arguments, sizes_of(sizes), read)
     example = replace(example, arguments=arguments, ignoring=leaves_out(subject, example))
     reader = read(subject, example, example.sizes)
-    _again(subject, example, reader, fixed=sizes_of(sizes))
+    _again(subject, example, reader)
     buffers = frozenset(
         d.name for d, a in zip(reader.inputs, arguments, strict=True) if a.kind == GIVEN
     )
@@ -109,11 +111,13 @@ def imported(
     high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
     sizes_of_axes = reader.sizes.of_axis
     beside = Beside(subject, example.arguments, forward.definition, inputs, high, sizes_of_axes)
+    related = relations_of(forward.definition, reader.sizes, axes_in(arguments))
+    example = replace(example, recipe=related.over(example.recipe))
     agreement = compared(beside, example, _beyond(reader))
     note = _note(subject, example)
     lines = file.text.split("\n", 1)
     text = f"{lines[0]}\n# {note}\n{lines[1]}" if note else file.text
-    return Imported(subject, forward, text, agreement, note)
+    return Imported(subject, forward, text, agreement, note, related.words)
 
 
 def _note(subject: Subject, example: Example) -> str:
@@ -189,11 +193,11 @@ def _turned(reader: Reader, forward: type[Forward]) -> dict[str, list[str]]:
     return found
 
 
-def _again(subject: Subject, example: Example, reader: Reader, fixed: Mapping[str, int]) -> None:
+def _again(subject: Subject, example: Example, reader: Reader) -> None:
     """The same at other sizes; a line that comes out otherwise depends on them in a hidden way."""
     axes = axes_in(example.arguments)
     row = SECOND[: len(axes)][::-1]
-    other = {**dict(zip(axes, row, strict=False)), **fixed}
+    other = {**dict(zip(axes, row, strict=False)), **example.asked}
     sizes = next((way for way in example.ways(other) if _runs(subject, example, way)), None)
     if sizes is None:
         return

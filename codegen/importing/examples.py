@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 
 import torch
 
@@ -18,6 +20,7 @@ from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import run_in_double
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, untraceable
+from codegen.importing.ways import OnlyEqual, Recipe, is_merged, shaped, ways, with_made
 from derive.language.errors import QuestionError
 
 # Four times a prime: they have halves and quarters.
@@ -25,40 +28,28 @@ FIRST = (12, 20, 28, 44, 52, 68, 76, 92, 116)
 SECOND = (16, 24, 40, 56, 88, 104, 136, 152, 184)  # taken from the last: other sizes, another order
 LIKELY_LABEL = re.compile(r"label|target|ids|idx|index|^y$|token|class", re.I)
 LIKELY_MASK = re.compile(r"mask|pad|keep|valid|cond", re.I)
-MOST_RUNS = 400  # of a function, for sizes that it takes
+LONGEST_SEARCH = 20.0  # seconds for sizes that a function takes
+MOST_ENTRIES = 2**23  # of all arguments together, for which it is run
 MOST_MASKS = 6  # arguments of which each is tried as a mask
-MULTIPLES = (2, 3, 4)  # of another size, that a size is tried to be
 IGNORED = -100  # torch's ignore_index where none is passed
-
-Size = Callable[[Mapping[str, int]], int]
-Recipe = Mapping[str, Size]  # sizes that are made of others
-
-
-@dataclass(frozen=True)
-class Number:
-    """A size that is this number, as a parameter of the module has it."""
-
-    number: int
-
-    def __call__(self, sizes: Mapping[str, int]) -> int:
-        return self.number
 
 
 @dataclass(frozen=True)
 class Example:
     """Arguments, each with its kind, the sizes they have, and how to choose others; ``held`` are
-    those of the module's parameters, which it may also have as numbers.
+    those of the module's parameters, which it may also have as numbers, ``asked`` the user's.
     """
 
     arguments: tuple[Argument, ...]
     sizes: Mapping[str, int]
     recipe: Recipe
-    held: Mapping[str, int]
+    held: Mapping[str, int] = field(default_factory=dict)
+    asked: Mapping[str, int] = field(default_factory=dict)
     ignoring: bool = False  # whether labels may be torch's ignore_index
 
     def at(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """These sizes, with what is made of them."""
-        return {**sizes, **{axis: size(sizes) for axis, size in self.recipe.items()}}
+        return with_made(sizes, self.recipe)
 
     def ways(self, sizes: Mapping[str, int]) -> list[dict[str, int]]:
         """The same, as they are and with the module's own."""
@@ -124,61 +115,103 @@ def example_of(
         raise QuestionError(
             f"--sizes: there is no axis {unknown[0]}", f"there are {' '.join(axes)}"
         )
-    usual = dict(zip(axes, itertools.chain(FIRST, itertools.count(FIRST[-1] + 1)), strict=False))
+    literal = {int(a) for arg in arguments for a in arg.axes if a.isdigit()}
     fixed = {
         a: n for arg in arguments for a, n in zip(arg.axes, _shape(subject, arg), strict=False)
     }
     known = {**{a: n for a, n in fixed.items() if not a.isdigit()}, **sizes}
+    numbers = literal | {n for t in subject.of_module.values() for n in t.shape}
+    search = _Search(subject, tuple(arguments), axes, numbers - {1})
+    apart = _told_apart(known, [a for a in axes if a in sizes])
+    changed = {a for a, n in apart.items() if n != known[a]}
+    for chosen, free in ((apart, changed), (known, set())) if changed else ((known, set()),):
+        example = search.found(chosen, sizes.keys() - free, free)
+        if example is not None:
+            return example
+    raise untraceable(search.first or ValueError("no sizes to try"), subject.file) from None
+
+
+def _told_apart(known: Mapping[str, int], asked: Sequence[str]) -> dict[str, int]:
+    """Sizes of which no two that were asked for are the same number: axes that are called
+    differently are told apart by their sizes.
+    """
+    found = dict(known)
+    for i, axis in enumerate(asked):
+        while found[axis] in {found[a] for a in asked[:i]}:
+            found[axis] *= 2
+    return found
+
+
+@dataclass
+class _Search:
+    """For sizes and kinds for which a function runs; ``numbers`` are sizes that somebody said, and
+    ``first`` is what the function raised first.
+    """
+
+    subject: Subject
+    arguments: tuple[Argument, ...]
+    axes: Sequence[str]
+    numbers: Collection[int]
     first: Exception | None = None
-    for recipe in itertools.islice(_recipes(axes, known, subject), MOST_RUNS):
-        base = {**usual, **known}
-        example = Example(tuple(arguments), base, recipe, {})
-        chosen = example.at(base)
-        if any(n < 1 for n in chosen.values()):
-            continue
-        for kinds in _kinds(arguments):
-            own = tuple(replace(a, kind=kinds.get(a.name, a.kind)) for a in arguments)
-            try:
-                run(subject, own, drawn(own, chosen))
-                own = _without_gradients(subject, tuple(map(_without_gradient, own)), chosen)
-                return Example(own, chosen, recipe, {})
-            except Exception as error:
-                first = first or error
-                if not kinds and not _may_be_kind(error):
-                    break
-        if not _may_be_size(first):
-            break
-    raise untraceable(first or ValueError("no sizes to try"), subject.file) from None
+    end: float = field(default_factory=lambda: time.monotonic() + LONGEST_SEARCH)
+
+    def found(
+        self, known: Mapping[str, int], asked: Collection[str], free: Collection[str]
+    ) -> Example | None:
+        """With these sizes, those of ``free`` if possible, and others for all other axes; no more
+        than the ``asked`` ones are held. Raises `OnlyEqual`.
+        """
+        unused = itertools.chain(FIRST, itertools.count(FIRST[-1] + 1))
+        unused = (n for n in unused if n not in {*known.values(), *self.numbers})
+        base = {axis: known[axis] if axis in known else next(unused) for axis in self.axes}
+        held = {axis: known[axis] for axis in self.axes if axis in asked}
+        open_axes = [a for a in self.axes if a not in known or a in free]
+        for recipe in ways(open_axes, self.axes, self.arguments, self.numbers):
+            if time.monotonic() > self.end:
+                break
+            example = Example(self.arguments, with_made(base, recipe), recipe, asked=held)
+            if self._is_too_large(example.sizes):
+                continue
+            for kinds in _kinds(self.arguments):
+                own = tuple(replace(a, kind=kinds.get(a.name, a.kind)) for a in self.arguments)
+                try:
+                    if recipe:
+                        shaped(self.subject, own, example.sizes)
+                    run(self.subject, own, drawn(own, example.sizes))
+                except Exception as error:
+                    if self.first is None or (_may_be_size(error) > _may_be_size(self.first)):
+                        self.first = error
+                    if not kinds and not _may_be_kind(error):
+                        break
+                    continue
+                self._refuse_merged(recipe)
+                own = tuple(map(_without_gradient, own))
+                own = _without_gradients(self.subject, own, example.sizes)
+                return replace(example, arguments=own)
+            if not _may_be_size(self.first):
+                break
+        return None
+
+    def _is_too_large(self, sizes: Mapping[str, int]) -> bool:
+        """Whether no size is left, or more than anybody waits for."""
+        shapes = ([int(a) if a.isdigit() else sizes[a] for a in arg.axes] for arg in self.arguments)
+        return min(sizes.values(), default=1) < 1 or sum(map(prod, shapes)) > MOST_ENTRIES
+
+    def _refuse_merged(self, recipe: Recipe) -> None:
+        """Axes that somebody named differently, or said to be of a fixed length, stay so."""
+        of_module = bool(self.subject.of_module)
+        merged = {
+            a: s
+            for a, s in recipe.items()
+            if is_merged(a, s) and not (of_module and s.formula.is_Integer)
+        }
+        if merged:
+            raise OnlyEqual(self.subject, self.arguments, merged, self.first)
 
 
 def _shape(subject: Subject, argument: Argument) -> tuple[int, ...]:
     own = subject.of_module.get(argument.name)
     return () if own is None else tuple(own.shape)
-
-
-def _recipes(axes: list[str], known: Mapping[str, int], subject: Subject) -> Iterator[Recipe]:
-    """None, then one size that is made of others, then two."""
-    single: list[tuple[str, Size]] = []
-    of_module = sorted({n for t in subject.of_module.values() for n in t.shape if n > 1})
-    open_axes = [a for a in axes if a not in known]
-    single += [(axis, Number(n)) for axis, n in itertools.product(open_axes, of_module)]
-    for axis in open_axes:
-        others = [a for a in axes if a != axis]
-        for a, b in itertools.combinations(others, 2):
-            single.append((axis, lambda s, a=a, b=b: s[a] * s[b]))
-        for a in others:
-            for k in MULTIPLES:
-                single.append((axis, lambda s, a=a, k=k: k * s[a]))
-            single.append((axis, lambda s, a=a: s[a] ** 2))
-        for a in others:
-            single.append((axis, lambda s, a=a: s[a]))
-    yield {}
-    yield from ({axis: size} for axis, size in single)
-    numbers = [pair for pair in single if isinstance(pair[1], Number)]
-    for chosen in (numbers, single):
-        for (a, one), (b, other) in itertools.combinations(chosen, 2):
-            if a != b:
-                yield {a: one, b: other}
 
 
 def _kinds(arguments: Sequence[Argument]) -> Iterator[dict[str, str]]:
@@ -224,11 +257,11 @@ def _without_gradient(argument: Argument) -> Argument:
     return replace(argument, kind=GIVEN) if masks else argument
 
 
-OF_KINDS = ("Long", "long", "bool", "nteger", "int", "class prob", "arget", "dtype", "cast")
+OF_KINDS = ("Long", "long", "bool", "nteger", "int", "class prob", "arget", "dtype", "be cast")
 OF_KINDS += ("ByteTensor", "indices", "Float", "Double", "double", "mask")
 NO_GRADIENT = "is not differentiable with respect to"
 OF_SIZES = ("size", "shape", "dimension", "must match", "view", "broadcast", "sizes", "einsum")
-OF_SIZES += ("operand", "divisible", "AssertionError", "reshape", "split", "expand")
+OF_SIZES += ("elements", "operand", "divisible", "AssertionError", "reshape", "split", "expand")
 
 
 def _may_be_kind(error: Exception) -> bool:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import sympy
 
 from codegen.importing import trees
-from codegen.importing.asked import GIVEN, Argument
-from codegen.importing.examples import Example, Number, Size, axes_in, example_of
-from codegen.importing.reader import GUESSED, Reader
+from codegen.importing.asked import GIVEN, GUESSED, Argument
+from codegen.importing.examples import Example, axes_in, example_of
+from codegen.importing.reader import Reader
 from codegen.importing.subjects import Subject
+from codegen.importing.ways import Made
 
 FREE = ("H", "K", "D", "E", "F", "G", "L", "M", "P", "R", "T", "U", "V", "W")
 
@@ -35,27 +36,19 @@ def guessed_for(
         replace(a, axes=tuple(found.get(axis, axis) for axis in a.axes)) for a in example.arguments
     )
     renamed = {found.get(axis, axis): n for axis, n in example.sizes.items()}
-    recipe = {
-        found.get(axis, axis): size
-        for axis, size in example.recipe.items()
-        if not isinstance(size, Number)
-    }
-    recipe |= made_of_others(reader, found)
+    made = {a: m.formula for a, m in example.recipe.items() if not m.formula.is_Integer}
+    made |= {s.name: size for s, size in reader.sizes.equal.items()}
+    recipe = {found.get(a, a): Made(_renamed(size, found)) for a, size in made.items()}
+    recipe = {a: m for a, m in recipe.items() if m.formula != sympy.Symbol(a)}
     held = {axis: renamed[axis] for axis in axes_in([a for a in arguments if a.name not in given])}
     used = _met_in(reader, example.arguments)
     kept = tuple(a for a in arguments if a.name in used or a.name in given)
-    return kept, Example(kept, renamed, recipe, held)
+    return kept, Example(kept, renamed, recipe, held, example.asked)
 
 
-def made_of_others(reader: Reader, found: Mapping[str, str]) -> dict[str, Size]:
-    """The sizes that the function needs to be made of others, under the names that were found."""
-
-    def size_of(size: sympy.Expr) -> Size:
-        return lambda sizes: int(
-            size.subs({s: sizes[found.get(s.name, s.name)] for s in size.free_symbols})
-        )
-
-    return {found.get(s.name, s.name): size_of(size) for s, size in reader.sizes.equal.items()}
+def _renamed(size: sympy.Expr, found: Mapping[str, str]) -> sympy.Expr:
+    """The same under the names that were found."""
+    return size.subs({s: sympy.Symbol(found.get(s.name, s.name)) for s in size.free_symbols})
 
 
 def _met_in(reader: Reader, arguments: Sequence[Argument]) -> set[str]:

@@ -125,7 +125,11 @@ class Meeting:
         def rank(v: Value) -> tuple[bool, ...]:
             dim = v.dims[i]
             varies = bool(set(dim) & v.tree.free)
-            return len(dim) != 1, bool(set(dim) & used), bool(set(dim) & self.guessed), not varies
+            return (
+                len(dim) != 1,
+                *(bool({*dim} & own) for own in (self.not_siblings, used, self.guessed)),
+                not varies,
+            )
 
         if len({len(v.dims[i]) for v in at}) > 1 and not any(len(v.dims[i]) == 1 for v in at):
             shown = " and ".join(words(v.dims[i]) for v in at)

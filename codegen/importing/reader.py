@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from codegen.importing import trees
-from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument
 from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
 from codegen.importing.meeting import name_of
@@ -37,7 +37,6 @@ from codegen.importing.values import (
 )
 from derive.language.errors import QuestionError
 
-GUESSED = "Axis"  # how the axes begin that nobody named
 DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
@@ -90,7 +89,7 @@ class Reader(Shaping):
             self.sizes.declare(axis, size)
             if axis.startswith(GUESSED):
                 self.guessed.add(axis)
-            dims.append((axis if axis not in used else self.sibling(axis, used),))
+            dims.append((axis if axis not in used else self.sizes.again(axis, used),))
         self.declared.append(Declared(name, tuple(dims), argument.kind))
         tree = trees.tensor(name, [axis for dim in dims for axis in dim])
         if () in dims:
@@ -242,15 +241,8 @@ class Reader(Shaping):
         """The name of a statement, or of an input, that is this output."""
         value = self.as_number(output)
         for i in range(value.rank):
-            value = self.single(value, i)
+            value = self.plain(value, i)
         value = self._at_home(value)
-        cut = [axis for axis in value.axes if axis in self.windows]
-        if cut:
-            axis, low, high = self.windows[cut[0]]
-            raise Refused(
-                f"the output lies along a part of {axis}, from {low} to {high}",
-                "reduce it along that axis, or return it whole",
-            )
         value = value.of(self.shared(trees.broadcast(value.tree, value.axes)))
         last = next((s for s in self.statements if value.tree == self.known[s.tree]), None)
         if last is None:

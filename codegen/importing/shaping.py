@@ -1,4 +1,7 @@
-"""Views, parts and windows: dimensions that are split, flattened and cut."""
+"""Views, parts and windows: dimensions that are split, flattened and cut.
+
+Long: one class, whose parts read and make the same axes.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import sympy
 import torch
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Symbol
 
-from codegen.importing import trees
+from codegen.importing import reads, trees
 from codegen.importing.meeting import Meeting, words
 from codegen.importing.sizes import Sizes
+from codegen.importing.text import number_text
 from codegen.importing.trees import Tree
 from codegen.importing.values import LABEL, Dim, Refused, Value
 
@@ -30,6 +34,17 @@ class Shaping(Meeting):
         self.splits: dict[tuple[str, Expr], tuple[str, str]] = {}
         self.repeats: dict[tuple[str, Expr], str] = {}
         self.windows: dict[str, tuple[str, Expr, Expr]] = {}
+
+    @property
+    def formulas(self) -> dict[str, str]:
+        """How the user's axes are declared that are made of others, and are not split into them."""
+        split = {axis for axis, _ in self.splits}
+        of_user = {a: self.sizes.of_axis.get(a, Symbol(a)) for a in self.sizes.hints}
+        return {
+            axis: number_text(size)
+            for axis, size in of_user.items()
+            if axis not in split and size != Symbol(axis) and not size.is_Integer
+        }
 
     @property
     def not_siblings(self) -> set[str]:
@@ -69,28 +84,56 @@ class Shaping(Meeting):
             have: Expr = Integer(1)
             while self.sizes.hint(have) != self.sizes.hint(size):
                 if not todo:
-                    raise Refused(f"a view of {words(tuple(v.axes))} is not supported")
+                    raise self._untaken(v, shape)
+                fills = self._fills(have, todo, size)
                 axis = todo.pop(0)
-                if self._is_part(have * self.sizes.of_axis[axis], size):
+                if fills or self._is_part(have * self.sizes.of_axis[axis], size):
                     got.append(axis)
                     have = have * self.sizes.of_axis[axis]
                     continue
+                self._refuse_remainder(v, axis, size / have, shape)
                 first, rest = self.split(axis, sympy.simplify(size / have), {*v.axes})
                 if axis in tree.free:
                     tree = self.unflattened(v.of(tree), axis, (first, rest))
                 got.append(first)
                 todo.insert(0, rest)
                 have = size
+            self.sizes.assume(have, size)
             dims.append(tuple(got))
         left = [axis for axis in todo if self.sizes.hint(self.sizes.of_axis[axis]) != 1]
         if left:
-            raise Refused(f"a view of {words(tuple(v.axes))} leaves {words(tuple(left))}")
+            raise self._untaken(v, shape)
         return v.along(dims).of(tree)
+
+    def _refuse_remainder(self, v: Value, axis: str, first: Expr, shape: Sequence[object]) -> None:
+        """An axis is split into equal parts, or not at all."""
+        size, part = self.sizes.hint(self.sizes.of_axis[axis]), self.sizes.hint(first)
+        if part < 1 or size % part:
+            raise self._untaken(v, shape)
+
+    def _untaken(self, v: Value, shape: Sequence[object]) -> Refused:
+        wanted = ", ".join(str(self.sizes.plain(size)) for size in shape)
+        own = ", ".join(words(dim) for dim in v.dims)
+        return Refused(
+            f"a view of ({own}) as ({wanted}), which neither joins neighbours nor splits an axis "
+            "into equal parts",
+            "use permute or transpose to change the order of dimensions, and view to join "
+            "neighbours or to split one; or give an axis that is split a size with these parts: "
+            f'--sizes "{v.axes[-1] if v.axes else "N"}: 64"',
+        )
 
     def unflattened(self, v: Value, axis: str, into: tuple[str, str]) -> Tree:
         if v.kind == LABEL:
             raise Refused("splitting the dimension of labels", "pass them with separate dimensions")
         return trees.unflatten(v.tree, axis, into)
+
+    def _fills(self, have: Expr, todo: Sequence[str], size: Expr) -> bool:
+        """Whether some of the next axes, as they are, make this size up."""
+        for axis in todo:
+            have = have * self.sizes.of_axis[axis]
+            if self.sizes.hint(have) >= self.sizes.hint(size):
+                return self.sizes.hint(have) == self.sizes.hint(size)
+        return False
 
     def _is_part(self, have: Expr, size: Expr) -> bool:
         """Whether ``have`` times further axes may be ``size``."""
@@ -217,6 +260,30 @@ class Shaping(Meeting):
             self.windows[key] = own
         return v.with_dim(i, (key,)).of(trees.renamed(v.tree, {axis: key}))
 
+    def plain(self, x: Value, i: int) -> Value:
+        """x with one axis of its own in dimension i: of a slice one that has its entries alone."""
+        x = self.single(self.as_number(x), i)
+        if x.dims[i] == () or x.dims[i][0] not in self.windows:
+            return x
+        (key,) = x.dims[i]
+        _, low, high = self.windows[key]
+        size = sympy.expand(high - low)
+        own = self.sizes.formed(size, number_text(size), x.axes)
+        return x.with_dim(i, (own,)).of(self._cut(x, key, own))
+
+    def _cut(self, v: Value, key: str, own: str) -> Tree:
+        """The entries of a slice, along an axis that has as many."""
+        axis, low, _ = self.windows[key]
+        if key not in v.tree.free:
+            return v.tree
+        if axis in v.tree.free or v.kind == LABEL:
+            what = "labels" if v.kind == LABEL else "a tensor that is met whole there, too"
+            raise Refused(
+                f"a slice of {axis} of {what}, along {own}",
+                f"pass the slice as an argument of its own, along {own}",
+            )
+        return reads.at(trees.renamed(v.tree, {key: axis}), axis, ((own, 1),), low)
+
     def counted(self, tree: Tree, axes: Iterable[str]) -> Tree:
         for key in axes:
             if key not in self.windows or key not in tree.free:
@@ -238,8 +305,16 @@ class Shaping(Meeting):
                 plain[old] = new
             elif old in self.windows and new in self.windows:
                 v = v.of(self._shifted(v, old, new))
+            elif old in self.windows:
+                size = sympy.expand(self.sizes.of_axis[old])
+                self.sizes.equate(new, size)
+                v = v.of(self._cut(v, old, new))
             elif old in v.tree.free:
-                raise Refused("a slice of an axis meets the whole axis", WINDOW_REMEDY)
+                axis = self.windows[new][0]
+                raise Refused(
+                    f"a slice of {axis} meets all of {old}",
+                    f"pass the slice as an argument of its own, along {old}",
+                )
         return v.of(trees.renamed(v.tree, plain))
 
     def _shifted(self, v: Value, old: str, new: str) -> Tree:

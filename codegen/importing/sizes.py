@@ -72,6 +72,12 @@ class Sizes:
         """A new axis of the size of another."""
         return self._new(SIBLINGS.get(axis[0], axis), self.of_axis[axis])
 
+    def again(self, axis: str, but: Iterable[str]) -> str:
+        """A second axis that the user said to have the size of another, by naming both alike."""
+        found = self.axis_of(self.of_axis[axis], but)
+        self.formulas.setdefault(found, axis)
+        return found
+
     def new(self, size: Expr) -> str:
         """A new axis of a size."""
         return self._new(NUMBERS.get(int(size), GROUP) if size.is_Integer else PART, size)
@@ -131,6 +137,16 @@ class Sizes:
         if self.of_axis[axis] == Symbol(axis) and Symbol(axis) not in size.free_symbols:
             self.equal[Symbol(axis)] = size
             self.of_axis = {a: own.xreplace(self.equal) for a, own in self.of_axis.items()}
+
+    def assume(self, one: Expr, other: Expr) -> None:
+        """Two sizes that are the same in the example are so at all sizes that are looked at."""
+        if self.same(one, other):
+            return
+        axes = [a for a in self.hints if a not in self.fixed.values()]
+        for axis in (a for a in axes if Symbol(a) in sympy.sympify(one - other).free_symbols):
+            for size in sympy.solve(one - other, Symbol(axis)):
+                if not size.has(sympy.I) and self.hint(size) == self.hints[axis]:
+                    return self.equate(axis, size)
 
     def of(self, dim: Dim) -> Expr:
         return sympy.Mul(*(self.of_axis[axis] for axis in dim))

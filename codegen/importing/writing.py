@@ -51,7 +51,8 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     declared = [d for d in reader.inputs if d.name in met]  # what has no influence is no input
     inputs = [(names.get(d.name, d.name), _declaration(d, kept)) for d in declared]
     used = set(WORD.findall(" ".join(words for _, words, *_ in [*statements, *inputs])))
-    met_in = [sizes.formulas[a] for a in sizes.formulas if a in used]
+    formulas = sizes.formulas | reader.formulas
+    met_in = [formulas[a] for a in formulas if a in used]
     used |= set(WORD.findall(" ".join(met_in)))
     axes = {a: size for a, size in sizes.of_axis.items() if a in used}
     name = class_name(subject.name)
@@ -65,9 +66,9 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     head += [*_import("gradform", sorted(["Axis", "Forward", *ours, *several])), ""]
     lengths = {a: f", {size}" if size.is_Integer else "" for a, size in axes.items()}
     lengths |= {ONE_AXIS: ", 1"} if ONE_AXIS in used else {}
-    plain = {axis: length for axis, length in lengths.items() if axis not in sizes.formulas}
+    plain = {axis: length for axis, length in lengths.items() if axis not in formulas}
     head += _axes([f'Axis("{axis}"{length})' for axis, length in plain.items()], [*plain])
-    head += [f'{a} = Axis("{a}", {text})' for a, text in sizes.formulas.items() if a in used]
+    head += [f'{a} = Axis("{a}", {text})' for a, text in formulas.items() if a in used]
     body = ["", "", f"class {name}(Forward):", *_docstring(doc), ""]
     body += [f"    {n} = {declaration}" for n, declaration in inputs] + [""]
     lines = {}

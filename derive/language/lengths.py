@@ -12,7 +12,7 @@ def checked_length(name: str, length: Expr) -> Expr:
     sizes = length.free_symbols
     of_sizes = all(hasattr(symbol, "dims") for symbol in sizes)  # of axes, and not of tensors
     plain = all(atom.is_Symbol or atom.is_Number for atom in length.atoms())
-    if sizes and of_sizes and plain and not length.is_Symbol:
+    if sizes and of_sizes and plain:
         return length
     raise NotationError(
         f"Axis({name!r}, {shortened(length)}): the length is not made of the sizes of other axes",

@@ -35,7 +35,7 @@ from derive.notation.definition import Ignoring, Statement
 from derive.notation.gradient import Differentiated, placed_gradient
 from derive.notation.ignored_labels import ignore
 from derive.notation.lost import Vanished, Widened
-from derive.notation.made_axes import axis_order, fixed_in, flattened_in, read_in, twins_in
+from derive.notation.made_axes import axis_order, fixed_in, flattened_in, twins_in
 from derive.notation.ordered import Ordered
 from derive.notation.outputs import Outputs, state_outputs
 from derive.notation.placing import names_in, placed_in
@@ -294,4 +294,4 @@ class ClassBody(dict):
     def ordered_axes(self, expressions, twins, flattened) -> list[Axis]:
         given = dict.fromkeys([*(axis for _, axis in self.sizes), *fixed_in(expressions)])
         orders = self.orders.values()
-        return axis_order(self.inputs, twins, flattened, given, read_in(expressions), orders)
+        return axis_order(self.inputs, twins, flattened, given, orders, expressions)

@@ -56,13 +56,25 @@ def _renamed_in(expressions) -> dict[Axis, Axis]:
         for home, met in zip(tensor.home, tensor.axes, strict=True):
             _made_equal(twins, twins.get(home, home), twins.get(met, met))
     homes = list(dict.fromkeys(axis for tensor in tensors for axis in tensor.home))
-    pairs = {node.pair for e in expressions for node in e.atoms(Identity)}
-    for pair in sorted(pairs, key=str):
+    axes = with_sizes({*homes, *(axis for e in expressions for axis in e.atoms(Axis))})
+    declared = [(axis, axis.formula) for axis in axes if isinstance(axis.formula, Axis)]
+    pairs = sorted({node.pair for e in expressions for node in e.atoms(Identity)}, key=str)
+    for pair in [*declared, *pairs]:
         known = (twins.get(axis, axis) for axis in pair)
         _made_equal(
             twins, *sorted(known, key=lambda a: homes.index(a) if a in homes else len(homes))
         )
     return twins
+
+
+def _renamed_from(expressions, inputs: Iterable[Tensor]) -> dict[Axis, Axis]:
+    """The axes that no input has, each with that of an input that was first renamed into it."""
+    theirs, found = {axis for tensor in inputs for axis in tensor.axes}, {}
+    for tensor in (t for e in expressions for t in tensors_in(e)):
+        for home, met in zip(tensor.home, tensor.axes, strict=True):
+            if home in theirs and met not in theirs:
+                found.setdefault(met, home)
+    return found
 
 
 def _made_equal(twins: dict[Axis, Axis], first: Axis, later: Axis) -> None:
@@ -107,10 +119,11 @@ def fixed_in(expressions) -> list[Axis]:
 
 
 def derived_in(axes: Iterable[Axis]) -> dict[Axis, Expr]:
-    """The axes that have their sizes from those of others, in an order in which they can be
-    computed, each with the formula. Raises `NotationError` where one would need its own size.
+    """The axes that have their sizes by a formula from those of others, in an order in which they
+    can be computed, each with it. Raises `NotationError` where one would need its own size.
     """
-    pending, found = [axis for axis in axes if axis.formula is not None], {}
+    pending = [a for a in axes if a.formula is not None and not isinstance(a.formula, Axis)]
+    found = {}
     while pending:
         ready = [a for a in pending if not a.formula.atoms(Axis) & set(pending)]
         if not ready:
@@ -175,20 +188,22 @@ def known_sizes(
 
 def axis_order(
     inputs,
-    twins: Mapping[Axis, Axis],
+    twins: dict[Axis, Axis],
     flattened: Mapping[Axis, tuple[Axis, ...]],
     given: Iterable[Axis] = (),
-    read: Mapping[Axis, Axis] | None = None,
     said: Iterable[tuple[Axis, ...]] = (),
+    expressions: Iterable[Expr] = (),
 ) -> list[Axis]:
     """Axes become dimensions in the order of first appearance among the inputs; a twin follows
-    its original, what was flattened the last of its parts, and a part stands before the next one,
-    or after what was split. Of the ``given`` axes, those that nothing is split into come first:
-    results side by side; or where an order of dimensions that is ``said`` has them. An axis that
-    entries are ``read`` along follows the one that is read, and the last of those that its length
-    is made of; one as long as others together, the first.
+    its original, or the input's axis that it was renamed from, what was flattened the last of
+    its parts, and a part stands before the next one, or after what was split. Of the ``given``
+    axes, those that nothing is split into come first: results side by side; or where an order
+    of dimensions that is ``said`` has them. An axis that entries are ``read`` along follows the
+    one that is read, and the last of those that its length is made of; one as long as others
+    together, the first.
     """
-    read = read or {}
+    read = read_in(expressions)
+    twins = twins | _renamed_from(expressions, inputs)
     order = list(dict.fromkeys(axis for tensor in inputs for axis in tensor.axes))
     parts = {part for flat, own in flattened.items() if flat in order for part in own}
     of_read = {flat for flat, own in flattened.items() if read.keys() & {*own}}

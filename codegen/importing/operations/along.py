@@ -15,22 +15,6 @@ from codegen.importing.trees import Tree
 from codegen.importing.values import Refused, Value
 
 
-def plain(r, x: Value, i: int) -> Value:
-    """x with one axis of its own in dimension i: of a slice one that has its entries alone."""
-    x = r.single(r.as_number(x), i)
-    if x.dims[i] == () or x.dims[i][0] not in r.windows:
-        return x
-    (key,) = x.dims[i]
-    axis, low, high = r.windows[key]
-    whole = trees.renamed(x.tree, {key: axis}) if axis not in x.tree.free else None
-    if whole is None:
-        raise Refused("a slice of an axis that is met twice", "slice once")
-    size = sympy.expand(high - low)
-    own = r.sizes.formed(size, number_text(size), x.axes)
-    tree = reads.at(whole, axis, ((own, 1),), low) if key in x.tree.free else x.tree
-    return x.with_dim(i, (own,)).of(tree)
-
-
 def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero) -> Value:
     """x read along dimension i at (step, offset) of ``axis``."""
     (old,) = x.dims[i]
@@ -49,7 +33,7 @@ def size_of(r, x: Value, i: int) -> Expr:
 
 
 def scanned(r, x, dim: int, word: str) -> Value:
-    x = plain(r, x, dim % max(x.rank, 1)) if x.rank else x
+    x = r.plain(x, dim % max(x.rank, 1)) if x.rank else x
     if not x.rank or x.dims[dim % x.rank] == ():
         return x
     (axis,) = x.dims[dim % x.rank]
@@ -79,7 +63,7 @@ def _logcumsumexp(r, x, dim):
 @rule("flip", called="reversed")
 def _flip(r, x, dims):
     for i in (d % x.rank for d in dims):
-        x = plain(r, x, i)
+        x = r.plain(x, i)
         if x.dims[i] and x.dims[i][0] in x.tree.free:
             x = x.of(_reversed(x.tree, x.dims[i][0], size_of(r, x, i)))
     return x
@@ -103,7 +87,7 @@ def _roll(r, x, shifts, dims=()):
     if len(dims) != len(shifts) or (x.rank != 1 and len(dims) == 1 and not list(dims)):
         raise Refused("roll without dimensions", "name the dimension: x.roll(1, 0)")
     for by, i in zip(map(r.sizes.plain, shifts), (d % x.rank for d in dims), strict=True):
-        x = plain(r, x, i)
+        x = r.plain(x, i)
         if x.dims[i] == () or x.dims[i][0] not in x.tree.free:
             continue
         (axis,), size = x.dims[i], size_of(r, x, i)
@@ -130,7 +114,7 @@ def _pad(r, x, pad, mode="constant", value=None):
         before, behind = (r.sizes.plain(n) for n in pad[2 * k : 2 * k + 2])
         if before == behind == 0:
             continue
-        x = plain(r, x, i)
+        x = r.plain(x, i)
         size = sympy.expand(size_of(r, x, i) + before + behind)
         axis = r.sizes.formed(size, number_text(size), x.axes)
         if x.dims[i] == ():
@@ -146,7 +130,7 @@ def _pad(r, x, pad, mode="constant", value=None):
 def strided(r, x: Value, i: int, part: tuple) -> Value:
     """Every ``step``-th entry between two."""
     low, high, step = part
-    x = plain(r, x, i)
+    x = r.plain(x, i)
     (old,) = x.dims[i]
     span = sympy.expand(high - low + step - 1)
     written = (
@@ -166,7 +150,7 @@ def windows(r, x: Value, i: int, window: tuple, fill: Expr = sympy.S.Zero) -> Va
     ``window`` is (the axis inside, its size, stride, padding, dilation).
     """
     inner, wide, stride, padding, dilation = window
-    x = plain(r, x, i)
+    x = r.plain(x, i)
     if x.dims[i] == ():
         raise Refused("windows along a dimension of size 1", "write it as a product")
     (old,) = x.dims[i]

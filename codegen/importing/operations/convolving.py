@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 
 from codegen.importing import trees
-from codegen.importing.operations.along import each, plain, size_of, windows
+from codegen.importing.operations.along import each, size_of, windows
 from codegen.importing.operations.table import rule
 from codegen.importing.values import Refused, Value
 
@@ -20,7 +20,7 @@ def convolved(r, x, weight, bias, how: tuple, groups: int) -> Value:
     single = x.rank == count + 1
     x = x.along(((), *x.dims)) if single else x
     for k in range(count):
-        weight = plain(r, weight, 2 + k)
+        weight = r.plain(weight, 2 + k)
         (inner,) = weight.dims[2 + k] or ("",)
         wide = size_of(r, weight, 2 + k)
         if inner in x.axes or not inner:

@@ -8,7 +8,6 @@ import sympy
 from sympy import Integer, Symbol
 
 from codegen.importing import reads, trees
-from codegen.importing.operations.along import plain
 from codegen.importing.operations.table import rule
 from codegen.importing.operations.viewing import unsqueezed
 from codegen.importing.text import number_text
@@ -56,7 +55,7 @@ def _cat(r, tensors, dim=0):
 
 def one_after_the_other(r, values: Sequence[Value], i: int) -> Value:
     """Each where it stands among the entries of all, and 0 elsewhere."""
-    values = [plain(r, v, i) for v in values]
+    values = [r.plain(v, i) for v in values]
     size = sympy.expand(sympy.Add(*(r.sizes.of(v.dims[i]) for v in values)))
     used = {axis for v in values for axis in v.axes}
     axis = r.sizes.formed(size, number_text(size), used)

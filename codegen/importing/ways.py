@@ -1,0 +1,188 @@
+"""Sizes that are made of others, in the order in which they are tried, and the refusal of what a
+function needs to be equal though it was said to be different.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from sympy import Expr, Integer, Symbol
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+
+from codegen.importing.asked import GUESSED, LABELS, MASK, Argument
+from codegen.importing.double import run_in_double
+from codegen.importing.subjects import Subject
+from codegen.importing.trace import quiet, untraceable
+from derive.language.errors import QuestionError
+
+MULTIPLES = (2, 3, 4, 8)  # of another size, that a size is tried to be
+NEAR = (-1, 1, -2, 2)  # more than another size
+MOST_WAYS = 600  # of which each is a run, if only of shapes
+OF_VALUES = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A size that is made of others, or this number."""
+
+    formula: Expr
+
+    def __call__(self, sizes: Mapping[str, int]) -> int:
+        return int(self.formula.subs({s: sizes[s.name] for s in self.formula.free_symbols}))
+
+
+Recipe = Mapping[str, Made]
+
+
+def with_made(sizes: Mapping[str, int], recipe: Recipe) -> dict[str, int]:
+    """These sizes, with what is made of them."""
+    found = dict(sizes)
+    for _ in recipe:  # one may be made of another that is made
+        found |= {axis: size(found) for axis, size in recipe.items()}
+    return found
+
+
+def ways(
+    free: Sequence[str],
+    axes: Sequence[str],
+    arguments: Sequence[Argument],
+    numbers: Collection[int],
+) -> Iterator[Recipe]:
+    """None, then one of the ``free`` sizes that is made of others or one of the ``numbers``, then
+    two. That two sizes are equal, which they were not said to be, comes after what is no less
+    simple.
+    """
+    known = [Integer(n) for n in sorted(numbers)]
+    fixed = [(axis, Made(n)) for axis in free for n in known]
+    of_numbers = [(axis, Made(k * n)) for axis in free for n in known for k in MULTIPLES]
+    multiples, near = (
+        [(axis, Made(of(a, k))) for axis in free for k in each for a in axes if a != axis]
+        for of, each in ((_times, MULTIPLES), (_plus, NEAR))
+    )
+    others = {axis: [a for a in axes if a != axis] for axis in free}
+    products = [
+        (axis, Made(Symbol(a) * Symbol(b)))
+        for axis in free
+        for a, b in itertools.combinations_with_replacement(others[axis], 2)
+    ]
+    equal = [
+        (axis, Made(Symbol(a))) for axis in free for a in axes if axes.index(a) < axes.index(axis)
+    ]
+    unnamed = [(axis, made) for axis, made in equal if not is_merged(axis, made)]
+    # a module's parameters have the sizes that they have; a literal size is the user's
+    of_module = any(axis.startswith(GUESSED) for axis in axes)
+    single = [*fixed * of_module, *multiples, *of_numbers, *products, *unnamed, *near]
+    merging = [pair for pair in equal if pair not in unnamed] + fixed * (not of_module)
+    found = itertools.chain(
+        [{}],
+        ({axis: made} for axis, made in single),
+        ({axis: made} for axis, made in merging),
+        _by_position(free, arguments),
+        _pairs(fixed * of_module),
+        _pairs(merging),
+        _pairs([*multiples, *products, *unnamed]),
+    )
+    return itertools.islice(found, MOST_WAYS)
+
+
+def _times(axis: str, k: int) -> Expr:
+    return k * Symbol(axis)
+
+
+def _plus(axis: str, k: int) -> Expr:
+    return k + Symbol(axis)
+
+
+def _pairs(single: Sequence[tuple[str, Made]]) -> Iterator[Recipe]:
+    """Two of these, none of which is made of the other."""
+    for (a, one), (b, other) in itertools.combinations(single, 2):
+        apart = Symbol(a) not in other.formula.free_symbols
+        if a != b and apart and Symbol(b) not in one.formula.free_symbols:
+            yield {a: one, b: other}
+
+
+def _by_position(free: Sequence[str], arguments: Sequence[Argument]) -> Iterator[Recipe]:
+    """Axes that stand at the same place of all tensors, as torch broadcasts them, are equal."""
+    found: dict[str, Made] = {}
+    for place in range(max((a.rank for a in arguments), default=0)):
+        there = [a.axes[-1 - place] for a in arguments if a.rank > place]
+        there = list(dict.fromkeys(axis for axis in there if not axis.isdigit()))
+        found |= {a: Made(Symbol(there[0])) for a in there[1:] if a in free and a not in found}
+    if len(found) > 1:
+        yield found
+
+
+def is_merged(axis: str, made: Made) -> bool:
+    """Whether an axis that the user named is another one of these, or a number."""
+    if axis.startswith(GUESSED):
+        return False
+    return made.formula.is_Integer or (
+        made.formula.is_Symbol and not made.formula.name.startswith(GUESSED)
+    )
+
+
+class OnlyEqual(QuestionError):
+    """A function runs only where sizes are equal that were not said to be."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        arguments: Sequence[Argument],
+        merged: Recipe,
+        error: Exception | None,
+    ):
+        self.equal = " and ".join(f"{axis} = {made.formula}" for axis, made in merged.items())
+        raised = untraceable(error or ValueError("it does not run"), subject.file)
+        self.raised = raised.problem
+        super().__init__(
+            f"{subject.name} runs only where {self.equal}; at other sizes: {raised.problem}",
+            f"mend that line, or, if they are one axis, say so: {said(arguments, merged)}",
+            raised.place or subject.place,
+        )
+
+    def verdict(self, name: str) -> str:
+        """Of a Function that has a backward."""
+        place = self.place
+        return (
+            f"wrong: the axes of {name}: it runs only where {self.equal}, line {place.line}\n"
+            f"    {linecache.getline(place.file, place.line).strip()}\n    {self.raised}\n"
+            f"{self.remedy}. No gradient was checked"
+        )
+
+
+def said(arguments: Sequence[Argument], merged: Recipe) -> str:
+    """The axes as they are typed, with one name for those that are equal."""
+    names = {axis: str(made.formula) for axis, made in merged.items()}
+    named = [" ".join(names.get(axis, axis) for axis in a.axes) for a in arguments]
+    kinds = [f" {a.kind}" if a.kind else "" for a in arguments]
+    pairs = zip(arguments, named, kinds, strict=True)
+    return f'--axes "{", ".join(f"{a.name}: {axes}{kind}" for a, axes, kind in pairs)}"'
+
+
+def shaped(subject: Subject, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> None:
+    """Raises what the function raises at these sizes, as far as shapes alone tell, and computes
+    nothing.
+    """
+    try:
+        with quiet(), FakeTensorMode(allow_non_fake_inputs=True), run_in_double():
+            subject.module(arguments)(*(_empty(a, sizes) for a in arguments))
+    except OF_VALUES:
+        return
+
+
+def _empty(argument: Argument, sizes: Mapping[str, int]) -> torch.Tensor:
+    dtype = {LABELS: torch.int64, MASK: torch.bool}.get(argument.kind, torch.float64)
+    return torch.empty([int(a) if a.isdigit() else sizes[a] for a in argument.axes], dtype=dtype)
