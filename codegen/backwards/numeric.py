@@ -15,7 +15,7 @@ from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import run_in_double
-from codegen.importing.examples import axes_in, drawn
+from codegen.importing.examples import Example, axes_in, drawn
 from codegen.importing.relations import few_enough, fit, sizes_of_all
 from codegen.importing.trace import quiet
 from codegen.targets.torch.check import DRAWS
@@ -99,13 +99,18 @@ def _along(y: torch.Tensor, along: Sequence[str | None], home: Sequence) -> torc
     return y.permute([names.index(axis.name) for axis in home])
 
 
-def sizes_tried(backward: Backward) -> list[Mapping[str, int]]:
-    """Those of the example, and others that the forward can have."""
-    example, known = backward.example, (backward.definition, backward.of_axis)
+def sizes_around(example: Example) -> list[Mapping[str, int]]:
+    """Those of an example, and others."""
     axes = axes_in(example.arguments)
     rows = [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
-    others = [sizes for sizes in map(example.at, rows) if fit(*known, sizes)]
-    return few_enough(backward.of_axis, [example.sizes, *others])
+    return [example.sizes, *map(example.at, rows)]
+
+
+def sizes_tried(backward: Backward) -> list[Mapping[str, int]]:
+    """Those of the example, and others that the forward can have."""
+    first, *others = sizes_around(backward.example)
+    fitting = [sizes for sizes in others if fit(backward.definition, backward.of_axis, sizes)]
+    return few_enough(backward.of_axis, [first, *fitting])
 
 
 def drawn_for(

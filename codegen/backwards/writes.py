@@ -27,7 +27,7 @@ from codegen.backwards.called import (
 from codegen.backwards.claims import raised
 from codegen.backwards.found import Found
 from codegen.backwards.functions import FunctionSubject
-from codegen.backwards.numeric import sizes_tried
+from codegen.backwards.numeric import sizes_around
 from codegen.importing.asked import Argument
 from codegen.importing.examples import Example, drawn, example_of
 from codegen.targets.torch.check import DRAWS
@@ -46,7 +46,7 @@ def of_writes(
 
     Empty where the Function cannot be called.
     """
-    first, *small = sizes_tried(example.arguments, example.at, example.sizes)
+    first, *small = sizes_around(example)
     for sizes in (*small, first):
         for numbers in DRAWS:
             try:
