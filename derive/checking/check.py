@@ -6,7 +6,7 @@ and the answers are one verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from derive.checking.ground import Ground, ground_of
 from derive.checking.guessing import Read, guessed, with_found
 from derive.checking.judging import RIGHT, given_upstream, judged_claim, undecided
 from derive.checking.rounded import rounded_constants, with_constants
+from derive.checking.scaled import faults_in, scaled_on_the_way
 from derive.checking.trials import tried, verdict_of
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
@@ -29,6 +30,7 @@ from derive.notation.library import as_forward
 from derive.notation.specialised import without_options
 from derive.reading import (
     Claim,
+    Names,
     NotUnderstood,
     Reading,
     UnknownNames,
@@ -36,6 +38,7 @@ from derive.reading import (
     read,
     takes_in,
 )
+from derive.reading.roles import meant_by_words
 from derive.running.limits import Doing, Stage, limited, seconds_of
 
 
@@ -73,19 +76,29 @@ def check_definition(
     seconds = seconds_of(limit)
     _target(definition, of)
 
-    def as_read(shapes: Shapes, text: str = formula, constants: Mapping[str, Expr] = {}) -> Reading:
+    def as_read(
+        shapes: Shapes,
+        text: str = formula,
+        constants: Mapping[str, Expr] = {},
+        scales: Mapping[str, Expr] = {},
+    ) -> Reading:
         target = _target(shapes.definition, of)
         sizes = {**shapes.sizes, **constants}
 
         def with_names(more: Mapping[str, str | Value], only: str | None = None) -> Reading:
             known = {**(let or {}), **more}
-            return read(text, shapes.definition, target, known, source, sizes, only)
+            return read(text, shapes.definition, target, known, source, sizes, only, scales)
 
         return _with_names_guessed(with_names, ground_of(shapes.definition), {*(let or {})})
 
     def judged(shapes: Shapes, reading: Reading) -> Verdict:
         doing = Doing(progress)
         verdict = _verdict(shapes.definition, reading, doing)
+        for scales in scaled_on_the_way(verdict, reading, ground_of(reading.definition)):
+            other = _verdict(shapes.definition, as_read(shapes, scales=scales), doing)
+            if faults_in(other) < faults_in(verdict):
+                verdict = other
+                break
         found = verdict.right or rounded_constants(formula, ground_of(shapes.definition).chain)
         if verdict.right or not found:
             return verdict
@@ -143,7 +156,10 @@ def _with_defaults(
     """
     takes, unread = signature
     plain = without_options(definition) if takes else None
-    if plain is None or takes & _options(definition) or unread - {*plain.position}:
+    if plain is None or unread - {*plain.position}:
+        return verdict_on(definition)
+    meant = {*takes, *meant_by_words(takes, Names(definition, {})).values()}
+    if meant & _options(definition) or len(takes) > len(plain.position):
         return verdict_on(definition)
     verdict, problem = None, None
     try:
@@ -190,8 +206,9 @@ def _with_names_guessed(read_with: Read, ground: Ground, settled: set[str]) -> R
             error.remedy = with_found(error.remedy, guess, unknown)
             raise
         reading = read_with(guess.known)
-        said = f"read as: {', '.join(guess.words)} (guessed; --let says otherwise)"
-        return replace(reading, remarks=(said, *reading.remarks))
+        used = [words for words in guess.words if words not in reading.roles]
+        said = f"read as: {', '.join(used)} (guessed; --let says otherwise)"
+        return replace(reading, remarks=(said, *reading.remarks)) if used else reading
 
 
 def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
@@ -199,8 +216,20 @@ def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
     blamed = tuple(_without_inheritance(answers))
     returned = [a for a in blamed if a.name in reading.returned]
     if returned and all(a.outcome in RIGHT and not a.inherits for a in returned):
-        blamed = tuple(a for a in blamed if a in returned or a.outcome in RIGHT)
-    return Verdict(definition, blamed, reading.single, remarks=reading.remarks)
+        blamed = tuple(a for a in blamed if a.outcome in RIGHT and not a.inherits)
+    remarks = (*_upstream_in_words(definition, reading), *reading.remarks)
+    return Verdict(definition, blamed, reading.single, remarks=remarks)
+
+
+def _upstream_in_words(definition: Definition, reading: Reading) -> Iterator[str]:
+    """Which argument of a function is the upstream gradient, where that is not its name."""
+    if reading.roles:
+        several = "s" * (len(reading.roles) > 1)
+        yield f"upstream gradient{several}: {', '.join(reading.roles)} (--let says otherwise)"
+    elif reading.of_function and not reading.mentions_upstream:
+        own = ", ".join(f"d{output.name}" for output in definition.outputs)
+        at = " = 1, as loss.backward() passes it" * (given_upstream(reading) is not None)
+        yield f"upstream gradient: no argument is {own}{at} (--let NAME={own} says otherwise)"
 
 
 def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:

@@ -24,6 +24,7 @@ from derive.language.errors import QuestionError
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 from derive.reading import Claim, Names, Reading, UnknownNames, Value
+from derive.reading.roles import is_target, meant_by_words
 from derive.reading.values import INDEX, NUMBER, TENSOR, Dims
 from derive.values.naming import written_out
 
@@ -43,6 +44,15 @@ class Candidate:
     @property
     def value(self) -> Value:
         return Value(self.expression, self.dims, self.kind)
+
+    @property
+    def is_upstream(self) -> bool:
+        return isinstance(self.expression, Tensor) and self.expression.role == "adjoint"
+
+    @property
+    def meaning(self) -> str | Value:
+        """As `read` takes it: an upstream gradient is one by its name."""
+        return self.expression.name if self.is_upstream else self.value
 
 
 There = tuple[Ground, Mapping[tuple, Sequence[Candidate]]]  # the candidates by kind and shape
@@ -72,16 +82,41 @@ def guessed(
 ) -> Guess:
     """What the ``unknown`` names are, as far as it is found; ``read`` reads the lines of one claim,
     or all of them, with some names known. What is ``settled`` is no answer, nor its gradient.
+
+    Words that mean one input in the field are taken to mean it where that is right, or where
+    nothing else is; words for the target are always.
     """
+    names = Names(ground.original, {})
+    words = meant_by_words(unknown.names, names)
+    sure = [n for n, ours in words.items() if is_target(n) or n.lower() == ours.lower()]
+    certain = {name: words[name] for name in sure}
+    best = Guess(certain=False)
+    for known in dict.fromkeys((tuple(certain.items()), tuple(words.items()))):
+        guess = _guessed_beside(dict(known), unknown, ground, read, settled)
+        best = max(best, guess, key=lambda g: (g.right, g.certain, len(g.known)))
+        if best.right and set(unknown.names) <= set(best.known):
+            break
+    return best
+
+
+def _guessed_beside(
+    known: Mapping[str, str],
+    unknown: UnknownNames,
+    ground: Ground,
+    read: Read,
+    settled: Collection[str],
+) -> Guess:
+    """The same, with what words are ``known`` to mean."""
     groups = _groups(ground, settled)
-    taken = {*unknown.read}
+    gradients = [name for name in unknown.gradients if name not in known]
+    taken = {*unknown.read, *known.values()}
     inputs = [t.name for t in ground.original.differentiable if t.name not in taken]
     best = Guess(certain=False)
-    if len(inputs) == len(unknown.gradients) == 1:
-        pairs = {unknown.gradients[0]: inputs[0]}
+    if len(inputs) == len(gradients) == 1:
+        pairs = {**known, gradients[0]: inputs[0]}
         return _with_inputs(pairs, unknown, (ground, groups), read)
-    for own in permutations(inputs, len(unknown.gradients)):
-        pairs = dict(zip(unknown.gradients, own, strict=True))
+    for own in permutations(inputs, len(gradients)):
+        pairs = {**known, **dict(zip(gradients, own, strict=True))}
         guess = _with_inputs(pairs, unknown, (ground, groups), read)
         best = max(best, guess, key=lambda g: (g.right, len(g.known)))
     return best
@@ -98,7 +133,7 @@ def _with_inputs(
         if found is not None:
             guess.known |= found.known
             guess.right += found.right
-            guess.certain &= found.right > 0 or found.certain
+        guess.certain &= found is not None and (found.right > 0 or found.certain)
     return guess
 
 
@@ -112,7 +147,8 @@ def _fitting(
     refused: list[str] = []
     fitting: list[dict[str, Value]] = []
     for shapes in product(groups.items(), repeat=len(left)):
-        if len(refused) > len(groups) ** (len(left) - 1) and len({*refused}) == 1:
+        many = len(refused) > len(groups) ** (len(left) - 1)
+        if many and len({*refused}) == 1 and refused[0]:
             return None  # whatever the names are
         opaque = {n: _opaque(n, group[0]) for n, (_, group) in zip(left, shapes, strict=True)}
         try:
@@ -133,9 +169,10 @@ def _fitting(
         )
         for chosen in choices[:MOST_TRIED]:
             meant = dict(zip(left, chosen, strict=True))
+            found = {name: candidate.meaning for name, candidate in meant.items()}
             if all(_is_right(c, meant, ground, reading) for c in reading.claims):
-                return Guess({name: candidate.value for name, candidate in meant.items()}, 1)
-            fitting.append({name: candidate.value for name, candidate in meant.items()})
+                return Guess(found, 1)
+            fitting.append(found)
     return Guess(fitting[0]) if len(fitting) == 1 else None
 
 
@@ -164,7 +201,8 @@ def _is_right(
     e = claim.actual
     names = {f"unknown {name}": c.expression for name, c in meant.items()}
     e = e.xreplace({t: along(names[t.name], t) for t in tensors_in(e) if t.name in names})
-    upstream = given_upstream(reading)
+    arrives = any(c.is_upstream for c in meant.values())
+    upstream = None if arrives else given_upstream(reading)
     if upstream is not None:
         e = for_any_upstream(e, ground.chain, upstream)
     evaluations = ground.names.evaluations

@@ -55,10 +55,28 @@ def given_upstream(reading: Reading) -> Expr | None:
     if reading.upstream is not None:
         return reading.upstream
     is_loss = all(not output.home for output in reading.definition.outputs)
-    return Integer(1) if is_loss and not reading.single and not reading.mentions_upstream else None
+    is_whole = reading.of_function or not reading.single
+    return Integer(1) if is_loss and is_whole and not reading.mentions_upstream else None
 
 
 def judged_claim(claim: Claim, ground: Ground, upstream: Expr | None, reading: Reading) -> Answer:
+    if upstream is None and _is_derivative(claim, reading):
+        answer = _judged(claim, ground, Integer(1))
+        if answer.outcome in RIGHT:
+            return answer
+    return _judged(claim, ground, upstream)
+
+
+def _is_derivative(claim: Claim, reading: Reading) -> bool:
+    """Whether a function without an upstream gradient may be the derivative of each entry: it is
+    the gradient for an upstream of 1, and any other only has to be multiplied by it.
+    """
+    first, *others = reading.definition.outputs
+    without = reading.of_function and not reading.mentions_upstream and claim.actual is not None
+    return without and not others and first.home == claim.of.home
+
+
+def _judged(claim: Claim, ground: Ground, upstream: Expr | None) -> Answer:
     answer = undecided(claim)
     if claim.misaligned is not None:
         return replace(answer, outcome="wrong", refutation=_misaligned(claim, ground))

@@ -9,6 +9,9 @@ values.py        an expression with torch's dimensions; broadcasting.py: values 
 notation.py      the project's own nodes; indexing.py, expressions.py: what a syntax node means
 lines.py, memory.py, program.py   several lines: assignments, and what shares its storage
 pasted.py, scopes.py   what stands around the lines: a class, functions, ctx and cache
+held.py, calling.py    dictionaries and tuples; functions that the text calls
+roles.py         the arguments: upstream gradients, and other words for inputs
+claims.py        what the lines say of each gradient
 loops.py, writes.py    loops over the places along an axis, and what is written into
 unknown.py       the names that nothing says what they are
 unread.py        the syntax that is not read, with what to write

@@ -25,7 +25,6 @@ from derive.reading.operations.picking import compared_to_ignored, equal_to_coun
 from derive.reading.operations.products import matmul
 from derive.reading.operations.shaping import floor_divided
 from derive.reading.operations.vocabulary import (
-    ATTRIBUTES,
     BUILTINS,
     DTYPES,
     FILLS,
@@ -34,6 +33,7 @@ from derive.reading.operations.vocabulary import (
     OPERATIONS,
     RELATIONS,
     allowed,
+    attribute,
     filled_with,
     meant,
     operation,
@@ -132,13 +132,12 @@ class Expressions:
         relation = RELATIONS[type(node.ops[0])]
         if {a.kind, b.kind} == {INDEX, COUNT} and relation is Eq:
             return equal_to_count(self.space, *((a, b) if a.kind == INDEX else (b, a)))
-
         if {a.kind, b.kind} == {INDEX, IGNORED} and relation in (Eq, Ne):
             return compared_to_ignored(self.space, a if a.kind == INDEX else b, relation is Eq)
 
         if {a.kind, b.kind} == {INDEX, PLACE} and relation in (Eq, Ne):
-            e = same_place(*((a, b) if a.kind == INDEX else (b, a)))
-            e = e if relation is Eq else 1 - e
+            same = same_place(*((a, b) if a.kind == INDEX else (b, a)))
+            e = same if relation is Eq else 1 - same
             return self.space.made(e, max(a.dims, b.dims), a.extent, kind=MASK)
 
         def build(x: Expr, y: Expr) -> Expr:
@@ -175,9 +174,10 @@ class Expressions:
         x = self.read(node.value)
         if isinstance(x, Extremes) and node.attr in ("values", "indices"):
             return x.values if node.attr == "values" else x.indices
-        if not isinstance(x, Value) or x.kind == NUMBER or node.attr not in ATTRIBUTES:
+        found = attribute(self.space, node.attr)
+        if not found or not isinstance(x, Value) or x.kind == NUMBER:
             raise self._no_attribute(node, x)
-        return ATTRIBUTES[node.attr](self.space, x)
+        return found(self.space, x)
 
     def _no_attribute(self, node: ast.Attribute, x) -> Refusal:
         name = printable(node.attr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sympy import Expr
 
 from derive.language.symbols import Tensor, axes_of
@@ -11,8 +13,11 @@ from derive.reading.refusals import Mismatch
 from derive.reading.values import Dims, Space, Value, shape_text
 
 
-def laid_on(space: Space, value: Value, of: Tensor, dims: Dims) -> tuple[Expr, str]:
-    """``value`` along the axes of ``of``, whose gradient it is and which lies as ``dims``.
+def laid_on(
+    space: Space, value: Value, of: Tensor, dims: Dims, columns: bool = False
+) -> tuple[Expr, str]:
+    """``value`` along the axes of ``of``, whose gradient it is and which lies as ``dims``; where
+    examples are ``columns`` a vector may be one, too.
 
     It may have leading dimensions of size 1, and lack axes: then it is broadcast, and a note says
     so. Raises `Mismatch` where an axis is too many, or replaces another.
@@ -26,6 +31,8 @@ def laid_on(space: Space, value: Value, of: Tensor, dims: Dims) -> tuple[Expr, s
                 f"sum over it: Sum(..., {names})",
             )
         return value.expression, ""
+    if columns and len(dims) == 1 and value.dims[1:] == (None,):
+        value = replace(value, dims=value.dims[:1])
     pairs = _beside(space, value, dims, of)
     mapping = {own: axis for own, axis in pairs if own is not None and axis is not None}
     e = placed(space, value.expression, mapping)

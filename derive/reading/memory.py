@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from derive.language.symbols import Axis, Tensor
+from derive.reading.broadcasting import placed
 from derive.reading.names import FORWARD, Names
 from derive.reading.operations.entries import same_shape
 from derive.reading.refusals import Misaligned, Mismatch, Refusal, printable
@@ -63,6 +64,11 @@ class Memory:
         cell = self.cells.get(own)
         if cell is not None:
             return cell
+        if own in self.names.upstreams and self.names.of_function:
+            self.space.remark(f"writes into {target.id}: whoever passed it sees that")
+            value = self.names.value(target.id, self.space)
+            self.cells[own] = self.new(replace(value, storage=None), target)
+            return self.cells[own]
         if own in self.names.adjoints:
             raise Refusal(
                 f"{target.id} is not defined yet",
@@ -140,6 +146,6 @@ def as_if_right(names: Names, space: Space, of: Tensor, value: Value) -> Value:
     if fits and own == [space.size(axis) for axis in true.axes]:
         axes = iter(value.axes)
         dims = tuple(None if axis is None else next(axes) for axis in value.dims)
-        met = true.expression.along(value.axes)
+        met = placed(space, true.expression, dict(zip(true.axes, value.axes, strict=True)))
         return Value(met, dims, by_name=value.by_name, storage=FORWARD)
     return true

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from derive.language.float_range import unheld_number
 from derive.language.kept_labels import nonzero
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import IGNORE_INDEX, Definition
-from derive.notation.layout import layouts_of
+from derive.notation.layout import Layout, layouts_of
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, NotUnderstood, Refusal, printable
 from derive.reading.values import IGNORED, INDEX, NUMBER, TENSOR, Dims, Space, Value, number
 
@@ -48,11 +49,16 @@ class Names:
 
     ``let`` maps a person's names to those of the mathematics, or to numbers; ``sizes`` are names
     of sizes that no axis has. What a block computes may also be called with the block's name in
-    front. Raises `NotUnderstood` where a name is mapped to what there is not.
+    front. ``turned`` are the layouts that differ from those of the mathematics; ``scales`` what
+    names of gradients hold times the gradient. Raises `NotUnderstood` where a name is mapped to an
+    unknown one.
     """
 
     def __init__(
-        self, definition: Definition, let: Mapping[str, str | Value], sizes: Mapping[str, Expr] = {}
+        self,
+        definition: Definition,
+        let: Mapping[str, str | Value],
+        sizes: Mapping[str, Expr] = {},
     ):
         self.definition, self.sizes = definition, sizes
         statements = [s.tensor for s in definition.statements]
@@ -62,6 +68,9 @@ class Names:
         self.axes = {axis.name: axis for axis in definition.axes}
         self.upstreams = tuple(adjoint_of(t).name for t in definition.outputs)
         self.layouts = layouts_of(definition)
+        self.turned: Mapping[str, Layout] = {}
+        self.scales: Mapping[str, Expr] = {}
+        self.of_function = False  # whose upstream gradient is an array of the caller's
         self.in_blocks = dict(self._in_blocks())
         self.let: dict[str, str | Value] = {**self.in_blocks}
         for theirs, ours in let.items():
@@ -144,11 +153,21 @@ class Names:
         return None if axis is None else number(space.size(axis))
 
     def gradient(self, of: Tensor, space: Space) -> Value:
-        """The true gradient of a tensor, as it lies."""
-        return Value(adjoint_of(of), self.dims(of), by_name=space.by_name, storage=FORWARD)
+        """The true gradient of a tensor, as it lies, or as many times that as the text says."""
+        e = adjoint_of(of) * self.scales.get(f"d{of.name}", 1)
+        return Value(e, self.dims(of), by_name=space.by_name, storage=FORWARD)
 
     def dims(self, tensor: Tensor) -> Dims:
         return tuple(None if dim.one else dim.axis for dim in self.layouts[tensor.name])
+
+    def in_columns(self) -> Names | None:
+        """The same names where examples are columns; None where that is no other layout."""
+        turned = _in_columns(self.definition)
+        if not turned:
+            return None
+        other = copy.copy(self)
+        other.layouts, other.turned = {**self.layouts, **turned}, turned
+        return other
 
     def remedy(self, name: str, local=()) -> str:
         """What may have been meant, and all that there is."""
@@ -170,3 +189,19 @@ class Names:
             f"the sizes {', '.join(self.axes)}",
             "for names of your own: --let mine=yours",
         ]
+
+
+def _in_columns(definition: Definition) -> dict[str, Layout]:
+    """The computed tensors that would lie otherwise if examples were columns: an axis that is the
+    last one of every matrix among the inputs, such as M of X (D, M), is the last one there too.
+    """
+    homes = [t.home for t in definition.inputs if len(t.home) > 1]
+    last = {home[-1] for home in homes} - {axis for home in homes for axis in home[:-1]}
+    found = {}
+    layouts = layouts_of(definition)
+    for tensor in (s.tensor for s in definition.statements):
+        dims = layouts[tensor.name]
+        moved = [dim for dim in dims if dim.axis in last]
+        if len(moved) == 1 and dims[-1] is not moved[0]:
+            found[tensor.name] = (*(dim for dim in dims if dim is not moved[0]), *moved)
+    return found

@@ -26,7 +26,8 @@ from derive.reading.writes import Writes, is_number
 
 class Program(Writes):
     """Runs the lines of a text, symbolically. ``finals`` are the versions of gradients that stand
-    at the end, where they are known: a line that reads one of them is given the true gradient.
+    at the end, where they are known: a line that reads one of them is given the true gradient,
+    times the number of ``names.scales``.
     """
 
     def __init__(

@@ -17,42 +17,21 @@ from sympy import Expr
 from derive.chain.chain import adjoint_of
 from derive.language.symbols import Tensor
 from derive.notation.definition import Definition
-from derive.reading.laying import laid_on
-from derive.reading.lines import Line
-from derive.reading.memory import Cell, Version
-from derive.reading.names import Names
+from derive.notation.layout import shape
+from derive.reading.claims import Claim as Claim
+from derive.reading.claims import as_written, claim_of, with_name
+from derive.reading.memory import Version
+from derive.reading.names import Names, exact
 from derive.reading.notation import uses_notation
 from derive.reading.pasted import Pasted, pasted_in
 from derive.reading.program import Program
 from derive.reading.refusals import Misaligned as Misaligned
-from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.refusals import NotUnderstood as NotUnderstood
+from derive.reading.refusals import Refusal
+from derive.reading.roles import upstream_arguments
 from derive.reading.source import Source
 from derive.reading.unknown import UnknownNames, check_known, lines_for
 from derive.reading.values import Space, Value
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A text says that the gradient of ``of`` is ``actual``; ``line`` and ``source`` finished it.
-
-    Both expressions are along the axes of ``of``. ``actual`` is in values of the forward, the
-    upstream gradient, and gradients that the text does not assign. In ``given`` every other
-    gradient that the text assigned, and that was read as it stands at the end, keeps its name: as
-    if those lines were right. Both are None where the shapes do not fit (``misaligned``). ``note``
-    tells of a shape that is equal up to broadcasting. ``lines`` are those that gave values their
-    names on the way to ``given``.
-    """
-
-    of: Tensor
-    line: int
-    source: str
-    actual: Expr | None
-    given: Expr | None
-    misaligned: Misaligned | None = None
-    note: str = ""
-    written: Expr | None = None
-    lines: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +40,8 @@ class Reading:
     is the number that it assigned to the gradient that arrives; ``single`` says that it is one
     expression and not a backward of several lines, ``by_name`` that it is in the notation.
     ``remarks`` are about what torch does with it and that is not seen in it; ``returned`` the names
-    of the gradients that a function returns.
+    of the gradients that a function returns. ``of_function`` says that it is a function with
+    arguments, and ``roles`` what those are taken for.
     """
 
     definition: Definition
@@ -72,6 +52,8 @@ class Reading:
     by_name: bool = False
     remarks: tuple[str, ...] = ()
     returned: tuple[str, ...] = ()
+    of_function: bool = False
+    roles: tuple[str, ...] = ()
 
 
 def read(
@@ -82,6 +64,7 @@ def read(
     source: str = "formula",
     sizes: Mapping[str, Expr] = {},
     only: str | None = None,
+    scales: Mapping[str, Expr] = {},
 ) -> Reading:
     """What ``text`` claims about the gradients of ``definition``.
 
@@ -95,7 +78,8 @@ def read(
     text = Source(text, source)
     tree = text.parsed()
     try:
-        return _read_pasted(text, tree, definition, of, let or {}, sizes, only)
+        known = Known(definition, let or {}, sizes, scales)
+        return _read_pasted(text, tree, known, of, only)
     except Refusal as error:
         raise text.placed(error) from None
     except RecursionError:
@@ -115,30 +99,41 @@ def takes_in(text: str) -> tuple[set[str], set[str]]:
     return takes, takes - {n.id for n in names if isinstance(n.ctx, ast.Load)}
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of the names of a text: the arguments of `read`."""
+
+    definition: Definition
+    let: Mapping[str, str | Value]
+    sizes: Mapping[str, Expr]
+    scales: Mapping[str, Expr]
+
+    def names(self, arriving: Mapping[str, str]) -> Names:
+        names = Names(self.definition, {**arriving, **self.let}, self.sizes)
+        names.scales = self.scales
+        return names
+
+
 def _read_pasted(
-    text: Source,
-    tree: ast.Module,
-    definition: Definition,
-    of: Tensor,
-    let: Mapping[str, str | Value],
-    sizes: Mapping[str, Expr],
-    only: str | None,
+    text: Source, tree: ast.Module, known: Known, of: Tensor, only: str | None
 ) -> Reading:
     """The text with what it computes forward; where that is not read, what is saved there goes by
     its names.
-
-    Long: the arguments are those of `read`.
     """
     notation, problem = uses_notation(tree), None
-    for pasted in dict.fromkeys((pasted_in(tree), pasted_in(tree, with_forward=False))):
-        upstreams = (adjoint_of(output).name for output in definition.outputs)
-        arriving = dict(zip(pasted.arriving, upstreams, strict=False))
-        names = Names(definition, {**arriving, **let}, sizes)
+    for pasted in _both(tree):
+        upstreams = (adjoint_of(output).name for output in known.definition.outputs)
+        names = known.names(dict(zip(pasted.arriving, upstreams, strict=False)))
+        if pasted.arguments is not None:
+            arriving = upstream_arguments(pasted.arguments, names)
+            names = known.names(arriving)
+            names.of_function = True
+            pasted = replace(pasted, arriving=tuple(arriving), lines=_with_defaults(pasted, names))
         if only is not None:
             pasted = replace(pasted, lines=tuple(lines_for(pasted, only)), returned=(only,))
         try:
             check_known(pasted, names)
-            return _read(text, pasted, notation, names, of)
+            return _in_fitting_layout(text, pasted, notation, names, of)
         except UnknownNames as error:
             if isinstance(problem, UnknownNames):
                 problem.without_forward = error
@@ -149,6 +144,49 @@ def _read_pasted(
     raise problem
 
 
+def _in_fitting_layout(
+    text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor
+) -> Reading:
+    """The reading; where its shapes do not fit, and those of examples in columns all do, that."""
+    reading = _read(text, pasted, notation, names, of)
+    turned = names.in_columns() if any(c.misaligned for c in reading.claims) else None
+    if turned is None:
+        return reading
+    try:
+        other = _read(text, pasted, notation, turned, of)
+    except Refusal:
+        return reading
+    if any(c.misaligned for c in other.claims):
+        return reading
+    said = ", ".join(f"{name} {shape(dims)}" for name, dims in turned.turned.items())
+    return replace(other, remarks=(f"read with examples in columns: {said}", *other.remarks))
+
+
+def _both(tree: ast.Module) -> list[Pasted]:
+    """The text with what it computes forward, where that is read, and without it."""
+    try:
+        first = pasted_in(tree)
+    except Refusal as error:
+        try:
+            return [pasted_in(tree, with_forward=False)]
+        except Refusal:
+            raise error from None
+    other = pasted_in(tree, with_forward=False)
+    same = [*map(ast.dump, first.lines)] == [*map(ast.dump, other.lines)]
+    return [first] if same else [first, other]
+
+
+def _with_defaults(pasted: Pasted, names: Names) -> tuple[ast.stmt, ...]:
+    """The lines, with the numbers that arguments have as defaults and that nothing else says."""
+    free = [t.name for t, _ in names.definition.scalars if t.name not in (pasted.arguments or ())]
+    lines = []
+    for name, default in pasted.defaults.items():
+        if not names.knows(name) and not free:
+            node = ast.Assign([ast.Name(name, ast.Store())], default)
+            lines.append(ast.copy_location(node, default))
+    return (*lines, *pasted.lines)
+
+
 def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor) -> Reading:
     lines = list(pasted.lines)
     space = Space(names.definition, notation)
@@ -156,31 +194,42 @@ def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor
     first.run(lines)
     computed = names.adjoints.keys() - {*names.upstreams}
     claimed = {n: c for n, c in first.cells.items() if n in computed}
+    left = [n for n in map(names.ours, pasted.returned) if n in computed and n not in claimed]
+    if left:
+        raise Refusal(f"{', '.join(left)} is returned but not computed", "paste the lines that do")
     if not claimed:
         raise _no_claim(names, lines)
     second = first
     if len(lines) > 1:
         finals = {name: cell.version for name, cell in claimed.items()}
         second = _again(first, Space(space.definition, notation), lines, finals)
-    claims = [_claim(name, first, second) for name in claimed]
+    claims = [claim_of(name, first, second) for name in claimed]
     last = second
     third = _again(first, Space(second.space.definition, notation, as_written=True), lines)
     if third is not first:
-        claims = [_as_written(claim, third) for claim in claims]
+        claims = [as_written(claim, third) for claim in claims]
         last = third
     if not notation and not space.by_position and any(c.misaligned for c in claims):
         last = _again(first, Space(last.space.definition, by_name=True), lines)
-        claims = [_with_name(claim, last) for claim in claims]
+        claims = [with_name(claim, last) for claim in claims]
     return Reading(
         last.space.definition,
         tuple(sorted(claims, key=lambda claim: claim.line)),
-        _upstream(first),
+        _upstream(first, pasted),
         first.reads_upstream or bool(pasted.arriving),
         len(lines) == 1,
         notation,
-        tuple(first.space.remarks),
+        (*(f"read with {words}, its default" for words in pasted.assumed), *first.space.remarks),
         tuple(map(names.ours, pasted.returned)),
+        pasted.arguments is not None,
+        _roles(pasted, names),
     )
+
+
+def _roles(pasted: Pasted, names: Names) -> tuple[str, ...]:
+    """The arguments that are upstream gradients under names of their own."""
+    pairs = ((own, names.ours(own)) for own in (*(pasted.arguments or ()), *pasted.arriving))
+    return tuple(f"{own}={up}" for own, up in dict(pairs).items() if own != up in names.upstreams)
 
 
 def _again(
@@ -195,7 +244,13 @@ def _again(
     return program
 
 
-def _upstream(program: Program) -> Expr | None:
+def _upstream(program: Program, pasted: Pasted) -> Expr | None:
+    """The number that arrives: one that the text says, or the default of an argument that nothing
+    reads.
+    """
+    unread = [n for n in pasted.arriving if n in pasted.defaults and not program.reads_upstream]
+    if len(unread) == len(program.names.upstreams) == 1:
+        return exact(str(pasted.defaults[unread[0]].value)).expression
     mapped = program.names.let.get(program.names.upstreams[0])
     return mapped.expression if isinstance(mapped, Value) else program.upstream
 
@@ -207,67 +262,3 @@ def _no_claim(names: Names, lines: list[ast.stmt]) -> Refusal:
         "a name of your own: --let grad_x=dx",
         lines[-1],
     )
-
-
-def _claim(name: str, first: Program, second: Program) -> Claim:
-    """The claim that the cell called ``name`` makes, in both runs."""
-    of = first.names.adjoints[name]
-    cell = first.cells[name]
-    node = max(cell.node, first.bound[name], key=lambda node: node.lineno)
-    claim = Claim(of, node.lineno, first.source.line_of(node), None, None)
-    try:
-        actual, note = _laid(first, cell, of)
-    except Mismatch as error:
-        return _misaligned_claim(claim, error, first, second, name)
-    try:
-        given, _ = _laid(second, second.cells[name], of)
-    except Mismatch:  # with the true gradients its shapes fit no longer: it is judged as it stands
-        given = actual
-    lines = tuple(line for _, line in second.written if line.number <= node.lineno)
-    return replace(claim, actual=actual, given=given, note=note, lines=lines)
-
-
-def _misaligned_claim(
-    claim: Claim, error: Mismatch, first: Program, second: Program, name: str
-) -> Claim:
-    """A claim that does not fit; where only the gradients that it reads do not, it is judged as if
-    those were right.
-    """
-    cell, again = first.cells[name], second.cells[name]
-    try:
-        given, note = _laid(second, again, claim.of)
-        return replace(claim, actual=given, given=given, note=note)
-    except Mismatch:
-        place = error.node or cell.node.value or cell.node
-        spot = first.source.spot_of(place)
-        misaligned = cell.broken or Misaligned(error.problem, error.remedy, spot)
-        return replace(claim, misaligned=misaligned)
-
-
-def _as_written(claim: Claim, program: Program) -> Claim:
-    """A claim with what was typed."""
-    cell = program.cells.get(f"d{claim.of.name}")
-    if claim.actual is None or cell is None:
-        return claim
-    try:
-        return replace(claim, written=_laid(program, cell, claim.of)[0])
-    except Mismatch:
-        return claim
-
-
-def _laid(program: Program, cell: Cell, of: Tensor) -> tuple[Expr, str]:
-    if cell.broken is not None:
-        raise Mismatch(cell.broken.problem, cell.broken.remedy)
-    return laid_on(program.space, cell.value, of, program.names.dims(of))
-
-
-def _with_name(claim: Claim, by_name: Program) -> Claim:
-    """A misaligned claim with what it says if its axes are aligned by name, where that fits."""
-    cell = by_name.cells.get(f"d{claim.of.name}")
-    if claim.misaligned is None or cell is None or not by_name.space.by_name:
-        return claim
-    try:
-        expression, _ = _laid(by_name, cell, claim.of)
-    except Mismatch:
-        return claim
-    return replace(claim, misaligned=replace(claim.misaligned, by_name=expression))

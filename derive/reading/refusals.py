@@ -7,6 +7,7 @@ tree adds the node, and at the door the two become `NotUnderstood` and `Misalign
 from __future__ import annotations
 
 import ast
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -17,14 +18,22 @@ from derive.language.errors import Place, QuestionError
 SHOWN_NAME = 60  # characters of a name in a message; no longer one is looked for either
 SIMILAR = 0.6  # of a name: difflib's own measure of what was meant
 
+MARK = "§"  # stands between a function and a name in it, inside the reader alone
+SCOPED = re.compile(rf"[\w.]*{MARK}")
+
 WINDOW = 92  # columns of a line that are shown around the caret
+
+
+def as_typed(words: str) -> str:
+    """Words about names of functions, with the names as they are typed there."""
+    return SCOPED.sub("", words)
 
 
 class Unplaced(Exception):
     """A problem and its remedy, on the way to the place in the text that they are about."""
 
     def __init__(self, problem: str, remedy: str = "", node: ast.AST | None = None):
-        self.problem, self.remedy, self.node = problem, remedy, node
+        self.problem, self.remedy, self.node = as_typed(problem), as_typed(remedy), node
         super().__init__(problem)
 
 

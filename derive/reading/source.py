@@ -232,8 +232,14 @@ def _is_numpy(tree: ast.Module) -> bool:
     """Whether a text is numpy's: it names numpy, or calls what numpy alone has, and not torch."""
     nodes = [*ast.walk(tree)]
     names = {n.id for n in nodes if isinstance(n, ast.Name)}
-    methods = {n.func.attr for n in nodes if isinstance(n, ast.Call) and hasattr(n.func, "attr")}
-    return bool(names & NUMPY or methods & NUMPYS_OWN) and not names & TORCH
+    called = [
+        n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+    ]
+    methods = {func.attr for func in called}
+    counts = any(
+        isinstance(n, ast.Attribute) and n.attr == "size" and n not in called for n in nodes
+    )
+    return bool(names & NUMPY or methods & NUMPYS_OWN or counts) and not names & TORCH
 
 
 # Slips of the pen: where they stand, and what to write.

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from derive.reading.held import name_of
 from derive.reading.lines import writes
 from derive.reading.names import Names
-from derive.reading.notation import CALLS
-from derive.reading.operations.vocabulary import BUILTINS, MODULES, OPERATIONS
+from derive.reading.operations.vocabulary import BUILTINS, MODULES
 from derive.reading.pasted import Pasted
 from derive.reading.refusals import Refusal, printable
-from derive.reading.scopes import name_of
 
-WORDS = {*CALLS, *BUILTINS, *MODULES, *OPERATIONS, "nn"}
+WORDS = {*BUILTINS, *MODULES, "nn"}  # that stand for themselves without being called
 
 
 class UnknownNames(Refusal):

@@ -16,7 +16,7 @@ from derive.language.symbols import Axis
 from derive.notation.definition import Definition
 from derive.reading.composed import read_at
 from derive.reading.lengths import in_sizes, is_at_least, shown, sizes_of, with_axis
-from derive.reading.refusals import Refusal
+from derive.reading.refusals import Refusal, as_typed
 
 Dims = tuple[Axis | None, ...]
 Labels = Sequence[Hashable]
@@ -143,7 +143,7 @@ class Space:
         self.remarks: dict[str, None] = {}  # what torch does that is not seen in the text
 
     def remark(self, what: str) -> None:
-        self.remarks[f"line {self.line}: {what}"] = None
+        self.remarks[as_typed(f"line {self.line}: {what}")] = None
 
     def size(self, axis: Axis | None) -> Expr:
         """The symbol of the size of an axis: of axes of one length, the first."""

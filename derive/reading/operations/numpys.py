@@ -7,25 +7,33 @@ and ``x.max(0)`` is no pair.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sympy import Gt, Lt, S
 
 from derive.reading.broadcasting import pointwise
 from derive.reading.operations.choosing import chosen, related
 from derive.reading.operations.entries import Operation, entry
+from derive.reading.operations.functions import functions
 from derive.reading.operations.making import making
 from derive.reading.operations.products import matmul
 from derive.reading.operations.reductions import reductions, variance
-from derive.reading.operations.shaping import shaping
+from derive.reading.operations.reshaping import reshaping
+from derive.reading.operations.shaping import shape_of, shaping
 from derive.reading.values import FLOAT, Space, Value, number
 
+ATTRIBUTES: dict[str, Callable] = {"size": lambda space, x: size_of(space, x)}
 NO_LESS = number(0)  # degrees of freedom
 
 numpys: dict[str, Operation] = {
     "max": reductions["amax"],
     "min": reductions["amin"],
     "copy": making["clone"],
-    "array": making["clone"],
     "asarray": making["detach"],
+    **dict.fromkeys(("float32", "float64"), making["detach"]),
+    "power": functions["pow"],
+    "fabs": functions["abs"],
+    "ravel": reshaping["flatten"],
     "expand_dims": shaping["unsqueeze"],
     "transpose": shaping["t"],
 }
@@ -68,3 +76,22 @@ def _mean(space: Space, a: Value, dim=None, dtype=None, *, keepdim=False):
 @entry(numpys, "astype", forms="method")
 def _astype(space: Space, a: Value, dtype):
     return making["to"].compute(space, a, dtype)
+
+
+@entry(numpys, "array", forms="torch")
+def _array(space: Space, input: Value, dtype=None, *, copy=True):
+    made = making["clone"].compute(space, input)
+    return made if dtype is None else making["to"].compute(space, made, dtype)
+
+
+@entry(numpys, "size", forms="torch")
+def size_of(space: Space, a: Value, axis=None):
+    """The number of entries, of a tensor or along one axis."""
+    if axis is None:
+        return shaping["numel"].compute(space, a)
+    return shaping["size"].compute(space, a, axis)
+
+
+@entry(numpys, "shape", forms="torch")
+def _shape(space: Space, a: Value):
+    return shape_of(space, a)

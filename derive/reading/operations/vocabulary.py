@@ -22,6 +22,7 @@ from derive.reading.operations.entries import Operation
 from derive.reading.operations.functions import functions
 from derive.reading.operations.joining import joining
 from derive.reading.operations.making import arange, making
+from derive.reading.operations.numpys import ATTRIBUTES as NUMPYS_ATTRIBUTES
 from derive.reading.operations.numpys import numpys
 from derive.reading.operations.picking import picking
 from derive.reading.operations.products import products
@@ -80,6 +81,12 @@ ATTRIBUTES: dict[str, Callable[[Space, Value], Any]] = {
     "device": lambda space, x: Dtype(),
     "ndim": lambda space, x: number(len(x.dims)),
 }
+
+
+def attribute(space: Space, name: str) -> Callable[[Space, Value], Any] | None:
+    """What ``x.name`` is, in torch or numpy."""
+    found = NUMPYS_ATTRIBUTES.get(name) if space.numpy else None
+    return found or ATTRIBUTES.get(name)
 
 
 def filled_with(space: Space, x: Value, filler: Value | None = None) -> Value:
