@@ -262,6 +262,20 @@ class Opaque(Function):
         return g * torch.cos(ctx.saved_tensors[0])
 
 
+class Unmoved(Opaque):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.round(x).long().double() + x.data.cpu().numpy().astype("float32").sum().item()
+
+
+class Bits(Opaque):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x * 127).round().long().bitwise_and(255).double()
+
+
 class OpaqueWrong(Opaque):
     @staticmethod
     def backward(ctx, g):
@@ -342,6 +356,7 @@ SAID = {  # axes, --like, the outcome, what is wrong, and what is said
     "Opaque": ("x: N", "reference", "agrees", [], "not that anything is proved"),
     "OpaqueWrong": ("x: N", "reference", "wrong", ["dx"], "numerically wrong"),
     "Rounded": ("x: N", "", "by definition", [], "straight through"),
+    "Bits": ("x: N", "", "not checked", [], "surrogate"),
     "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises while computing dw"),
     "Moments": ("x: N C", "", "right", [], "m is saved but"),
     "Few": ("x: N", "", "wrong", ["dx"], "for 2 arguments"),
@@ -359,7 +374,7 @@ def test_what_is_found_is_said(tmp_path, name):
     assert verdict.as_json()["outcome"] == outcome
 
 
-@pytest.mark.parametrize("name", ["Opaque", "Branch"])
+@pytest.mark.parametrize("name", ["Opaque", "Unmoved", "Branch"])
 def test_what_cannot_be_traced_is_not_understood(tmp_path, name):
     (tmp_path / "more.py").write_text(MORE)
     with pytest.raises(QuestionError, match="--like"):
