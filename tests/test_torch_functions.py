@@ -399,3 +399,26 @@ def test_the_assertion_is_the_verdict(tmp_path):
 
 def test_every_class_is_in_the_battery():
     assert {*AXES} == {*TEXTS} and {of for of, *_ in BROKEN.values()} >= {*TEXTS} - {"Embedding"}
+
+
+SEVERAL = """
+import torch
+
+class Pair(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w, x + w
+
+    @staticmethod
+    def backward(ctx, gproduct, gsum):
+        x, w = ctx.saved_tensors
+        return gproduct * x + gsum, gproduct * x + gsum
+"""
+
+
+def test_upstream_gradients_go_by_the_names_that_the_backward_gives_them(tmp_path):
+    file = tmp_path / "pair.py"
+    file.write_text(SEVERAL)
+    said = str(check_function(f"{file}:Pair", "x: N C, w: N C"))
+    assert "gproduct" in said and "up0" not in said

@@ -141,7 +141,7 @@ class _Backward:
         ys, grads = outs[: noted.outputs], outs[noted.outputs : noted.outputs + count]
         places = traced.placeholders[len(self.arguments) :]
         give_sizes(reader, places, ys)
-        turn = Turn(reader, places, ys)
+        turn = Turn(reader, places, ys, self.subject.upstreams)
         reader.run(turn.arrive, ys)
         behind, reader.statements = reader.statements, turn.ahead
         given = frozenset(d.name for d in reader.inputs if d.kind == GIVEN)

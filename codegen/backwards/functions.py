@@ -109,6 +109,12 @@ class FunctionSubject(Subject):
         found = list(inspect.signature(self.of_class.forward).parameters.values())
         return found if self.has_setup else found[1:]
 
+    @property
+    def upstreams(self) -> list[str]:
+        """The upstream gradients as the backward calls them; empty for ``*grads``."""
+        own = inspect.signature(inspect.unwrap(self.of_class.backward)).parameters.values()
+        return [p.name for p in own if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+
     def check(self, arguments: Sequence[Argument]) -> None:
         """Every tensor has axes. Raises `QuestionError`."""
         names = [p.name for p in self.parameters]

@@ -18,12 +18,14 @@ BACKWARD = "backward_"  # before the names of what the backward computes
 @dataclass
 class Turn:
     """``made`` are the statements of the forward, ``ahead`` these with what is asked of the outputs
-    ``ys``, which lie ``along``; the upstream gradients stand at ``places``.
+    ``ys``, which lie ``along``; the upstream gradients stand at ``places``, and are ``called`` what
+    the backward calls them.
     """
 
     reader: Reader
     places: Sequence[torch.fx.Node]
     ys: Sequence[torch.fx.Node]
+    called: Sequence[str] = ()
     made: list[Statement] = field(default_factory=list)
     ahead: list[Statement] = field(default_factory=list)
     along: list[Dims] = field(default_factory=list)
@@ -46,7 +48,9 @@ class Turn:
 
     def _of_several(self, outputs: Sequence[Value]) -> list[Value]:
         """One loss: all outputs, each times what arrives for it."""
-        names = [self.reader.free_name(f"up{i}") for i in range(len(outputs))]
+        called = self.called if len(self.called) == len(outputs) else None
+        called = called or [f"grad_{i}" for i in range(len(outputs))]
+        names = [self.reader.free_name(name) for name in called]
         pairs = [*zip(names, outputs, strict=True)]
         arriving = [_arriving(name, output) for name, output in pairs]
         self.reader.declared += [Declared(name, output.dims, GIVEN) for name, output in pairs]
