@@ -9,7 +9,7 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: help generate check test test-fast fuzz mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu clean
+.PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -65,6 +65,10 @@ SEED ?= 0
 MOST ?= 6
 fuzz: $(READY)  ## random forwards beside plain torch, for as long as one likes
 	cd tests && $(abspath $(BIN))/python -m random_forwards --most $(MOST) \
+	    $(if $(CASE),--case $(CASE),--seconds $(SECONDS) --seed $(SEED))
+
+fuzz-functions: $(READY)  ## verdicts on random Functions beside torch's runs of them; takes SECONDS, SEED, CASE
+	cd tests && $(abspath $(BIN))/python -m random_functions \
 	    $(if $(CASE),--case $(CASE),--seconds $(SECONDS) --seed $(SEED))
 
 test-thorough: $(READY)  ## all of what `make test` takes samples of

@@ -44,7 +44,7 @@ def main() -> int:
         return one_case(options.case, options.most)
     if options.stretch is not None:
         return stretch(options.stretch, options.most)
-    return Run(options).run()
+    return Run(options, "random_forwards", "forwards", ("--most", str(options.most))).run()
 
 
 def one_case(seed: int, most: int) -> int:
@@ -73,28 +73,33 @@ def stretch(first: int, most: int) -> int:
 
     torch.set_num_threads(1)
     for seed in range(first, first + STRETCH + 1):
-        outcome = tried(random_forward(seed, most), seed, LIMIT)
-        print(
-            json.dumps(
-                {
-                    "seed": seed,
-                    "kind": outcome.kind,
-                    "cause": outcome.cause,
-                    "message": outcome.message[:2000],
-                    "seconds": outcome.seconds,
-                    "hash": hashlib.sha256(outcome.text.encode()).hexdigest()[:SHOWN],
-                }
-            ),
-            flush=True,
-        )
+        tell(seed, tried(random_forward(seed, most), seed, LIMIT))
     return 0
 
 
-class Run:
-    """Stretches in several processes, and what they found."""
+def tell(seed: int, outcome) -> None:
+    """One line of JSON, for `Run`."""
+    told = {
+        "seed": seed,
+        "kind": outcome.kind,
+        "cause": outcome.cause,
+        "message": outcome.message[:2000],
+        "seconds": outcome.seconds,
+        "hash": hashlib.sha256(outcome.text.encode()).hexdigest()[:SHOWN],
+    }
+    print(json.dumps(told), flush=True)
 
-    def __init__(self, options):
+
+class Run:
+    """Stretches in several processes, and what they found. ``module`` runs them, of what has the
+    name ``things``; ``most`` are its own options.
+    """
+
+    harmless = frozenset({"right", "unproved", "out of time"})
+
+    def __init__(self, options, module: str, things: str, most: tuple[str, ...] = ()):
         self.options = options
+        self.module, self.things, self.most = module, things, most
         self.end = time.monotonic() + options.seconds
         self.next = options.seed
         self.kinds: Counter[str] = Counter()
@@ -130,11 +135,11 @@ class Run:
             worker.wait()
 
     def _started(self) -> subprocess.Popen:
-        command = [sys.executable, "-m", "random_forwards", "--stretch", str(self.next)]
+        command = [sys.executable, "-m", self.module, "--stretch", str(self.next)]
         environment = os.environ | {"PYTHONHASHSEED": str(self.next % 4294967295)}
         self.next += STRETCH
         return subprocess.Popen(
-            [*command, "--most", str(self.options.most)],
+            [*command, *self.most],
             stdout=subprocess.PIPE,
             text=True,
             env=environment,
@@ -162,7 +167,7 @@ class Run:
     def _said(self) -> int:
         tried = sum(self.kinds.values())
         print(
-            f"\n{tried} forwards from seed {self.options.seed} on, "
+            f"\n{tried} {self.things} from seed {self.options.seed} on, "
             f"{self.seconds / max(tried, 1):.2f} s each:"
         )
         for kind, count in self.kinds.most_common():
@@ -171,10 +176,9 @@ class Run:
             shown = ", ".join(map(str, seeds[:12])) + (", ..." if len(seeds) > 12 else "")
             print(f"{len(seeds):5} {cause}: {shown}")
         if self.causes:
-            print("One of them again, made smaller: make fuzz CASE=...")
+            print(f"One of them again: python -m {self.module} --case ...")
         few = self.kinds["unproved"] <= MOST_UNPROVED * tried
-        harmless = {"right", "unproved", "out of time"}
-        return int(not few or bool(set(self.kinds) - harmless))
+        return int(not few or bool(set(self.kinds) - self.harmless))
 
 
 if __name__ == "__main__":

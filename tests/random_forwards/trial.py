@@ -65,13 +65,13 @@ def tried(text: str, seed: int = 1, limit: float = 20.0) -> Outcome:
     start = time.process_time()
     generated: list[str] = []
     try:
-        with _time_limit(limit), tempfile.TemporaryDirectory(prefix="gradform-") as folder:
+        with time_limit(limit), tempfile.TemporaryDirectory(prefix="gradform-") as folder:
             kind, message, cause = _tried(text, seed, Path(folder), generated)
     except OutOfTime as error:
         kind, message, cause = (
             SLOW,
             f"more than {limit:g} s of computing",
-            f"{SLOW}: {_place(error)}",
+            f"{SLOW}: {place_of(error)}",
         )
     seconds = time.process_time() - start
     return Outcome(kind, message, cause, seconds, "".join(generated))
@@ -102,7 +102,7 @@ def _tried(text: str, seed: int, folder: Path, generated: list[str]) -> tuple[st
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
         trace = "".join(traceback.format_exception(error)[-6:])
-        return CRASHED, f"{said}\n{trace}", f"{type(error).__name__} in {_place(error)}"
+        return CRASHED, f"{said}\n{trace}", f"{type(error).__name__} in {place_of(error)}"
     return (RIGHT if numbers else UNTRIED), "", "" if numbers else UNTRIED
 
 
@@ -111,7 +111,7 @@ def _shape(problem: str) -> str:
     return re.sub(r".*: ", "", problem)[:40]
 
 
-def _place(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     """The innermost function of ours on the way to an error."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if f.filename.startswith((f"{ROOT}/derive", f"{ROOT}/codegen"))]
@@ -120,7 +120,7 @@ def _place(error: BaseException) -> str:
 
 
 @contextmanager
-def _time_limit(seconds: float):
+def time_limit(seconds: float):
     def stop(*_):
         raise OutOfTime
 
