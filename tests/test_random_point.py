@@ -11,8 +11,9 @@ from derive.proving.small_batch import LargestOf, selectors
 
 a, b, c, t = symbols("a b c t", real=True)
 p, q = symbols("p q", positive=True)
-N, C = Axis("N"), Axis("C")
+N, C, K = Axis("N"), Axis("C"), Axis("K")
 POINTS = range(6)
+NOTHING = p * (a + b + c) - p * a - p * b - p * c  # but for what is rounded off
 
 EQUAL = {
     "a sum": (a + b) ** 2 - a**2 - 2 * a * b - b**2,
@@ -25,6 +26,9 @@ EQUAL = {
     "0 times what is chosen": Piecewise((t * a, Ne(t, 0)), (0, True)) - t * a,
     "a choice between equals": Piecewise((a, Eq(t, 1)), (b, True))
     - Piecewise((b, Ne(t, 1)), (a, True)),
+    "the sign of nothing": sign(NOTHING),
+    "a choice by nothing": Piecewise((a, NOTHING > 0), (b, NOTHING < 0), (0, True)),
+    "a choice at nothing": Piecewise((0, Eq(NOTHING, 0)), (a, True)),
 }
 
 
@@ -36,6 +40,8 @@ DIFFERENT = {
     "a number": a * (1 + 1e-6) - a,
     "a number, after many operations": nested(a * (1 + 1e-6)) - nested(a),
     "a sign": Abs(a) - a,
+    "the sign of little": sign(NOTHING + p / 10**9),
+    "a choice by little": Piecewise((a, NOTHING + p / 10**9 > 0), (0, True)),
     "roots of negative numbers": sqrt(a * b) - sqrt(a) * sqrt(b),
     "where a scalar is a number": Piecewise((a, Eq(t, 1)), (0, True)),
     "where it is not": Piecewise((0, Eq(t, 1)), (a, True)),
@@ -85,3 +91,17 @@ def test_an_equality_names_the_definitions_that_it_needs():
     assert needed(unit * Sum(Norm.square, C), unit * length) == {"length"}
     assert needed(sign(Norm.twice) * unit, sign(x) * unit) == {"twice"}
     assert needed(unit, x) is None
+
+
+class Pairs(derive.Forward):
+    """Distances in pairs, of means that nobody named."""
+
+    x = Input(N, C)
+    y = Input(N, C)
+    mean = (x + y) / 2
+    apart = derive.Max(mean - derive.Rename(mean, C, K), 0)
+    loss = Sum(Abs(mean - derive.Rename(mean, C, K)) + apart, N, C, K)
+
+
+def test_what_is_equal_up_to_rounding_has_no_sign():
+    assert derive.derive(Pairs).every_size

@@ -115,6 +115,8 @@ class RandomPoint:
         if isinstance(e, Branches):
             return self._first_that_holds(e.choice.args)
         operands = [self.value(arg) for arg in e.args]
+        if isinstance(e, sign):
+            operands = [_without_rounding(o) for o in operands]
         value = _computed(e, [o.value for o in operands])
         return Rounded(value, _error(e, value, operands))
 
@@ -151,8 +153,11 @@ class RandomPoint:
             every = all if isinstance(condition, And) else any
             return every(map(self._holds, condition.args))
         if isinstance(condition, Relational):
-            left, right = map(self._real, condition.args)
-            return COMPARED[condition.rel_op](left, right)
+            left, right = map(self.value, condition.args)
+            gap = Rounded(left.value - right.value, left.error + right.error)
+            if _without_rounding(gap).value == 0:
+                left = right
+            return COMPARED[condition.rel_op](_real(left.value), _real(right.value))
         raise ValueError(f"{condition} is no comparison")
 
 
@@ -200,6 +205,12 @@ def _error(e: Expr, value: complex, operands: Sequence[Rounded]) -> float:
     if isinstance(e, log):
         return own + operands[0].error / abs(operands[0].value)
     return own + sum(o.error for o in operands)  # at moderate numbers, slopes are about 1 at most
+
+
+def _without_rounding(number: Rounded) -> Rounded:
+    """0 instead of what is left of equal numbers: its sign would be that of the rounding."""
+    rounded = abs(number.value) <= SAFE * number.error < inf
+    return Rounded(0.0, 0.0) if rounded else number
 
 
 def _real(value: complex) -> float:
