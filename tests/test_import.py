@@ -183,6 +183,18 @@ READS = {
         "x: N, unused: N",
         ["y = 2 * x"],
     ),
+    "a rounding that passes the gradient on": (
+        "def f(x):\n    return x + (x.round() - x).detach()\n",
+        "x: N",
+        ["y = x + Detach(Round(x) - x)"],
+    ),
+    "autocast is computed as it is written": (
+        "def f(x, w):\n    with torch.autocast('cuda', dtype=torch.float16):\n"
+        "        y = x @ w\n        with torch.autocast('cpu', enabled=False):\n"
+        "            y = y.float().exp()\n    return y * 2\n",
+        "x: N D, w: D K",
+        ["y = Sum(x * w, D)", "y2 = exp(y)", "y3 = 2 * y2"],
+    ),
     "a label that is a number": (
         "def f(x, y):\n    return (x * (y[:, None] == y[None, :])).sum()\n",
         "x: N N, y: N int",

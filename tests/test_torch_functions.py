@@ -339,6 +339,42 @@ class Branch(Function):
         return g * 2
 
 
+class BranchBack(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x if torch.allclose(x, 0 * x) else g * x
+
+
+class Autocast(Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=False):
+            return x.float() @ w
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return g @ w.t(), x.t() @ g
+
+
+class AutocastWrong(Autocast):
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        with torch.autocast("cpu"):
+            return g @ w.t(), 2 * x.t() @ g
+
+
 class Typed(Function):
     @staticmethod
     def forward(ctx, x):
@@ -358,6 +394,8 @@ SAID = {  # axes, --like, the outcome, what is wrong, and what is said
     "Rounded": ("x: N", "", "by definition", [], "straight through"),
     "Bits": ("x: N", "", "not checked", [], "surrogate"),
     "Transposed": ("x: N D, w: D K", "", "wrong", ["dw"], "raises while computing dw"),
+    "Autocast": ("x: N D, w: D K", "", "right", [], "proved"),
+    "AutocastWrong": ("x: N D, w: D K", "", "wrong", ["dw"], "the coefficient"),
     "Moments": ("x: N C", "", "right", [], "m is saved but"),
     "Few": ("x: N", "", "wrong", ["dx"], "for 2 arguments"),
     "Typed": ("x: N", "", "right", [], "right up to rounding"),
@@ -374,11 +412,14 @@ def test_what_is_found_is_said(tmp_path, name):
     assert verdict.as_json()["outcome"] == outcome
 
 
-@pytest.mark.parametrize("name", ["Opaque", "Unmoved", "Branch"])
+@pytest.mark.parametrize("name", ["Opaque", "Unmoved", "Branch", "BranchBack"])
 def test_what_cannot_be_traced_is_not_understood(tmp_path, name):
     (tmp_path / "more.py").write_text(MORE)
-    with pytest.raises(QuestionError, match="--like"):
+    with pytest.raises(QuestionError, match="--like") as error:
         check_function(f"{tmp_path}/more.py:{name}", "x: N")
+    if "Branch" in name:
+        assert "depends on the values of a tensor" in error.value.problem
+        assert " if " in MORE.splitlines()[error.value.place.line - 1]
 
 
 def test_what_is_read_wrongly_is_no_verdict(tmp_path, monkeypatch):

@@ -33,16 +33,20 @@ class _InDouble(TorchDispatchMode):
 @contextmanager
 def in_double() -> Iterator[None]:
     """Tensors that a function makes are of float64, as its arguments are; distributions do not
-    look at their values.
+    look at their values, and autocast, which leaves float64 as it is, is not entered.
     """
     before, checks = torch.get_default_dtype(), Distribution._validate_args
+    entered, left = torch.autocast.__enter__, torch.autocast.__exit__
     torch.set_default_dtype(torch.float64)
     Distribution.set_default_validate_args(False)
+    torch.autocast.__enter__ = lambda self: self
+    torch.autocast.__exit__ = lambda self, *raised: False
     try:
         yield
     finally:
         torch.set_default_dtype(before)
         Distribution.set_default_validate_args(checks)
+        torch.autocast.__enter__, torch.autocast.__exit__ = entered, left
 
 
 @contextmanager

@@ -41,7 +41,7 @@ DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
-CUTS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+CUT = "wrap_with_set_grad_enabled"
 
 
 class Reader(Shaping):
@@ -138,7 +138,7 @@ class Reader(Shaping):
         if isinstance(found, (torch.SymInt, torch.SymFloat)):
             return self.sizes.plain(found)
         name = operation_of(node)
-        if name in CUTS:
+        if name == CUT:
             raise Refused(
                 "torch.no_grad() stops gradients, which is read only of .detach()",
                 "write what it computes outside of it, with .detach() behind",

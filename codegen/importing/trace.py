@@ -21,13 +21,17 @@ from typing import Any
 import sympy
 import torch
 import torch._dynamo.config
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 from torch.export import Dim, ExportedProgram
 
 from codegen.importing.asked import Argument
 from codegen.importing.double import in_double
 from derive.language.errors import Place, QuestionError
 
-UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked", "aten._local_scalar_dense")
+UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked")
 FREE_VALUES = (
     "computation may depend on sizes but not on tensor values: use torch.where instead of if, and "
     "no .item()"
@@ -170,7 +174,8 @@ def untraceable(error: Exception, file: str) -> QuestionError:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     place = Place(file, frames[-1].lineno or 0) if frames else None
     words = str(error)
-    if any(word in words for word in UNKNOWN_VALUE):
+    unknown = isinstance(error, (DataDependentOutputException, DynamicOutputShapeException))
+    if unknown or any(word in words for word in UNKNOWN_VALUE):
         return QuestionError("this depends on the values of a tensor", FREE_VALUES, place)
     first = next((line.strip() for line in words.splitlines() if line.strip()), "no message")
     remedy = "check the axes, and --sizes if the function needs special sizes"

@@ -20,6 +20,16 @@ def item(x):
     return x - x.max().item()
 
 
+def branch_on_equality(x):
+    if torch.equal(x, x.flip(0)):
+        return x * 2
+    return x
+
+
+def branch_on_closeness(x):
+    return x.sum() if torch.allclose(x, torch.zeros_like(x)) else x
+
+
 def in_place(x):
     x.mul_(2)
     return x.sum()
@@ -120,10 +130,6 @@ def half(x):
     return x[: int(x.shape[0] * 0.5)].sum()
 
 
-def rounded(x):
-    return x + (x.round() - x).detach()
-
-
 class NeedsArguments(nn.Module):
     def __init__(self, k):
         super().__init__()
@@ -144,6 +150,11 @@ no_function = 5
 # What is said of each, and on which line; "" where it stands for the whole function.
 SAID = {
     "branch_on_values": ("depends on the values of a tensor", "if x.sum() > 0:"),
+    "branch_on_equality": ("depends on the values of a tensor", "if torch.equal(x, x.flip(0)):"),
+    "branch_on_closeness": (
+        "depends on the values of a tensor",
+        "return x.sum() if torch.allclose(x, torch.zeros_like(x)) else x",
+    ),
     "item": ("depends on the values of a tensor", "return x - x.max().item()"),
     "in_place": ("modifies its argument x in place", "def in_place(x):"),
     "random_numbers": ("random numbers", "return (x + torch.randn_like(x)).sum()"),
@@ -166,7 +177,6 @@ SAID = {
     "branch_on_one_size": ("another branch at", "if x.shape[1] == 17:"),
     "rounded_size": ("a size becomes a Python number", "return x.sum() / math.log(x.shape[0] + 1)"),
     "half": ("a size becomes a Python number", "return x[: int(x.shape[0] * 0.5)].sum()"),
-    "rounded": ("the operation round is not supported", "return x + (x.round() - x).detach()"),
     "NeedsArguments": ("is a class, and needs k", ""),
     "Doubled": ("is an autograd Function", ""),
     "no_function": ("is int, not a function", ""),
