@@ -212,7 +212,7 @@ REFUSED = {
     "size of G is unknown": "x = Input(N, C)\ny = Sum(Unflatten(x, C, into=(G, K)), K)",
     "size of C is known already": "x = Input(N, C)\nn = Size(C)\ny = x * n",
     "always has 3 entries": "x = Input(N, C)\nn = Size(Gate)\ny = x * n",
-    "how many entries C has is open": "x = Input(N, C)\ny = Sum(OneHot(1, C) * x, C)",
+    "need not have that entry": "x = Input(N, C)\ny = Sum(OneHot(1, C) * x, C)",
     "has the entries 0 .. 2": "x = Input(N, Gate)\ny = Sum(OneHot(3, Gate) * x, Gate)",
     "no axis H in it": "x = Input(N, C)\ny = Unflatten(x, H, into=(G, K))",
     "N is an axis of x already": "x = Input(N, C)\ny = Unflatten(x, C, into=(N, K))",

@@ -52,7 +52,7 @@ DERIVATIVE = Reading()
 
 
 def unchecked(names: Sequence[str], function: str) -> Reading:
-    """Of gradients that stand in the place of one that is 0."""
+    """Of gradients that replace one that is 0."""
     return Reading(UNCHECKED, SURROGATE.format(names=" and ".join(names), function=function))
 
 
