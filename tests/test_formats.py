@@ -1,11 +1,16 @@
-"""Formats of numbers: one for all inputs, under autocast too, and gradients in that of theirs."""
+"""Formats of numbers: promoted as torch does, under autocast too; gradients in those of inputs."""
+
+from functools import reduce
 
 import pytest
 import torch
 from gallery import EVERYTHING
 
+from generated.add_rms_norm import add_rms_norm
+from generated.clip import clip
 from generated.layer_norm import layer_norm
 from generated.linear import linear, linear_atoms, linear_backward, linear_forward
+from generated.mse import mse
 
 FLOATING = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 PAIRS = [(one, other) for one in FLOATING for other in FLOATING if one != other]
@@ -50,37 +55,62 @@ def test_autocast_would_change_a_matrix_product():
 
 
 @pytest.mark.parametrize("emitted", [e for e in EVERYTHING if len(e.inputs) > 1], ids=str)
-def test_inputs_of_two_formats_are_refused(emitted):
-    drawn = emitted.arguments()
+def test_inputs_of_two_formats_are_promoted_as_torch_promotes_them(emitted):
+    """The result is that of inputs in the wider format, each gradient in that of its input."""
     axes = {t.name: {*t.axes} for t in emitted.definition.inputs}
+    first, last = emitted.inputs[0], emitted.inputs[-1]
+    deciding = [n for n in emitted.inputs if axes[n]] or [*emitted.inputs]
     for one, other in PAIRS:
-        for odd in (emitted.inputs[0], emitted.inputs[-1]):
-            first, *rest = (axes[name] for name in emitted.inputs)
-            wider = (other, one) if odd == emitted.inputs[0] else (one, other)
-            beside = rest if odd == emitted.inputs[0] else [axes[odd]]
-            if wider in BESIDE and all(own < first for own in beside):
-                continue
-            mixed = {
-                name: tensor.to(other if name == odd else one)
-                if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
-                else tensor
-                for name, tensor in drawn.items()
-            }
-            for function in (emitted.function, emitted.of("forward"), emitted.of("atoms")):
-                said = rf"^{emitted.snake}: .*convert (one of them|it)"
-                with pytest.raises(TypeError, match=said):
-                    function(**mixed)
+        leaves = emitted.leaves(dtype=one)
+        leaves[last] = leaves[last].detach().to(other).requires_grad_()
+        kinds = [leaves[n].dtype for n in deciding if not (axes[n] < axes[first])]
+        beside = [leaves[n].dtype for n in deciding if axes[n] < axes[first]]
+        wide = reduce(torch.promote_types, kinds)
+        for kind in beside:
+            if wide not in FLOATING[2:] or kind != torch.float32:
+                wide = torch.promote_types(wide, kind)
+        output = emitted.function(**leaves)
+        assert output.dtype == wide
+        own = [leaves[name] for name in emitted.inputs]
+        gradients = torch.autograd.grad(output, own, torch.full_like(output, 0.75))
+        assert [g.dtype for g in gradients] == [t.dtype for t in own]
 
 
-def test_the_refusal_names_both_formats_and_says_what_to_write():
-    x, gain = torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3, dtype=torch.float64)
-    with pytest.raises(TypeError) as refused:
-        layer_norm(x, gain)
-    assert str(refused.value) == (
-        "layer_norm: gain has dtype torch.float64, expected torch.bfloat16: convert one of "
-        "them, as in gain.to(torch.bfloat16)"
+@pytest.mark.parametrize("one", FLOATING, ids=str)
+@pytest.mark.parametrize("other", FLOATING, ids=str)
+def test_value_and_gradients_of_two_formats_are_those_of_torch(one, other):
+    x, target = torch.randn(4, 5, dtype=one), torch.randn(4, 5, dtype=other)
+    ours = [t.clone().requires_grad_() for t in (x, target)]
+    theirs = [t.clone().requires_grad_() for t in (x, target)]
+    found, expected = mse(*ours), ((theirs[0] - theirs[1]) ** 2).mean()
+    assert found.dtype == expected.dtype == torch.result_type(x, target)
+    pairs = zip(
+        torch.autograd.grad(found, ours), torch.autograd.grad(expected, theirs), strict=True
     )
-    assert layer_norm(x, gain.to(x.dtype)).dtype == torch.bfloat16
+    for gradient, wanted in ((found, expected), *pairs):
+        torch.testing.assert_close(gradient, wanted, rtol=2e-2, atol=2e-2)
+
+
+def test_a_number_as_a_tensor_decides_nothing_beside_one_with_dimensions():
+    images, texts = torch.randn(3, 4), torch.randn(3, 4)
+    assert clip(images, texts, torch.tensor(1.0, dtype=torch.float64)).dtype == torch.float32
+
+
+def test_a_residual_of_float32_beside_a_half_activation():
+    x, residual = torch.randn(4, 5).bfloat16().requires_grad_(), torch.randn(4, 5)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs = add_rms_norm(x, residual.requires_grad_())
+    assert {output.dtype for output in outputs} == {torch.float32}
+    gradients = torch.autograd.grad(sum(o.sum() for o in outputs), [x, residual])
+    assert [g.dtype for g in gradients] == [torch.bfloat16, torch.float32]
+    wide = add_rms_norm(x.detach().float(), residual)
+    for output, expected in zip(outputs, wide, strict=True):
+        assert torch.equal(output, expected)
+
+
+def test_whole_numbers_are_no_input():
+    with pytest.raises(TypeError, match=r"x must be floating point, got torch\.int64"):
+        mse(torch.ones(3, dtype=torch.int64), torch.ones(3))
 
 
 @pytest.mark.parametrize("half", FLOATING[2:], ids=str)
