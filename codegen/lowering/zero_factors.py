@@ -2,7 +2,8 @@
 
 The derivative of ``u**p`` by u has the factor p, the next one p - 1 as well. Where one of them is 0
 the power was a constant or a straight line, and its derivative is 0 at u = 0 too, where the lower
-power is infinite: there the exponent is held at 0. So does torch's own derivative of a power.
+power is infinite: there the exponent is held at 0. So does torch's own derivative of a power. A
+power with a name is held where it is computed, if every line that reads it has the factor.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from codegen.lowering.bounded import is_positive
 from codegen.lowering.frames import broadcast
 from codegen.program import Function
 from codegen.program.parts import values_in
-from codegen.program.steps import Assign
+from codegen.program.steps import Assign, Step
 from codegen.program.values import (
     Apply,
     Bend,
@@ -44,26 +45,30 @@ def with_exponents_held(function: Function) -> Function:
             step = replace(step, value=held.value(step.value, ()))
             held.made[step.name] = step.value
         steps.append(step)
-    return replace(function, steps=tuple(steps))
+    return replace(function, steps=tuple(held.named(step) for step in steps))
 
 
 class _Held:
     def __init__(self):
         self.made: dict[str, Value] = {}  # the values before, by their names
+        self.zeros: dict[str, list[Value]] = {}  # of every power with a name, beside all its uses
 
     def value(self, value: Value, beside: Factors) -> Value:
         """``value``, which is multiplied by what stands ``beside``."""
+        if isinstance(value, Load):
+            self._note_use(value.name, beside)
         if isinstance(value, Power):
-            value = self._power(value, beside)
+            value = _held_at(value, self._zeros(value, beside))
         changed = {}
         for field in fields(value):
             before = getattr(value, field.name)
-            after = self._part(before, self._beside(value, field.name, beside))
             if isinstance(value, Times) and field.name == "factors":
                 after = tuple(
                     (self.value(f, () if divides else beside + _others(value, f)), divides)
                     for f, divides in value.factors
                 )
+            else:
+                after = self._part(before, self._beside(value, field.name, beside))
             if after != before:
                 changed[field.name] = after
         return replace(value, **changed) if changed else value
@@ -86,17 +91,25 @@ class _Held:
                 return beside
         return ()
 
-    def _power(self, power: Power, beside: Factors) -> Power:
+    def named(self, step: Step) -> Step:
+        """A step that computes a power, with what stands beside it wherever it is read."""
+        if not isinstance(step, Assign) or not isinstance(step.value, Power):
+            return step
+        return replace(step, value=_held_at(step.value, self.zeros.get(step.name, [])))
+
+    def _note_use(self, name: str, beside: Factors) -> None:
+        power = self.made.get(name)
+        if isinstance(power, Power):
+            zeros = self._zeros(power, beside)
+            self.zeros[name] = [z for z in self.zeros.get(name, zeros) if z in zeros]
+
+    def _zeros(self, power: Power, beside: Factors) -> list[Value]:
+        """The factors that may be 0 by what the exponent is made of."""
         names = self._names(power.exponent)
         if isinstance(power.exponent, (Number, Choose)) or not names or is_positive(power.base):
-            return power
+            return []
         zeros = dict.fromkeys(f for each in beside for f in _factors(each) if self._may(f, names))
-        for zero in reversed(zeros):
-            dims = broadcast([zero.dims, power.exponent.dims])
-            test = Compare(zero, "==", ZERO, dims=zero.dims)
-            held = Choose(test, ZERO, power.exponent, dims=dims)
-            power = replace(power, exponent=held)
-        return power
+        return [*reversed(zeros)]
 
     def _may(self, factor: Value, names: set[str]) -> bool:
         """Whether a factor is made of what the exponent is made of, so that it may be 0 by it."""
@@ -110,6 +123,14 @@ class _Held:
             if isinstance(v, Load):
                 found |= self._names(self.made[v.name]) if v.name in self.made else {v.name}
         return found
+
+
+def _held_at(power: Power, zeros: list[Value]) -> Power:
+    for zero in zeros:
+        dims = broadcast([zero.dims, power.exponent.dims])
+        test = Compare(zero, "==", ZERO, dims=zero.dims)
+        power = replace(power, exponent=Choose(test, ZERO, power.exponent, dims=dims))
+    return power
 
 
 def _others(product: Times, factor: Value) -> Factors:
