@@ -2,7 +2,7 @@
 
 from sympy import Ne, Piecewise
 
-from derive import Axes, Forward, Given, Input, Max, Reduced, Scalar
+from derive import Axes, Forward, Given, Input, Reduced, Scalar
 
 N = Axes("N")
 
@@ -12,7 +12,7 @@ class HingeEmbedding(Forward):
 
     Source: Hadsell, Chopra and LeCun (2006), "Dimensionality reduction by learning an invariant
     mapping", equation 4, with distances instead of their squares, as in
-    ``torch.nn.functional.hinge_embedding_loss``. Of the subgradients at the margin it is 0.
+    ``torch.nn.functional.hinge_embedding_loss``. At the margin it has torch's derivative, -1.
     """
 
     x = Input(N)
@@ -20,6 +20,7 @@ class HingeEmbedding(Forward):
     margin = Scalar(1)
 
     alike = Piecewise((x, Ne(target, -1)), (0, True))
-    apart = Piecewise((Max(margin - x, 0), Ne(target, 1)), (0, True))
+    missing = Piecewise((0, x > margin), (margin - x, True))
+    apart = Piecewise((missing, Ne(target, 1)), (0, True))
     losses = alike + apart
     loss = Reduced(losses, mean=N)

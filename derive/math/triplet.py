@@ -1,8 +1,8 @@
 """The loss of triplets with a margin."""
 
-from sympy import sqrt
+from sympy import Piecewise, sqrt
 
-from derive import Axes, Axis, Forward, Input, Max, Reduced, Scalar, Sum
+from derive import Axes, Axis, Forward, Input, Reduced, Scalar, Sum
 
 N, C = Axes("N"), Axis("C")
 
@@ -11,8 +11,8 @@ class Triplet(Forward):
     """By how much a negative is not farther from its anchor than the positive and a margin.
 
     Source: Balntas et al. (2016), "Learning local feature descriptors with triplets and shallow
-    convolutional neural networks", equation 3, with the ``eps`` that torch adds to differences. Of
-    the subgradients at the margin it is 0.
+    convolutional neural networks", equation 3, with the ``eps`` that torch adds to differences. At
+    the margin it has torch's derivative, that of the difference.
     """
 
     anchor = Input(N, C)
@@ -23,5 +23,6 @@ class Triplet(Forward):
 
     near = sqrt(Sum((anchor - positive + eps) ** 2, C))
     far = sqrt(Sum((anchor - negative + eps) ** 2, C))
-    losses = Max(near - far + margin, 0)
+    missing = near - far + margin
+    losses = Piecewise((0, missing < 0), (missing, True))
     loss = Reduced(losses, mean=N)
