@@ -29,6 +29,11 @@ FORWARDS = {
     "Grown": "x = Input(N); a = Scalar(1.0); y = Piecewise((a * exp(x), x < 0), (x**2, True))",
     "Turned": "x = Input(N); y = Piecewise((1 / x, Ne(x, 0)), (0, True))",
     "Magnitude": "x = Input(N); p = Scalar(2.0); y = Abs(x)**p",
+    # Its second derivatives read x**(p - 1) in several lines, beside p.
+    "Shared": (
+        "x = Input(N); w = Input(N); p = Scalar(1.0, at_least=0); q = Scalar(1.0, at_least=0);"
+        " y = x**p*w**q*exp(x + w)"
+    ),
     "Free": "x = Input(N); w = Input(N); y = Abs(x)**w",
     "FreeRow": "x = Input(N, C); w = Input(N); s = Sum(Abs(x), C); y = s**w",
     "OnEdge": "x = Input(N); w = Input(N); y = w*(x**2)**Rational(1, 2) + x**2*log(Abs(x))",
@@ -147,6 +152,27 @@ def test_a_power_that_is_none_or_straight_has_derivatives_at_0(made, p):
     (gradient,) = torch.autograd.grad(module.magnitude(leaf, p).sum(), leaf, create_graph=True)
     again = torch.autograd.grad(gradient.sum(), leaf, materialize_grads=True)[0]
     torch.testing.assert_close(again, power)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0])
+def test_a_power_that_several_lines_read_is_held_at_0(made, p):
+    module, _ = made("Shared")
+    x = torch.tensor([0.0, 0.0, 1.0, 0.5], dtype=torch.float64)
+    w = torch.tensor([1.0, 0.0, 0.0, 2.0], dtype=torch.float64)
+
+    def written(x, w):
+        return x**p * w**p * (x + w).exp()
+
+    found, expected = ([], [])
+    for function, results in ((lambda *a: module.shared(*a, p, p), found), (written, expected)):
+        leaves = [t.clone().requires_grad_() for t in (x, w)]
+        first = torch.autograd.grad(function(*leaves).sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(g.sum() for g in first), leaves, materialize_grads=True)
+        results += [g.detach() for g in (*first, *second)]
+        results.append(torch.func.jvp(function, (x, w), (w, x))[1])
+    assert all(t.isfinite().all() for t in expected)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("name", ["Free", "FreeRow"])

@@ -8,7 +8,6 @@ from gallery import EVERYTHING
 
 from generated.add_rms_norm import add_rms_norm
 from generated.clip import clip
-from generated.layer_norm import layer_norm
 from generated.linear import linear, linear_atoms, linear_backward, linear_forward
 from generated.mse import mse
 

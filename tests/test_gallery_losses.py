@@ -366,3 +366,28 @@ def test_vectors_of_no_length_and_a_cosine_at_the_margin_are_torchs(name):
     with_eps = replace(loss, reference=reference)
     for target in (torch.ones(4), -torch.ones(4), torch.zeros(4)):
         assert_agrees(with_eps, {"x1": x1, "x2": x2, "target": target.double()}, {"eps": eps})
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 2.0])
+def test_a_focal_loss_of_a_small_power_is_torchs_far_out(gamma):
+    """The derivative of a power of 0 has a factor that is 0 where the exponent is."""
+    logits = torch.tensor([100.0, -100.0, 0.5, 1e4, 100.0])
+    target = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0])
+    for name in ("focal_none", "focal"):
+        assert_agrees(LOSSES[name], {"logits": logits, "target": target}, {"gamma": gamma})
+
+
+@pytest.mark.parametrize("name", ["hinge_embedding_none", "hinge_embedding"])
+def test_a_distance_at_the_margin_is_torchs(name):
+    x = torch.tensor([1.0, 1.0, 0.0, 2.0]).double()
+    target = torch.tensor([1.0, -1.0, -1.0, -1.0]).double()
+    assert_agrees(LOSSES[name], {"x": x, "target": target})
+
+
+@pytest.mark.parametrize("name", ["triplet_none", "triplet"])
+def test_a_triplet_at_the_margin_is_torchs(name):
+    anchor, positive, negative = (
+        torch.tensor([[at, 0.0], [0.0, at]]).double() for at in (0.0, 1.0, 2.0)
+    )
+    arguments = {"anchor": anchor, "positive": positive, "negative": negative}
+    assert_agrees(LOSSES[name], arguments, {"eps": 0.0})

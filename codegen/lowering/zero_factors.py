@@ -108,8 +108,8 @@ class _Held:
         names = self._names(power.exponent)
         if isinstance(power.exponent, (Number, Choose)) or not names or is_positive(power.base):
             return []
-        zeros = dict.fromkeys(f for each in beside for f in _factors(each) if self._may(f, names))
-        return [*reversed(zeros)]
+        factors = dict.fromkeys(f for each in beside for f in _factors(each))
+        return [f for f in reversed(factors) if f != power.exponent and self._may(f, names)]
 
     def _may(self, factor: Value, names: set[str]) -> bool:
         """Whether a factor is made of what the exponent is made of, so that it may be 0 by it."""
