@@ -6,10 +6,11 @@ private names of torch.
 
 Common to all functions:
 
-- TypeError if a tensor argument is not a tensor, if an input is not floating point, or if the
-  dtypes of the inputs differ. Exception: next to a float16 or bfloat16 input, an input that is
-  broadcast along it, such as the gain of a norm, may be float32; the result keeps the half dtype.
-  A tensor without a gradient may have any dtype that converts to the inputs' dtype without loss.
+- TypeError if a tensor argument is not a tensor, or if an input is not floating point.
+- Inputs of different dtypes are promoted as torch promotes them, and each gradient has the dtype of
+  its input. Exception: next to a float16 or bfloat16 input, an input that is broadcast along it,
+  such as the gain of a norm, may be float32; the result keeps the half dtype. A tensor without a
+  gradient may have any dtype that converts to the inputs' dtype without loss.
 - ValueError if shapes do not match.
 - TypeError if a number is not a Python or NumPy number; a tensor is not a number.
 - float16 and bfloat16 are computed in float32 and rounded once at the end. torch.autocast has no
@@ -166,6 +167,14 @@ class Arguments:
         every = [a for own in self.axes.values() for axes in own.values() for a in axes]
         self.several = {axis[1:] for axis in every if axis[0] == "*" and "=" not in axis}
         self.lengths = {axis.strip("*") for axis in every} - {"1"}
+        parts = (formula.names for formula in self.sizes.values())
+        following = self.lengths.union(*parts) & self.sizes.keys()
+        pending = [name for name in self.sizes if name in following]
+        self.following: list[str] = []  # the sizes with a formula, each after those that it reads
+        while pending:
+            ready = (n for n in pending if not {*self.sizes[n].names} & {*pending} - {n})
+            self.following.append(next(ready))
+            pending.remove(self.following[-1])
 
     def _read(self, line: str) -> None:
         head, colon, said = line.partition(": ")
@@ -216,8 +225,9 @@ class Arguments:
 
     def with_fixed(self, known: dict[str, int]) -> dict[str, int]:
         """The sizes, and those that follow: from ``K = C / groups``, and from ``P == K * H``."""
-        for name, formula in self.sizes.items():
-            if name in self.lengths and name not in known and not formula.missing(known):
+        for name in self.following:
+            formula = self.sizes[name]
+            if name not in known and not formula.missing(known):
                 known[name] = formula.divided(self.name, known)
         for whole, parts in self.products:
             unknown = parts.missing(known)
@@ -392,12 +402,11 @@ class Asked:
         told = bool(inputs) and {*inputs} <= {*parameters}
         first = self._ordered([n for n in tensors if n in inputs] if told else tensors)
         rest = self._ordered([n for n in tensors if n not in first])
-        ordered = [
-            *((n, "same" if told else "saved") for n in first),
-            *((n, "saved") for n in rest),
-        ]
-        self.order = [(places[name], name, kind) for name, kind in ordered]
-        self.first = [(places[n], n) for n, _ in ordered if len(own.axes_of(n)) > 1]
+        ordered = [*first, *rest]
+        self.order = [(places[name], name) for name in ordered]
+        typed = own.flags["constant"] | own.flags["whole"] | {*own.bounds}
+        self.promoted = {*first} - typed if told else set()
+        self.first = [(places[n], n) for n in ordered if len(own.axes_of(n)) > 1]
         self.labels = [(places[n], n, own.bounds[n]) for n in tensors if n in own.bounds]
         self.labels = [label for label in self.labels if label[1] not in own.flags["ignored"]]
         self.tensors = [places[name] for name in tensors]
@@ -445,7 +454,8 @@ class Asked:
         for name, place in self.shapes:
             arguments[place] = known[name]
         for place, own, shapes in changes:
-            if own is not None and not (narrow and arguments[place].dtype in HALF):
+            stays = narrow and own == torch.float32 and arguments[place].dtype in HALF
+            if own is not None and not stays:
                 arguments[place] = arguments[place].to(own)
             for change, shape in shapes:
                 arguments[place] = change(arguments[place], shape)
@@ -494,36 +504,37 @@ class Asked:
             raise ValueError(words) from None
 
     def _looked_at(self, given: Sequence) -> tuple:
-        own, dtype, known, several, owners = self.own, None, {}, {}, {}
+        own, known, several, owners = self.own, {}, {}, {}
         word = "" if self.word is None else given[self.word]
         if self.word is not None:
             own.one_of("reduction", word, *own.words)
             known["reduction"] = word
+        dtype = self.dtype_of(given)
         known |= {n: f.value({}) for n, f in own.sizes.items() if not f.names}
         known |= {name: given[place] for name, place in self.given}
         for name, place in self.shapes:
             several[name] = own.shape(name, given[place])
             known[name] = math.prod(given[place])
+        shown = dtype
         for place, name in self.first:
             axes = own.along(name, word)
             if axes is None:
                 continue
-            own.fits(
-                name, given[place], written_axes(axes), expected_shape(axes, {}, {}), dtype, True
-            )
-            dtype = given[place].dtype
+            shape, alike = expected_shape(axes, {}, {}), None if name in self.promoted else shown
+            own.fits(name, given[place], written_axes(axes), shape, alike, True)
+            shown = shown or given[place].dtype
         found = {}
-        for place, name, kind in self.order:
+        for place, name in self.order:
             axes, tensor = own.along(name, word), given[place]
             if axes is None or (tensor is None and self._may_be_none(name, word)):
                 continue
             if name in own.flags["broadcast"]:
                 tensor = spread(tensor, tuple(expected_shape(axes, known, several)))
             sizes = known, several, owners
-            tensor, dtype = self._of_kind(name, kind, tensor, axes, dtype, sizes)
+            tensor, dtype = self._of_kind(name, tensor, axes, dtype, sizes)
             if not all(axis in known for axis in names_in(axes)):
                 measure(name, axes, tensor.shape, sizes)
-                self._of_kind(name, kind, tensor, axes, dtype, sizes)  # an axis is there twice
+                self._of_kind(name, tensor, axes, dtype, sizes)  # an axis is there twice
             found[place] = tensor, axes
         for name, formula in own.sizes.items():
             if name in own.lengths and not formula.parts and not formula.missing(known):
@@ -553,7 +564,7 @@ class Asked:
         needed = self.own.needed_for.get(name, [word])
         return name in self.own.fills or name in self.optional or word not in needed
 
-    def _of_kind(self, name, kind, tensor, axes, dtype, sizes):
+    def _of_kind(self, name, tensor, axes, dtype, sizes):
         """The tensor as the formulas take it, and the dtype of all inputs."""
         (known, several, owners), own, words = sizes, self.own, written_axes(axes)
         by: dict[str, list[str]] = {}
@@ -570,18 +581,42 @@ class Asked:
             tensor = own.as_number(name, tensor, dtype)
             own.fits(name, tensor, words, shape, tensor.dtype)
         else:
-            wide = (
-                kind == "same" and self.order and {*axes} < {*self.own.along(self.order[0][1], "")}
-            )
-            own.fits(name, tensor, words, shape, dtype, kind == "saved", wide=wide)
+            alike = None if name in self.promoted else dtype
+            own.fits(name, tensor, words, shape, alike, single=True)
+            if name in self.promoted:
+                tensor = tensor.to(dtype)
             dtype = tensor.dtype if dtype is None else dtype
         return tensor, dtype
+
+    def dtype_of(self, given: Sequence) -> torch.dtype | None:
+        """The dtype of the result: that to which torch promotes the inputs, where those broadcast
+        along the first leave a half dtype as it is; None if the function has no inputs.
+        """
+        inputs = [
+            (given[place], {*self._axes(name)})
+            for place, name in self.order
+            if name in self.promoted
+            and isinstance(given[place], Tensor)
+            and given[place].is_floating_point()
+        ]
+        if not inputs:
+            return None
+        first = inputs[0][1]
+        beside = [t for t, axes in inputs if axes < first and t.dtype == torch.float32]
+        dtype = promoted([t for t, _ in inputs if not any(t is other for other in beside)])
+        return dtype if dtype in HALF else promoted([t for t, _ in inputs])
 
     def in_range(self, arguments: Sequence, known: Mapping[str, int]) -> None:
         """IndexError for a label that is out of range."""
         for place, name, bounds in self.labels:
             lengths = [known[axis] for axis in bounds if axis in known]
             self.own.in_range(name, arguments[place], *lengths)
+
+
+def promoted(tensors: Sequence[Tensor]) -> torch.dtype:
+    """The dtype that torch computes with: a tensor without dimensions decides alone."""
+    deciding = [t for t in tensors if t.dim()] or tensors
+    return functools.reduce(torch.promote_types, [t.dtype for t in deciding])
 
 
 def names_in(axes: Sequence[str]) -> list[str]:
@@ -1165,9 +1200,10 @@ class Pair(Arguments, Lines):
             tangents, found = found[: self.count], found[self.count :]
             found = dict(zip(self._saved(), found, strict=True))
             back, gradients = [found.get(name) for name in rule.outputs], [None] * len(rounded)
-            if rule.pullback is not None:
+            comes = any(value is not None for value in back)
+            if comes and rule.pullback is not None:
                 gradients = rule.pullback(*back, *rest, rule.every)
-            elif back[0] is not None:
+            elif comes:
                 gradients = rule.backward(back[0], *rest, rule.every)
             own = [found.get(name[1:]) for name in self.gradients]
             sums = [
@@ -1296,7 +1332,7 @@ class Pair(Arguments, Lines):
         for place, name in self.constants:
             self.without_gradient(name, given[place])
         if in_plain_torch() or (self.by_lines and transforms_active()):
-            found, dtype = self.lines(*given), given[self.asked.order[0][0]].dtype
+            found, dtype = self.lines(*given), self.asked.dtype_of(given)
             return self.returned([getattr(found, name).to(dtype) for name in self.outputs])
         narrow = self.narrow is not None and self.narrow(given)
         dtype, known, several, arguments = self.asked.prepared(given, narrow)

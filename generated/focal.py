@@ -264,7 +264,7 @@ def focal_backward(
     one_minus_probs = 1 - probs
     losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
     power_gamma_losses_term_2 = losses_term ** gamma
-    power_gamma_losses_term = losses_term ** (gamma - 1)
+    power_gamma_losses_term = losses_term ** (0 if gamma == 0 else gamma - 1)
     if needs.logits:
         if reduction == "none":
             dlogits = balance * dloss * torch.addcmul(
@@ -429,7 +429,7 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
     entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
     one_minus_probs = 1 - probs
     losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
-    power_gamma_losses_term_again_2 = losses_term ** (gamma - 1)
+    power_gamma_losses_term_again_2 = losses_term ** (0 if gamma == 0 else gamma - 1)
     power_gamma_losses_term_2 = losses_term ** gamma
     g_logits_term_2 = 1 - 2 * target
     if needs.g or needs.target:

@@ -28,7 +28,7 @@ static int none_backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
     int64_t N, double alpha, double gamma, int threads
 ) {
-    const Real gamma_minus_one = gamma - 1.0;
+    const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
@@ -39,7 +39,7 @@ static int none_backward(
         const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
                 - target[n]);
         const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-        const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
+        const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
         if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
                 + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss[n] * (Real(gamma)
                 * entropies * power_gamma_losses_term * (Real(1) - Real(2) * target[n]) * (probs
@@ -86,7 +86,7 @@ static int backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
     int64_t N, double alpha, double divisor, double gamma, int threads
 ) {
-    const Real gamma_minus_one = gamma - 1.0;
+    const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
@@ -98,7 +98,7 @@ static int backward(
         const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
                 - target[n]);
         const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-        const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
+        const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
         if constexpr (want_dlogits) dlogits[n] = dloss_over_divisor * choose(number_constant,
                 Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
                 * (Real(gamma) * entropies * power_gamma_losses_term * (Real(1) - Real(2)
@@ -125,7 +125,7 @@ static int loss(
     Real* sum_1 = scratch.of<Real>(1);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
-    const Real gamma_minus_one = gamma - 1.0;
+    const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
     const Real one_over_divisor = 1.0 / divisor;
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
@@ -139,7 +139,7 @@ static int loss(
             const Real losses_term = Real(1) - probs_ * target[n] - (Real(1) - probs_) * (Real(1)
                     - target[n]);
             const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-            const Real power_gamma_losses_term = pow(losses_term, gamma_minus_one);
+            const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
             if constexpr (want_dlogits) dlogits[n] = one_over_divisor * choose(number_constant,
                     Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
                     * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)

@@ -34,6 +34,8 @@ static inline double floor(double x) { return __builtin_floor(x); }
 static inline float floor(float x) { return __builtin_floorf(x); }
 static inline double ceil(double x) { return __builtin_ceil(x); }
 static inline float ceil(float x) { return __builtin_ceilf(x); }
+static inline double nearest(double x) { return __builtin_rint(x); }
+static inline float nearest(float x) { return __builtin_rintf(x); }
 static inline double square_root(double x) { return __builtin_sqrt(x); }
 static inline float square_root(float x) { return __builtin_sqrtf(x); }
 static inline double absolute(double x) { return __builtin_fabs(x); }

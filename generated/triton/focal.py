@@ -42,7 +42,7 @@ def none_forward(
 @triton.jit
 def none_backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, N, alpha, gamma, one_minus_alpha,
-    number, gamma_minus_one, number_2, BLOCK: tl.constexpr,
+    number, zero_or_gamma_minus_one, number_2, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + n, n < N)
@@ -54,7 +54,7 @@ def none_backward(
     probs = 1 / (1 + tl.exp(-logits))
     one_minus_probs = 1 - probs
     losses_term = 1 - probs * target - one_minus_probs * one_minus_target
-    power_gamma_losses_term = power(losses_term, gamma_minus_one)
+    power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
     power_gamma_losses_term_2 = power(losses_term, gamma)
     dlogits = balance * dloss * (
         gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (probs * one_minus_probs)
@@ -111,7 +111,7 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
 @triton.jit
 def backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, N, alpha, divisor, gamma,
-    one_minus_alpha, number, gamma_minus_one, number_2, BLOCK: tl.constexpr,
+    one_minus_alpha, number, zero_or_gamma_minus_one, number_2, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr)
@@ -123,7 +123,7 @@ def backward(
     probs = 1 / (1 + tl.exp(-logits))
     one_minus_probs = 1 - probs
     losses_term = 1 - probs * target - one_minus_probs * one_minus_target
-    power_gamma_losses_term = power(losses_term, gamma_minus_one)
+    power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
     power_gamma_losses_term_2 = power(losses_term, gamma)
     dlogits = dloss / divisor * balance * (
         gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (probs * one_minus_probs)
@@ -146,7 +146,8 @@ def backward(
 @triton.jit
 def loss(
     logits_ptr, target_ptr, sum_1_ptr, dlogits_ptr, dtarget_ptr, N, alpha, gamma, one_minus_alpha,
-    number, one_over_divisor, gamma_minus_one, number_2, REAL: tl.constexpr, BLOCK: tl.constexpr,
+    number, one_over_divisor, zero_or_gamma_minus_one, number_2, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -167,7 +168,7 @@ def loss(
         probs_ = 1 / (1 + tl.exp(-logits))
         one_minus_probs = 1 - probs_
         losses_term = 1 - probs_ * target - one_minus_probs * met_term
-        power_gamma_losses_term = power(losses_term, gamma_minus_one)
+        power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
         power_gamma_losses_term_2 = power(losses_term, gamma)
         dlogits = one_over_divisor * balance * (
             gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (
@@ -199,7 +200,7 @@ def loss_2(sum_1_ptr, loss_ptr, divisor):
 table = Table(_module, __file__, """
     logits, target, dloss, dlogits, dtarget: N
     loss, sum_1: one number
-""", "fcdabc132ac046626d0ae089d24f052afaec96a02026b47e4e5f7c791a6bce4f", narrow=True)
+""", "5fa2338cb879dd05260992b5eb63f7ca8f0f76de162320c28185fa2d4ced678e", narrow=True)
 table.add(
     "none forward",
     ("one_minus_alpha", lambda alpha: 1 - alpha),
@@ -210,10 +211,10 @@ table.add(
     "none backward",
     ("one_minus_alpha", lambda alpha: 1 - alpha),
     ("number", lambda alpha: alpha >= 0),
-    ("gamma_minus_one", lambda gamma: gamma - 1),
+    ("zero_or_gamma_minus_one", lambda gamma: 0 if gamma == 0 else gamma - 1),
     ("number_2", lambda alpha: 2 * alpha - 1 if alpha >= 0 else 0),
     "none_backward(dloss, logits, target; N; alpha, gamma, one_minus_alpha, number, "
-    "gamma_minus_one, number_2) -> dlogits, dtarget",
+    "zero_or_gamma_minus_one, number_2) -> dlogits, dtarget",
     of="dlogits | dtarget",
 )
 table.add(
@@ -229,10 +230,10 @@ table.add(
     "divisor = 1 | N",
     ("one_minus_alpha", lambda alpha: 1 - alpha),
     ("number", lambda alpha: alpha >= 0),
-    ("gamma_minus_one", lambda gamma: gamma - 1),
+    ("zero_or_gamma_minus_one", lambda gamma: 0 if gamma == 0 else gamma - 1),
     ("number_2", lambda alpha: 2 * alpha - 1 if alpha >= 0 else 0),
     "backward(dloss: one number, logits, target; N; alpha, divisor, gamma, one_minus_alpha, "
-    "number, gamma_minus_one, number_2) -> dlogits, dtarget",
+    "number, zero_or_gamma_minus_one, number_2) -> dlogits, dtarget",
     of="dlogits | dtarget",
 )
 table.add(
@@ -241,10 +242,10 @@ table.add(
     ("one_minus_alpha", lambda alpha: 1 - alpha),
     ("number", lambda alpha: alpha >= 0),
     ("one_over_divisor", lambda divisor: 1 / divisor),
-    ("gamma_minus_one", lambda gamma: gamma - 1),
+    ("zero_or_gamma_minus_one", lambda gamma: 0 if gamma == 0 else gamma - 1),
     ("number_2", lambda alpha: 2 * alpha - 1 if alpha >= 0 else 0),
     "loss(logits, target; N; alpha, gamma, one_minus_alpha, number, one_over_divisor, "
-    "gamma_minus_one, number_2) -> sum_1, dlogits, dtarget",
+    "zero_or_gamma_minus_one, number_2) -> sum_1, dlogits, dtarget",
     "loss_2(sum_1; ; divisor) -> loss",
     of="dlogits | dtarget",
 )
