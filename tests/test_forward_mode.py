@@ -42,7 +42,6 @@ def test_it_takes_the_sides_of_kinks_that_the_statements_take(emitted, kind):
 BY_STATEMENTS = {
     *("elu", "entropy", "js_div", "leaky_relu", "relu", "std"),
     *("hinge", "hinge_embedding", "kl_div", "linear_attention", "log_cosh", "ppo", "smooth_l1"),
-    "triplet",
 }
 
 
