@@ -504,12 +504,11 @@ class Asked:
             raise ValueError(words) from None
 
     def _looked_at(self, given: Sequence) -> tuple:
-        own, known, several, owners = self.own, {}, {}, {}
+        own, known, several, owners, dtype = self.own, {}, {}, {}, self.dtype_of(given)
         word = "" if self.word is None else given[self.word]
         if self.word is not None:
             own.one_of("reduction", word, *own.words)
             known["reduction"] = word
-        dtype = self.dtype_of(given)
         known |= {n: f.value({}) for n, f in own.sizes.items() if not f.names}
         known |= {name: given[place] for name, place in self.given}
         for name, place in self.shapes:
