@@ -98,7 +98,7 @@ NESTED = {
     f"{LABELS}y = Gather(Max(Window(x, V, into=(Half, Two)), Two), labels, Half)": "T",
     "y = Rename(Shift(x, T, 1), T, H) * x": "T H V",
     "y = Flatten(Slice(x, T, into=P, start=1), P, V, into=K)": "K",
-    "y = Rename(Rename(x, V, K), T, V)": "K V",
+    "y = Rename(Rename(x, V, K), T, V)": "V K",
     "z = Input(H, V)\ny = Sum(z * Rename(Rename(x, V, K), T, V), V)": "K H",
     "s = Sum(x * Rename(x, T, H), V)\ny = Rename(s, H, K)": "T K",
     "a = Slice(x, V, into=Half)\nb = Slice(x, V, into=Half, start=V / 2)\n"
