@@ -17,6 +17,7 @@ from derive.language.extremes import Max as Max
 from derive.language.extremes import Min as Min
 from derive.language.gradient import Gradient as Gradient
 from derive.language.kept_labels import Kept as Kept
+from derive.language.functions import Round as Round
 from derive.language.matrices import Cholesky as Cholesky
 from derive.language.matrices import Inverse as Inverse
 from derive.language.matrices import LogDet as LogDet

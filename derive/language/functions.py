@@ -25,7 +25,7 @@ class Step(Function):
     sympys: Callable[[Expr], Expr]  # of numbers
 
     @classmethod
-    def eval(cls, u):
+    def eval(cls, u: Expr) -> Expr | None:
         return cls.sympys(u) if u.is_number or u.is_integer else None
 
     def fdiff(self, argindex=1):

@@ -12,7 +12,7 @@ aten = torch.ops.aten
 
 OF_ONE = "abs acos acosh asin asinh atan atanh cos cosh erf erfc exp exp2 expm1 log log10 log1p"
 OF_ONE += " log2 logit neg positive reciprocal relu rsqrt sgn sigmoid sign sin sinh sqrt square"
-OF_ONE += " tan tanh clone selu ceil floor i0"
+OF_ONE += " tan tanh clone selu ceil floor round trunc i0"
 OF_F = "celu elu gelu hardsigmoid hardswish hardtanh leaky_relu mish relu6 silu softplus"
 OF_TWO = "add div divide logaddexp maximum minimum mul multiply pow rsub sub subtract"
 OF_TWO += " true_divide xlogy atan2 remainder"
@@ -115,6 +115,12 @@ READ = {
         "x: N C, m: C given, v: C given",
         lambda x, m, v: aten._native_batch_norm_legit_functional(
             x, None, None, m, v, True, 0.1, 1e-5
+        )[0],
+    ),
+    "_native_batch_norm_legit_no_training": (
+        "x: N C, m: C given, v: C given",
+        lambda x, m, v: aten._native_batch_norm_legit_no_training(
+            x, None, None, m, v.square(), 0.1, 1e-5
         )[0],
     ),
     "batch_norm": ("x: N C", lambda x: F.batch_norm(x, None, None, training=True)),
