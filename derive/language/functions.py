@@ -28,7 +28,7 @@ class Step(Function):
     def eval(cls, u: Expr) -> Expr | None:
         return cls.sympys(u) if u.is_number or u.is_integer else None
 
-    def fdiff(self, argindex=1):
+    def fdiff(self, argindex: int = 1) -> Expr:
         return Integer(0)
 
 
