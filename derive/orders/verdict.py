@@ -51,7 +51,7 @@ class Said:
             verdict.shapes,
             verdict.other_shapes,
             verdict.in_every_shape,
-            verdict.remarks,
+            tuple(words for words in verdict.remarks if not self.mentions_total(words)),
         )
 
     def _answer(self, answer: Answer) -> Answer:
