@@ -15,9 +15,9 @@ from derive.language.errors import UndecidedError as UndecidedError
 from derive.language.errors import UnprovedError as UnprovedError
 from derive.language.extremes import Max as Max
 from derive.language.extremes import Min as Min
+from derive.language.functions import Round as Round
 from derive.language.gradient import Gradient as Gradient
 from derive.language.kept_labels import Kept as Kept
-from derive.language.functions import Round as Round
 from derive.language.matrices import Cholesky as Cholesky
 from derive.language.matrices import Inverse as Inverse
 from derive.language.matrices import LogDet as LogDet
