@@ -250,7 +250,7 @@ def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
 def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:
     definition = backward.definition
     of = next(t for t in definition.inputs if t.name == said.name)
-    source = linecache.getline(subject.file, said.line).strip() or NOTHING
+    source = linecache.getline(subject.file, said.line).strip() or str(said.expression)
     claim = Claim(of, said.line, source, said.expression, said.expression, lines=said.lines)
     if said.problem:
         claim = Claim(of, said.line, source, None, None, Misaligned(said.problem))

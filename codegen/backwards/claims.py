@@ -19,7 +19,7 @@ from codegen.backwards.expressed import Expressed
 from codegen.backwards.functions import BACKWARD, Both, FunctionSubject, Seen
 from codegen.backwards.turn import Turn, give_sizes
 from codegen.importing import trees
-from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.asked import GIVEN, KINDS, Argument
 from codegen.importing.double import in_double, run_in_double
 from codegen.importing.driver import read_back
 from codegen.importing.examples import Example, axes_in, drawn, example_of
@@ -29,6 +29,7 @@ from codegen.importing.trace import Traced, quiet, trace
 from codegen.importing.values import Dims, Value
 from codegen.importing.writing import class_name, written
 from derive.language.errors import QuestionError
+from derive.language.symbols import Axis, Tensor
 from derive.notation.completeness import generated_names
 from derive.notation.definition import Definition
 from derive.reading import Line
@@ -95,9 +96,7 @@ class _Backward:
         self.subject, self.example = subject, example
         self.arguments = example.arguments
         kinds = {a.name: a.kind for a in self.arguments}
-        self.needs = [
-            kinds.get(p.name, GIVEN) not in (LABELS, MASK, GIVEN) for p in self.subject.parameters
-        ]
+        self.needs = [kinds.get(p.name, GIVEN) not in KINDS for p in self.subject.parameters]
         self.noted = Seen()
         self.both = Both(subject, self.arguments, self.needs, self.noted)
 
@@ -145,7 +144,9 @@ class _Backward:
         reader.run(turn.arrive, ys)
         behind, reader.statements = reader.statements, turn.ahead
         given = frozenset(d.name for d in reader.inputs if d.kind == GIVEN)
-        definition = read_back(written(reader, self.subject, given), self.subject).definition
+        text = written(reader, self.subject, given)
+        known = {text.names.get(d.name, d.name): d for d in reader.inputs[: len(self.arguments)]}
+        definition = _with_idle(read_back(text, self.subject).definition, known)
         lines = [*turn.made, *behind]
         mapped = Expressed(reader, definition, lines, times_upstream=len(ys) > 1)
         said = tuple(self._said(reader, mapped, traced, grads, noted))
@@ -217,6 +218,22 @@ class _Backward:
 
 def _called(value: Value) -> str:
     return value.tree.args[0] if value.tree.kind == "tensor" else "an intermediate"
+
+
+def _with_idle(definition: Definition, known: Mapping[str, Declared]) -> Definition:
+    """With the arguments that have no influence on the output, as there are for some values of an
+    option: the backward says something of their gradients, and may read them.
+    """
+    axes = {axis.name: axis for axis in definition.axes}
+    met = {t.name for t in definition.inputs}
+    idle = []
+    for name, declared in known.items():
+        if name not in met and declared.kind not in KINDS:
+            along = [axis for dim in declared.dims for axis in dim]
+            axes |= {axis: Axis(axis) for axis in along if axis not in axes}
+            idle.append(Tensor(name, [axes[axis] for axis in along]))
+    inputs = (*definition.inputs, *idle)
+    return replace(definition, inputs=inputs, axes=tuple(axes.values()))
 
 
 def raised(error: Exception, file: str) -> Raises | QuestionError:

@@ -100,7 +100,9 @@ def _declaration(declared: Declared, kept: frozenset[str]) -> str:
 
 
 def _axes(made: list[str], names: list[str]) -> list[str]:
-    """On one line where they fit."""
+    """On one line where they fit; none where all is of no dimension."""
+    if not names:
+        return []
     line = f"{', '.join(names)} = {', '.join(made)}"
     if len(line) <= WIDTH:
         return [line]

@@ -20,6 +20,7 @@ from derive.checking.explaining.atomised import atomised
 from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
 from derive.checking.numbers.comparison import difference_at
 from derive.checking.numbers.evaluation import Evaluation, Point
+from derive.checking.numbers.tables import UNDEFINED
 from derive.formulas.text import formula
 from derive.language.nodes import Reduction, Sum
 from derive.language.symbols import (
@@ -69,7 +70,8 @@ class Neighbour:
 
 def _is_zero(evaluation: Evaluation, e: Expr) -> bool:
     """Nothing flows in this mathematics: an agreement that says nothing."""
-    return all(abs(entry) < EXACT for entry in evaluation.table(e).entries.values())
+    entries = evaluation.table(e).entries.values()
+    return all(entry is UNDEFINED or abs(entry) < EXACT for entry in entries)
 
 
 def neighbour_of(
