@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import logging
 import math
+import sys
 import traceback
 import types
 import warnings
@@ -36,6 +37,7 @@ FREE_VALUES = (
     "computation may depend on sizes but not on tensor values: use torch.where instead of if, and "
     "no .item()"
 )
+WITHOUT_DATA = "leave it out in an autograd Function, which records nothing; else use .detach()"
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def trace(
     more = examples[len(arguments) :]
     open_dims += [{i: Dim.AUTO for i, n in enumerate(e.shape) if n > 1} for e in more]
     try:
-        with quiet(), in_double(), sizes_stay_symbols(), uncached():
+        with quiet(), in_double(), sizes_stay_symbols(), uncached(), data_refused(file):
             program = torch.export.export(
                 module, tuple(examples), dynamic_shapes=(tuple(open_dims),), strict=False
             )
@@ -167,6 +169,25 @@ def uncached() -> Iterator[None]:
     """torch keeps what it found of every operation, and that takes longer than to find it."""
     with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):
         yield
+
+
+@contextmanager
+def data_refused(file: str) -> Iterator[None]:
+    """``x.data`` leaves the graph, and torch says so only at the end, without the line."""
+    own = torch._C.TensorBase.data
+
+    def data(tensor):
+        caller = sys._getframe(1)
+        if caller.f_code.co_filename == file and type(tensor) is not torch.Tensor:
+            place = Place(file, caller.f_lineno)
+            raise QuestionError(".data cannot be traced", WITHOUT_DATA, place)
+        return own.__get__(tensor)
+
+    torch.Tensor.data = property(data, own.__set__)
+    try:
+        yield
+    finally:
+        del torch.Tensor.data
 
 
 def untraceable(error: Exception, file: str) -> QuestionError:

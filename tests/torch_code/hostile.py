@@ -30,6 +30,10 @@ def branch_on_closeness(x):
     return x.sum() if torch.allclose(x, torch.zeros_like(x)) else x
 
 
+def data(x):
+    return x.data * x
+
+
 def in_place(x):
     x.mul_(2)
     return x.sum()
@@ -155,6 +159,7 @@ SAID = {
         "depends on the values of a tensor",
         "return x.sum() if torch.allclose(x, torch.zeros_like(x)) else x",
     ),
+    "data": (".data cannot be traced", "return x.data * x"),
     "item": ("depends on the values of a tensor", "return x - x.max().item()"),
     "in_place": ("modifies its argument x in place", "def in_place(x):"),
     "random_numbers": ("random numbers", "return (x + torch.randn_like(x)).sum()"),
