@@ -163,3 +163,22 @@ def test_options_are_typed_as_python_has_them():
     for wrong in ("a", "a=b()", "a=1; b=2", "=3"):
         with pytest.raises(QuestionError, match="--with"):
             options_of(wrong)
+
+
+IDLE = "return x * w if how == 'mean' else x * 2"
+IDLE_BACKWARD = "return g * w if ctx.how == 'mean' else 2 * g, {}, None"
+
+
+@pytest.mark.parametrize("axes", ["x: N, w: N", "x:, w:", "x: N, w:"])
+@pytest.mark.parametrize(("other", "outcome"), [("0 * w", "right"), ("w", "wrong"), ("g", "wrong")])
+def test_an_argument_may_be_without_influence_for_one_value(tmp_path, axes, other, outcome):
+    own = "(x * g).sum()" if axes == "x: N, w:" else "x * g"
+    gradient = f"({own} if ctx.how == 'mean' else {other})"
+    path = written(
+        tmp_path, "w, how='mean'", IDLE, IDLE_BACKWARD.format(gradient), "ctx.how, ctx.w = how, w"
+    )
+    text = (tmp_path / "ops.py").read_text()
+    (tmp_path / "ops.py").write_text(text.replace("(x,) = ctx.", "w = ctx.w; (x,) = ctx."))
+    verdict = check_function(path, axes)
+    assert verdict.outcome == outcome, str(verdict)
+    assert outcome == "right" or verdict.wrong == ["dw"]
