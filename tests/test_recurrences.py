@@ -13,13 +13,14 @@ from sympy import Function, Symbol, symbols
 from codegen.driver import generate
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels
+from codegen.targets.torch.within_reach import largest_difference
 from derive import NotationError, QuestionError, check, derive, forward_from
 from derive.orders import SECOND
 
 TOLERANCE = 1e-10
 HEAD = """from sympy import Eq, oo, Piecewise, exp, log, tanh
 from derive import At, Axis, Forward, Given, Input, Label, Max, OneHot, Outputs, Position, Previous
-from derive import CumSum, Next, Rename, Scalar, Sum
+from derive import Broadcast, CumSum, Next, Rename, Scalar, Shift, Sum
 
 N, T, K, H, J = (Axis(name) for name in "NTKHJ")
 S, R, C, V = (Axis(name) for name in "SRCV")
@@ -295,6 +296,51 @@ def assert_as_typed(ours, reference, inputs, given=None):
     for one, other in zip(run(ours), run(reference), strict=True):
         assert one.shape == other.shape
         torch.testing.assert_close(one, other, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+LEFT_TO_RIGHT = """    emit = Input(T, S)
+    stay = Input(S)
+    move = Input(S)
+    before = Previous(alpha, T, initial=FAR)
+    came = log(exp(before + stay) + exp(Shift(before, S, 1, fill=FAR) + move))
+    place = Position(S) + Broadcast(Position(T), S)
+    alpha = Piecewise((0, Eq(place, 0)), (came, True)) + emit
+"""
+LONGEST = LEFT_TO_RIGHT.replace(
+    "log(exp(before + stay) + exp(Shift(before, S, 1, fill=FAR) + move))",
+    "Max(before + stay, Shift(before, S, 1, fill=FAR) + move)",
+)
+
+
+def left_to_right(join):
+    def reached(emit, stay, move):
+        """The states in reach alone: there is no path to the others."""
+        row = [emit[0, 0]]
+        for t in range(1, len(emit)):
+            paths = [[r + stay[s]] for s, r in enumerate(row)] + [[]]
+            for s, r in enumerate(row):
+                paths[s + 1].append(r + move[s + 1])
+            row = [join(torch.stack(p), 0) + e for p, e in zip(paths, emit[t], strict=False)]
+        return torch.stack(row)
+
+    return reached
+
+
+@pytest.mark.parametrize(
+    ("body", "join"), [(LEFT_TO_RIGHT, torch.logsumexp), (LONGEST, torch.amax)]
+)
+def test_a_state_that_starts_below_every_score_is_compared_where_autograd_has_numbers(
+    body, join, tmp_path
+):
+    ours, _, result = generated(file_of(tmp_path, body), tmp_path)
+    inputs = draw(4, 4), draw(4, seed=1), draw(4, seed=2)
+    assert_as_typed(lambda *own: ours(*own)[-1], left_to_right(join), inputs)
+    definition, program, text = result.proved.definition, result.program, result.text
+    assert text.count("1e+30") > 1 and largest_difference(text, definition, program) < TOLERANCE
+    for right, wrong in (("1e+30", "1e+999"), (" + stay\n", " + 2 * stay\n")):
+        assert right in text
+        broken = text.replace(right, wrong)
+        assert largest_difference(broken, definition, program) > TOLERANCE, wrong
 
 
 @pytest.mark.parametrize("name", CASES)

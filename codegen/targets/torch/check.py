@@ -17,7 +17,6 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.program import Function, Program
-from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
 from codegen.targets.torch.square import positive_definite
 from derive.language.guarded import guarded_zeros, unguarded_divisors
@@ -45,7 +44,7 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
 )
 
 
-def largest_difference(text: str, definition: Definition, program: Program) -> float:
+def largest_difference_of(module: ModuleType, definition: Definition, program: Program) -> float:
     """The largest difference of any gradient to autograd's, relative to autograd's largest entry,
     and beyond what autograd's own rounding accounts for.
 
@@ -53,12 +52,6 @@ def largest_difference(text: str, definition: Definition, program: Program) -> f
     finite where autograd's is, counts as infinitely far, as does everything where autograd has no
     finite numbers.
     """
-    every = every_reduction(definition, program)
-    return max(largest_difference_of(loaded(text, p), d, p) for d, p in every)
-
-
-def largest_difference_of(module: ModuleType, definition: Definition, program: Program) -> float:
-    """The same of a module that is loaded."""
     decided: dict[str, float] = {}
     undecided: dict[str, float] = {}
     doubtful: set[str] = set()  # and not seen since where nothing is rounded off

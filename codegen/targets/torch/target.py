@@ -139,8 +139,8 @@ class TorchTarget:
         return lines
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        from codegen.targets.torch.check import largest_difference  # torch takes a second
-        from codegen.targets.torch.square import undefined_where_singular
+        from codegen.targets.torch.square import undefined_where_singular  # torch takes a second
+        from codegen.targets.torch.within_reach import largest_difference
 
         with undefined_where_singular(definition):
             return largest_difference(text, definition, program)
@@ -148,12 +148,11 @@ class TorchTarget:
     def check_every_use(
         self, text: str, definition: Definition, program: Program
     ) -> tuple[str, ...]:
-        from codegen.targets.torch.every_use import check_every_use
-        from codegen.targets.torch.loading import loaded
         from codegen.targets.torch.square import undefined_where_singular
+        from codegen.targets.torch.within_reach import infinite_in_use
 
         with undefined_where_singular(definition):
-            return check_every_use(loaded(text, program), definition, program)
+            return infinite_in_use(text, definition, program)
 
     def difference_of_parts(
         self, text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
