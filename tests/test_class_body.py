@@ -26,7 +26,7 @@ from sympy import (
 )
 from sympy import Max as Larger
 from derive import Concat, CumMax, CumProd, CumSum, Flip, Pad, Previous, Scan, Shift, Slice
-from derive import Cholesky, Diagonal, Identity, Inverse, LogDet, Solve, Unflatten, Window
+from derive import Cholesky, Diagonal, Identity, Inverse, LogDet, Round, Solve, Unflatten, Window
 
 M, G, State = Axis("M"), Axis("G", 2), Axis("State", 2)
 L, P, D = Axis("L", 2 * C), Axis("P", C + 1), Axis("D", C - 1)

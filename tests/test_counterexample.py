@@ -44,7 +44,7 @@ from derive.checking.numbers.counterexample import (
 )
 from derive.checking.numbers.evaluation import Evaluation
 from derive.checking.numbers.exact_numbers import Exact, Irrational, Logarithms
-from derive.checking.numbers.points import Drawing, allows, data_of, generic_point, smallest_sizes
+from derive.checking.numbers.points import Drawing, data_of, generic_point, smallest_sizes
 from derive.closing.closed_form import close
 from derive.language.nodes import ArgMax, Max, OneHot, Rename, Sum, along
 from derive.language.symbols import Axis, tensors_in
@@ -390,7 +390,7 @@ def test_points_suit_the_mathematics(chains):
         assert points == random_points(chain.definition)
         axes = {a.name: a for a in chain.definition.independent_axes}
         for point in points:
-            assert allows(chain.definition, {axes[name]: n for name, n in point.sizes})
+            assert chain.definition.fit({axes[name]: n for name, n in point.sizes})
     first = list(smallest_sizes(chains["BatchNorm"].definition))[:4]
     assert [tuple(s.values()) for s in first] == [(2, 1), (3, 1), (2, 2), (4, 1)]
 

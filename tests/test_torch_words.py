@@ -26,7 +26,8 @@ from sympy import Abs, Eq, Mod, Piecewise, atan2, digamma, erf, erfc, exp, floor
 from sympy import sign, sqrt, tanh
 from derive import Axis, Broadcast, Cholesky, CumMax, CumProd, CumSum, Detach, Diagonal, Flatten
 from derive import Flip, Forward, Gather, Given, Gradient, Identity, Input, Inverse, Label, LogDet
-from derive import Max, Min, OneHot, Ordered, Position, Rename, SegmentSum, Solve, Sum, Unflatten
+from derive import Max, Min, OneHot, Ordered, Position, Rename, Round, SegmentSum, Solve, Sum
+from derive import Unflatten
 
 N, C, K, M, J, H = Axis("N"), Axis("C"), Axis("K"), Axis("M"), Axis("J"), Axis("H")
 Two, G = Axis("Two", 2), Axis("G", 2)
