@@ -14,7 +14,7 @@ from random_functions.breaking import WAYS
 from random_functions.grammar import random_case, text_of
 from random_functions.trial import FALSELY_RIGHT, FALSELY_WRONG, tried
 
-SAMPLE = (2, 7, 8, 14, 16, 17, 25, 26)  # quick ones: with options, subsets, writes, scalars
+SAMPLE = (2, 7, 8, 14, 15, 16, 17, 25, 26)  # quick ones: with options, subsets, writes, scalars
 LIMIT = 100.0  # seconds of computing
 
 

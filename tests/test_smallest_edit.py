@@ -5,10 +5,17 @@ with one thing broken, as a Function, in several lines and as one formula.
 import re
 
 import pytest
+from sympy import Integer, Piecewise, exp, log, pi
 
 import derive.checking.explaining.edits as edits
 from codegen.backwards.checking import check_function
 from derive import check
+from derive.checking.explaining.written import Written
+from derive.checking.numbers.residues import Residues
+from derive.language.nodes import Position
+from derive.language.reading_at import At
+from derive.language.symbols import Axis, Tensor
+from derive.reading import Line
 
 UNIT = """
 class Mine(torch.autograd.Function):
@@ -156,3 +163,36 @@ def test_what_does_not_hold_is_not_said(monkeypatch, tmp_path):
     monkeypatch.setattr(edits.Holding, "_holds", lambda self, edit: False)
     (verdict,) = check_function(f"{file}:Mine", UNIT_AXES).verdicts
     assert verdict.answers[0].refutation.edit is None
+
+
+N = Axis("N")
+X = Tensor("x", (N,))
+
+
+def spots_of(e):
+    written = Written(e, (), Line("dx", 1, "dx", e))
+    return written, {spot.node: spot for spot in written.spots}
+
+
+def test_no_edit_is_looked_for_in_the_place_that_is_read():
+    """As of ``x.flip(0)``: an index that is scaled is none."""
+    for index in (N - 1 - Position(N), Position(N) + 2, 2 * Position(N)):
+        _, spots = spots_of(3 * At.over(X, N, index))
+        assert X in spots and Position(N) not in spots and index not in spots
+
+
+def test_another_value_changes_no_condition():
+    written, spots = spots_of(X * Piecewise((X, X > 2), (0, True)))
+    found = written.with_other(spots[X], X * exp(X))
+    assert found == X * exp(X) * Piecewise((X * exp(X), X > 2), (0, True))
+
+
+def test_a_sum_of_one_number_keeps_what_it_is_made_of():
+    """As ``x.logsumexp(0)`` and ``x.norm()`` at N = 1: they tie with x in a maximum."""
+    numbers = Residues()
+    x = numbers.number(pi)
+    one = numbers.add([numbers.apply(exp, [x])])
+    assert numbers.compare(numbers.apply(log, [one]), x) == 0
+    zero = numbers.number(Integer(0))
+    masked = numbers.add([zero, numbers.apply(exp, [x]), zero])
+    assert numbers.compare(numbers.apply(log, [masked]), x) == 0

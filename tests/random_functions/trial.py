@@ -42,11 +42,11 @@ def _tried(case: Case, file: Path) -> tuple[str, str, str]:
         verdict = check_function(f"{file}:F", case.axes)
         words, outcome = str(verdict), verdict.outcome
     except QuestionError as error:
-        said = str(error).replace(str(file.parent), "")
+        said = f"truth: {truth}\n{error}".replace(str(file.parent), "")
         return REFUSED, said, f"{REFUSED}: {error.problem[-60:]}"
     except Exception as error:
         trace = "".join(traceback.format_exception(error)[-6:])
-        said = f"{type(error).__name__}: {error}\n{trace}"
+        said = f"truth: {truth}\n{type(error).__name__}: {error}\n{trace}"
         return CRASHED, said, f"{type(error).__name__} in {place_of(error)}"
     beside = f"truth: {truth}\n{words}".replace(str(file.parent), "")
     if outcome in SEEN and found:

@@ -203,8 +203,8 @@ class Guesses:
         """A factor, or another value, under a sum or in a function, where none can be told."""
         left = MOST_GUESSES / self._size(self.written.whole)
         for spot in self.summed:
-            for e in self.known.tables:
-                guesses = [(FACTOR, e), (FACTOR, 1 / e)]
+            for e, table in self.known.tables.items():
+                guesses = [(FACTOR, e)] + [(FACTOR, 1 / e)] * all(table.entries.values())
                 guesses += [(ANOTHER, e)] * (axes_of(e) == axes_of(spot.node) and e != spot.node)
                 for kind, guess in guesses:
                     edit = self._edit(spot, kind, Multiple(1, guess))

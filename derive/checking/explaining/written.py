@@ -17,6 +17,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.formulas.text import formula
+from derive.language.array_node import ArrayNode
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, ordered
 from derive.reading import Line
 
@@ -82,13 +83,13 @@ class Written:
 
     def with_other(self, spot: Spot, other: Expr) -> Expr:
         """The claim with another value at a spot."""
-        new = {spot.node: other}
+        old = spot.node
         if spot.parent is not None:
-            new = {spot.parent: spot.parent.xreplace(new)}
+            old, other = spot.parent, _replaced(spot.parent, old, other)
         if spot.holder is self.whole:
-            return self.whole.xreplace(new)
-        body = self.body(spot.holder)
-        return self.whole.xreplace({spot.holder: spot.holder.func(body.xreplace(new))})
+            return _replaced(self.whole, old, other)
+        body = _replaced(self.body(spot.holder), old, other)
+        return self.whole.xreplace({spot.holder: spot.holder.func(body)})
 
     def line(self, spot: Spot) -> Line:
         return self.lines.get(spot.holder.func, self.last)
@@ -131,9 +132,20 @@ def _growing(found: dict) -> Iterator:
 
 
 def _operands(e: Basic) -> list[Basic]:
-    """What a value is computed from; conditions, and what an index is taken of, are left alone."""
+    """What a value is computed from; conditions, and the place that is read, are left alone."""
     conditions = (Relational, BooleanFunction, BooleanAtom, Axis)
-    return [a for a in e.args if not isinstance(a, conditions) and not a.is_number]
+    args = e.operands if isinstance(e, ArrayNode) else e.args
+    return [a for a in args if not isinstance(a, conditions) and not a.is_number]
+
+
+def _replaced(e: Basic, old: Basic, new: Basic) -> Basic:
+    """``e`` with another value wherever ``old`` is what a value is computed from."""
+    if e == old:
+        return new
+    changed = {a: _replaced(a, old, new) for a in _operands(e)}
+    if all(a == b for a, b in changed.items()):
+        return e
+    return e.func(*(changed.get(a, a) for a in e.args))
 
 
 def _scale_in(terms: Sequence[Expr], part: Add) -> Expr:

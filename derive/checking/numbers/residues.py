@@ -108,6 +108,9 @@ class Residues(Arithmetic):
         numbers = [v.rational for v in values]
         if None not in numbers:
             return self._fraction(sum(numbers, Fraction(0)))
+        values = [v for v, number in zip(values, numbers, strict=True) if number != 0]
+        if len(values) == 1:  # and what it is made of
+            return values[0]
         parts = tuple(
             (
                 sum(v.parts[k][0] for v in values) % PRIMES[k],
