@@ -63,7 +63,27 @@ MADE = {
     ),
     "a spike": (OF_X, "(x > 0).float()", "dy / (1 + x**2)", "not checked", "dx of Made is a surr"),
     "a spiked sign": (OF_X, "x.sign()", "dy / (1 + x**2)", "not checked", "surrogate"),
-    "detached": (OF_X, "(x.round() - x).detach() + x**2", "2 * x * dy", "right", "proved"),
+    "detached": (
+        OF_X,
+        "(x.round() - x).detach() + x**2",
+        "2 * x * dy",
+        "by definition",
+        "round in the forward",
+    ),
+    "detached, as the value is": (
+        OF_X,
+        "(x.round() - x).data + x**2",
+        "(2 * x - 1) * dy",
+        "right",
+        "proved",
+    ),
+}
+LEAVING = {  # how a forward leaves the graph, in which a Function never was
+    "detach": "return x.detach() * torch.detach(s)",
+    "half of it": "return x * s.detach()",
+    "data": "return x.data * s.data",
+    "no_grad": "with torch.no_grad():\n            return x * s",
+    "in place": "y = x.detach().clone()\n        y.mul_(s.detach())\n        return y.detach_()",
 }
 
 
@@ -76,3 +96,27 @@ def test_the_reading_is_said(tmp_path, name):
     assert verdict.outcome == outcome and words in str(verdict)
     assert verdict.status == (outcome not in ("right", "by definition"))
     assert verdict.right == (outcome == "right")
+
+
+@pytest.mark.parametrize("name", LEAVING)
+@pytest.mark.parametrize(
+    ("backward", "wrong"), [("dy * s, (dy * x).sum()", []), ("dy * s, dy.sum()", ["ds"])]
+)
+def test_what_leaves_the_graph_in_a_function_has_the_derivative_of_its_value(
+    name, backward, wrong, tmp_path
+):
+    text = CLASS.format(arguments="x, s", forward="FORWARD", backward=backward)
+    text = text.replace("return FORWARD", LEAVING[name])
+    (tmp_path / "made.py").write_text(HEAD + text)
+    assert check_function(f"{tmp_path}/made.py:Made", "x: N, s:").wrong == wrong
+
+
+def test_at_ties_the_convention_is_that_of_the_value(tmp_path):
+    """torch's own derivative of a forward that is detached would be none at all."""
+    text = CLASS.format(arguments="x", forward="x.detach().clamp(min=0)", backward="dy * (x >= 0)")
+    (tmp_path / "made.py").write_text(HEAD + text)
+    assert check_function(f"{tmp_path}/made.py:Made", "x: N").right
+    (tmp_path / "tied.py").write_text(
+        HEAD + text.replace("clamp(min=0)", "abs()").replace("(x >= 0)", "x.sign()")
+    )
+    assert check_function(f"{tmp_path}/tied.py:Made", "x: N").right

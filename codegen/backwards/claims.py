@@ -212,12 +212,14 @@ class _Backward:
             )
             value = reader.values.get(node) if later else None
             if isinstance(value, Value) and trees.tensors_in(value.tree):
-                names.append(reader.assigned.get(node) or _called(value))
+                names.append(reader.assigned.get(node) or self._called(value))
         return tuple(dict.fromkeys(names))
 
-
-def _called(value: Value) -> str:
-    return value.tree.args[0] if value.tree.kind == "tensor" else "an intermediate"
+    def _called(self, value: Value) -> str:
+        if value.tree.kind != "tensor":
+            return "an intermediate"
+        name = value.tree.args[0]
+        return f"a view of {name}" if name in {a.name for a in self.arguments} else name
 
 
 def _with_idle(definition: Definition, known: Mapping[str, Declared]) -> Definition:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from codegen.backwards.unrecorded import unrecorded
 from codegen.importing.asked import Argument
 from codegen.importing.subjects import REMEDIES, TENSOR_AND_NAME, Subject
 from codegen.importing.trace import seen
@@ -144,11 +145,12 @@ class FunctionSubject(Subject):
         return [given.get(p.name, p.default) for p in self.parameters]
 
     def forward(self, context: Context, values: Sequence) -> tuple:
-        if self.has_setup:
-            result = seen(self.of_class.forward)(*values)
-            seen(self.of_class.setup_context)(context, tuple(values), result)
-        else:
-            result = seen(self.of_class.forward)(context, *values)
+        with unrecorded():
+            if self.has_setup:
+                result = seen(self.of_class.forward)(*values)
+                seen(self.of_class.setup_context)(context, tuple(values), result)
+            else:
+                result = seen(self.of_class.forward)(context, *values)
         found = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         return tuple(y.clone() if any(y is v for v in values) else y for y in found)
 
@@ -205,7 +207,8 @@ class Both(torch.nn.Module):
         outputs = self.subject.forward(context, values)
         arriving = self._arriving(outputs, tensors[count:], context)
         noted.phase = BACKWARD
-        gradients = seen(inspect.unwrap(self.subject.of_class.backward))(context, *arriving)
+        with unrecorded():
+            gradients = seen(inspect.unwrap(self.subject.of_class.backward))(context, *arriving)
         if not isinstance(gradients, (tuple, list)):
             gradients = (gradients,)
         noted.gradients = tuple(isinstance(g, torch.Tensor) for g in gradients)
@@ -291,7 +294,7 @@ def _is_function(value: object) -> bool:
 
 def _place_of(value: type, path: Path | None) -> Place:
     try:
-        file = inspect.getsourcefile(value.forward) or str(path)
+        file = inspect.getsourcefile(inspect.unwrap(value.forward)) or str(path)
         return Place(file, inspect.getsourcelines(value)[1])
     except (OSError, TypeError):
         return Place(str(path or "<unknown>"), 0)

@@ -42,6 +42,7 @@ UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
 CUT = "wrap_with_set_grad_enabled"
+WITHOUT_GRAPH = "leave it out where torch.autograd.grad is not called on what it computes"
 
 
 class Reader(Shaping):
@@ -139,6 +140,8 @@ class Reader(Shaping):
             return self.sizes.plain(found)
         name = operation_of(node)
         if name == CUT:
+            if node.args[0]:
+                raise Refused("torch.enable_grad() makes a graph of its own", WITHOUT_GRAPH)
             raise Refused(
                 "torch.no_grad() stops gradients, which is read only of .detach()",
                 "write what it computes outside of it, with .detach() behind",

@@ -37,7 +37,6 @@ FREE_VALUES = (
     "computation may depend on sizes but not on tensor values: use torch.where instead of if, and "
     "no .item()"
 )
-WITHOUT_DATA = "leave it out in an autograd Function, which records nothing; else use .detach()"
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ def data_refused(file: str) -> Iterator[None]:
         caller = sys._getframe(1)
         if caller.f_code.co_filename == file and type(tensor) is not torch.Tensor:
             place = Place(file, caller.f_lineno)
-            raise QuestionError(".data cannot be traced", WITHOUT_DATA, place)
+            raise QuestionError(".data cannot be traced", "use .detach()", place)
         return own.__get__(tensor)
 
     torch.Tensor.data = property(data, own.__set__)
