@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from codegen.backwards.context import Context, kept_in, noted_of
 from codegen.backwards.unrecorded import unrecorded
 from codegen.importing.asked import Argument
 from codegen.importing.subjects import REMEDIES, TENSOR_AND_NAME, Subject
@@ -26,46 +27,6 @@ from derive.reading.source import Source
 from derive.reading.unknown import lines_for
 
 FORWARD, BACKWARD = "forward", "backward"
-
-
-class Context:
-    """What ``ctx`` is to a forward and a backward; any other attribute is theirs."""
-
-    def __init__(self, needs_input_grad: Sequence[bool]):
-        self._needs, self.is_asked = tuple(needs_input_grad), False
-        self.materializes = True
-        self.saved_tensors: tuple = ()
-        self.not_differentiable: tuple = ()
-
-    @property
-    def needs_input_grad(self) -> tuple[bool, ...]:
-        """As torch has it; that somebody asked is noted."""
-        self.is_asked = True
-        return self._needs
-
-    def save_for_backward(self, *tensors) -> None:
-        self.saved_tensors = tensors
-
-    save_for_forward = save_for_backward
-
-    @property
-    def saved_variables(self) -> tuple:
-        return self.saved_tensors
-
-    def mark_non_differentiable(self, *tensors) -> None:
-        self.not_differentiable = tensors
-
-    def mark_dirty(self, *tensors) -> None:
-        """What is said of memory is without consequence here."""
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Without them, None arrives for an output that no loss reads."""
-        self.materializes = value
-
-    def kept(self) -> list[torch.Tensor]:
-        """All tensors that the forward left for the backward."""
-        own = [v for v in vars(self).values() if isinstance(v, torch.Tensor)]
-        return [t for t in (*self.saved_tensors, *own) if isinstance(t, torch.Tensor)]
 
 
 @dataclass
@@ -213,13 +174,14 @@ class Both(torch.nn.Module):
             gradients = (gradients,)
         noted.gradients = tuple(isinstance(g, torch.Tensor) for g in gradients)
         noted.shapes = tuple(tuple(g.shape) if g is not None else None for g in gradients)
-        kept = context.kept()
+        kept = kept_in(context)
         known = [*values, *outputs]
         noted.between = tuple(
             i for i, t in enumerate(kept) if not any(t is other for other in known)
         )
         noted.kept, noted.phase = len(kept), ""
-        noted.asks, noted.materializes = context.is_asked, context.materializes
+        said = noted_of(context)
+        noted.asks, noted.materializes = said.is_asked, said.materializes
         outputs = [y for y in outputs if _differs(y, context)]
         noted.outputs = len(outputs)
         found = [g for g in gradients if isinstance(g, torch.Tensor)]
@@ -229,7 +191,7 @@ class Both(torch.nn.Module):
         """The upstream gradients; of what no loss reads zeros, or None if it asked for that."""
         found, place = [], 0
         for y in outputs:
-            up = torch.zeros_like(y) if context.materializes else None
+            up = torch.zeros_like(y) if noted_of(context).materializes else None
             if _differs(y, context):
                 up = up if place in self.unread else ups[place]
                 place += 1
@@ -238,7 +200,9 @@ class Both(torch.nn.Module):
 
 
 def _differs(y: torch.Tensor, context: Context) -> bool:
-    return y.is_floating_point() and not any(y is other for other in context.not_differentiable)
+    return y.is_floating_point() and not any(
+        y is other for other in noted_of(context).not_differentiable
+    )
 
 
 def function_of(asked: str | type) -> FunctionSubject:

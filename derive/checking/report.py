@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from sympy import Expr, Float, Rational, cancel
+from sympy import Expr, Float, Rational
 
 from derive.checking.answers import Answer, Answers, Refutation
 from derive.checking.explaining.fitting import is_simple_size_function
@@ -13,6 +13,7 @@ from derive.checking.explaining.terms import Comparison, TermDifference
 from derive.checking.numbers.example import Counterexample, rows
 from derive.checking.numbers.further import Agreement
 from derive.formulas.text import formula as written
+from derive.language.quotients import cancelled
 from derive.language.symbols import is_constant
 from derive.proving.proved import in_words as proof_in_words
 
@@ -184,7 +185,7 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
     outside = formula(comparison.outside)
     if comparison.factor is not None:
         got, expected = comparison.factor
-        ratio = cancel(expected / got)
+        ratio = cancelled(expected / got)
         if is_constant(ratio):
             yield f"multiply the whole formula by {formula(ratio)}"
         else:
@@ -231,7 +232,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def _ratio(got: Expr, expected: Expr) -> str:
     """What is missing in between, where that is a factor a person would name."""
-    ratio = cancel(expected / got)
+    ratio = cancelled(expected / got)
     if ratio == 1:
         return ""
     if not is_constant(ratio):

@@ -7,12 +7,13 @@ The identities that these are, with the conditions under which they hold, stand 
 
 from __future__ import annotations
 
-from sympy import Add, Expr, Integer, Mul, Not, S, cancel, exp
+from sympy import Add, Expr, Integer, Mul, Not, S, exp
 from sympy.core.relational import Relational
 
 from derive.language.array_node import ArrayNode
 from derive.language.diagonals import Identity
 from derive.language.nodes import OneHot, Sum, renamed, summed
+from derive.language.quotients import cancelled
 from derive.language.symbols import axes_of, tensors_in
 
 
@@ -69,7 +70,7 @@ def two_values(node, knowledge):
         one, other = (_at(e, hot, k) for k in (1, 0))
         if not any(_depends(node, hot) for node in e.atoms(exp)):
             continue
-        difference = cancel(_in_one_exponential(one - other))
+        difference = cancelled(_in_one_exponential(one - other))
         if not difference.has(exp):
             return other + difference * hot
     return None

@@ -19,7 +19,6 @@ from sympy import (
     Pow,
     Rational,
     S,
-    cancel,
     exp,
     fraction,
     sign,
@@ -30,6 +29,7 @@ from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
 
 from derive.language.nodes import ArgMax, Max, OneHot, Position, Sum
+from derive.language.quotients import cancelled
 from derive.language.symbols import Tensor
 from derive.range.bounds import Ranges, bounds
 
@@ -179,5 +179,5 @@ def _is_continued(value: Expr, condition, branches, ranges: Ranges) -> bool:
             there = Piecewise(*((v.xreplace({a: b}), c.xreplace({a: b})) for v, c in branches))
             return (there - value.xreplace({a: b})).is_zero is True
     (last, always), *others = branches
-    difference = cancel((last - value) / (condition.lhs - condition.rhs))
-    return not others and always == S.true and bool(difference.is_number and difference.is_finite)
+    ratio = cancelled((last - value) / (condition.lhs - condition.rhs))
+    return not others and always == S.true and bool(ratio.is_number and ratio.is_finite)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from sympy import Add, Expr, Le, Lt, Mul, Ne, Not, Piecewise, S, cancel
+from sympy import Add, Expr, Le, Lt, Mul, Ne, Not, Piecewise, S
 
 from derive.chain.chain import Chain, adjoint_of
 from derive.checking.explaining.fitting import ValueNames, fitted
@@ -31,6 +31,7 @@ from derive.closing.rewriting import normal_form
 from derive.closing.steps import Record
 from derive.language.identity import Identity
 from derive.language.nodes import along
+from derive.language.quotients import cancelled
 from derive.language.symbols import Tensor, is_constant, tensors_in
 from derive.values.naming import in_full
 
@@ -208,7 +209,7 @@ def collected(e: Expr) -> Terms:
         product = Mul(*(f for f in factors if not is_constant(f)))
         coefficient = Mul(*(f for f in factors if is_constant(f)))
         terms[product] = terms.get(product, S.Zero) + coefficient
-    terms = {product: cancel(coefficient) for product, coefficient in terms.items()}
+    terms = {product: cancelled(coefficient) for product, coefficient in terms.items()}
     return {product: c for product, c in terms.items() if c != 0}
 
 
@@ -229,7 +230,7 @@ def _factor_apart(got: Terms, expected: Terms) -> Comparison | None:
         return None
     ours, theirs = common_factor(list(expected)), common_factor(list(got))
     right, inside = _divided(expected, ours), _divided(got, theirs)
-    ratios = Counter(cancel(inside[p] / right[p]) for p in right if p in inside)
+    ratios = Counter(cancelled(inside[p] / right[p]) for p in right if p in inside)
     if not ratios:
         return None
     scale, _ = ratios.most_common(1)[0]
@@ -247,7 +248,7 @@ def _compared(outside: Expr, got: Mapping, expected: Mapping) -> Comparison:
     differences, agreeing = [], 0
     for term in products:
         ours, theirs = expected.get(term, S.Zero), got.get(term, S.Zero)
-        if cancel(ours - theirs) == 0:
+        if cancelled(ours - theirs) == 0:
             agreeing += 1
         else:
             differences.append(TermDifference(term, theirs, ours))

@@ -1,0 +1,68 @@
+"""A ``ctx`` of our own, which a Function is traced with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+NOTED = "what is noted of a call"  # no attribute of the user's can have this name
+
+
+@dataclass
+class Noted:
+    """What a forward and a backward said to their ``ctx``, and were told by it."""
+
+    needs: tuple[bool, ...]
+    is_asked: bool = False
+    materializes: bool = True
+    saved: tuple = ()
+    not_differentiable: tuple = ()
+
+
+class Context:
+    """What ``ctx`` is to a forward and a backward: the names that torch's has; all others are
+    theirs.
+    """
+
+    def __init__(self, needs_input_grad: Sequence[bool]):
+        vars(self)[NOTED] = Noted(tuple(needs_input_grad))
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """As torch has it; that somebody asked is noted."""
+        noted_of(self).is_asked = True
+        return noted_of(self).needs
+
+    def save_for_backward(self, *tensors) -> None:
+        noted_of(self).saved = tensors
+
+    save_for_forward = save_for_backward
+
+    @property
+    def saved_tensors(self) -> tuple:
+        return noted_of(self).saved
+
+    saved_variables = saved_tensors
+
+    def mark_non_differentiable(self, *tensors) -> None:
+        noted_of(self).not_differentiable = tensors
+
+    def mark_dirty(self, *tensors) -> None:
+        """What is said of memory is without consequence here."""
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Without them, None arrives for an output that no loss reads."""
+        noted_of(self).materializes = value
+
+
+def noted_of(context: Context) -> Noted:
+    return vars(context)[NOTED]
+
+
+def kept_in(context: Context) -> list[torch.Tensor]:
+    """All tensors that the forward left for the backward."""
+    own = [value for name, value in vars(context).items() if name != NOTED]
+    return [t for t in tree_leaves([*context.saved_tensors, own]) if isinstance(t, torch.Tensor)]
