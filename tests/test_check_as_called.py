@@ -1,5 +1,5 @@
-"""What else a Function meets when torch calls it: a ctx that has any attribute, tensors that are
-filled in parts.
+"""What a Function meets when torch calls it: a ctx with any attribute, tensors that are filled in
+parts, not contiguous, or of one entry along an axis.
 """
 
 import pytest
@@ -83,3 +83,56 @@ def test_a_part_that_is_written_is_read(tmp_path, name):
     assert verdict_of(tmp_path, axes, forward, backward).outcome in ("right", "agrees")
     whole = backward.split(";")[0] + "; return dx"
     assert verdict_of(tmp_path, axes, forward, whole).outcome == "wrong"
+
+
+RAISES = "raises where dy is not contiguous, as y.transpose(0, -1) passes it"
+SQUARED = "ctx.save_for_backward(x); return x * x"
+PRODUCT = "ctx.save_for_backward(x, w); return x @ w"
+# Axes, the lines of a forward and of a backward that is wrong for some tensors, what is said,
+# and what mends it.
+ARRIVING = {
+    "a view of what arrives": (
+        "x: N C", SQUARED, "(x,) = ctx.saved_tensors; return 2 * x * dy.view(-1).view(x.shape)",
+        [RAISES, "reshape"], ("view(-1)", "reshape(-1)"),
+    ),
+    "one axis of several": (
+        "x: B T D, w: D E", PRODUCT,
+        "x, w = ctx.saved_tensors; g = dy.view(-1, dy.shape[-1]);"
+        "return dy @ w.t(), x.reshape(-1, x.shape[-1]).t() @ g",
+        [RAISES], ("dy.view", "dy.contiguous().view"),
+    ),
+    "a view of what is saved": (
+        "x: N C", SQUARED,
+        "(x,) = ctx.saved_tensors; return (2 * x.view(-1) * dy.reshape(-1)).view(x.shape)",
+        ["raises where x is not contiguous", "x.contiguous()"], ("x.view", "x.reshape"),
+    ),
+    "squeezed": (
+        "x: N C, w: C", PRODUCT,
+        "x, w = ctx.saved_tensors; return dy[:, None] * w, (x.t() @ dy[:, None]).squeeze()",
+        ["dw of Case where C = 1", "dw has shape ()"], ("squeeze()", "squeeze(1)"),
+    ),
+    "a branch": (
+        "x: N C", "ctx.n = len(x); return x * 2", "return dy * (2 if ctx.n > 1 else 1)",
+        ["dx of Case where N = 1"], ("else 1", "else 2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARRIVING)
+def test_how_tensors_arrive_is_tried(tmp_path, name):
+    axes, forward, backward, words, (bad, good) = ARRIVING[name]
+    verdict = verdict_of(tmp_path, axes, forward, backward)
+    assert verdict.outcome == "wrong" and all(w in str(verdict) for w in words), str(verdict)
+    mended = verdict_of(tmp_path, axes, forward, backward.replace(bad, good))
+    assert mended.outcome == "right", str(mended)
+
+
+def test_what_is_not_of_the_backward_is_no_mistake_of_it(tmp_path):
+    backward = "(y,) = ctx.saved_tensors; return dy * y"
+    forward = "y = x.view(-1).exp().view(x.shape); ctx.save_for_backward(y); return y"
+    verdict = verdict_of(tmp_path, "x: N C", forward, backward)
+    assert verdict.outcome == "right"
+    assert "the forward of Case raises where x is not contiguous" in str(verdict)
+    forward = "ctx.s = x.shape; return x.sum(1, keepdim=True).squeeze()"
+    verdict = verdict_of(tmp_path, "x: N C", forward, "return dy.reshape(-1, 1).expand(ctx.s)")
+    assert verdict.outcome == "right" and "was not checked where N = 1" in str(verdict)

@@ -14,6 +14,7 @@ from typing import Any
 
 from sympy import Integer
 
+from codegen.backwards.arriving import of_arriving
 from codegen.backwards.claims import Backward, Raises, Said, backward_of
 from codegen.backwards.found import broken_by
 from codegen.backwards.functions import FunctionSubject, computed_on, function_of, reference_of
@@ -41,6 +42,7 @@ LIKE = (
     "\n    or compare it numerically with a torch function that computes the same: --like FUNCTION"
 )
 ONCE = "a first backward alone, of the arguments as they were:"
+ELSE = "otherwise:"
 SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
 
 
@@ -213,13 +215,16 @@ def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> F
     verdicts, reading = by_definition(backward, subject.name, judged, progress)
     progress("comparing where only some gradients are asked for")
     subsets = of_subsets(subject, backward)
-    writes = of_writes(subject, backward.example, partial(drawn_for, backward))
-    broken = broken_by(writes)
+    found = of_writes(subject, backward.example, partial(drawn_for, backward))
+    broken, otherwise = broken_by(found), ONCE
+    if not broken:
+        found, otherwise = (*found, *of_arriving(subject, backward)), ELSE
+        broken = broken_by(found)
     return FunctionVerdict(
         subject.name,
         tuple(verdicts),
-        (*_warnings(backward, subject), *(str(found) for found in writes if not found.wrong)),
-        problem=f"{broken}\n{ONCE}" if broken and verdicts else broken,
+        (*_warnings(backward, subject), *(str(one) for one in found if not one.wrong)),
+        problem=f"{broken}\n{otherwise}" if broken and verdicts else broken,
         partly=subsets.found,
         remarks=(subsets.words,) if subsets.words and not subsets.found else (),
         needs=backward.needs,

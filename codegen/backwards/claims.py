@@ -180,7 +180,7 @@ class _Backward:
                 yield Said(declared.name, None, argument=p.name)
                 continue
             line = traced.place(node).line if traced.place(node) else 0
-            problem = self._too_few(noted) or _misshapen(
+            problem = self._too_few(noted) or misshapen(
                 shapes[p.name], noted.shapes[i], declared.name
             )
             if problem:
@@ -245,7 +245,7 @@ def raised(error: Exception, file: str) -> Raises | QuestionError:
     return Raises(f"{type(error).__name__}: {first}", line)
 
 
-def _misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
+def misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
     """Why torch refuses a gradient of that shape; what is larger by broadcasting it sums down."""
     try:
         torch.empty(wanted).expand(got)

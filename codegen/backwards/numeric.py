@@ -49,7 +49,7 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
             if not all(t.isfinite().all() for t in (*values, *grads.values())):
                 continue
             found += 1
-            for what, ours, theirs in _pairs(backward, tensors, values, ups, grads):
+            for what, ours, theirs in pairs(backward, tensors, values, ups, grads):
                 gap = distance(ours, theirs)
                 if not gap <= WITHIN:
                     at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
@@ -67,7 +67,7 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
         )
 
 
-def _pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[tuple]:
+def pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[tuple]:
     """What was read beside what is returned: the output and every gradient."""
     output = backward.definition.output
     if len(values) == 1:
