@@ -27,7 +27,7 @@ from codegen.recurrences import Loop, links_backward, links_forward, with_loops
 from codegen.second import numbers_missing, second_of
 from codegen.signatures import Signatures
 from derive.chain.ties import ties_backward, ties_forward
-from derive.closing.risks import unsafe
+from derive.closing.risks import Risk, unsafe
 from derive.formulas.text import formula
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
@@ -76,6 +76,7 @@ class Builder(Signatures):
 
     def program(self, source: Path, source_hash: str) -> Program:
         definition, snake = self.definition, self.definition.snake
+        risks, more = self._unsafe()
         program = Program(
             name=snake,
             title=definition.name,
@@ -84,7 +85,8 @@ class Builder(Signatures):
             source_hash=source_hash,
             formulas=self._formulas_written(),
             proved=self.proved.summary,
-            unsafe=self._unsafe(),
+            unsafe=(*map(str, risks), *more),
+            risks=risks,
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
             several=tuple(self.sizes[a] for a in definition.axes if isinstance(a, Axes)),
             flattened=tuple(
@@ -108,7 +110,7 @@ class Builder(Signatures):
         )
         return with_lines_to_differentiate(program)
 
-    def _unsafe(self) -> tuple[str, ...]:
+    def _unsafe(self) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
         lines = [(v.tensor, v.expression) for v in self.plan]
         return unsafe(lines, self.statements(), self.form.relations)
 

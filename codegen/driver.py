@@ -154,8 +154,12 @@ def _tried(
     program, text = written(forward, *own[1], target, dict(others))
     progress("comparing with autograd")
     difference = compared(forward, program, text, target)
+
+    def uses(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        return (*program.unsafe, *target.check_every_use(text, definition, program))
+
     try:
-        program, text = _said(forward, program, text, target.check_every_use, target)
+        program, text = _said(forward, program, text, uses, target)
     except WrongUse as error:
         left = {w: (p, b.without(error.order, reason_of(error))) for w, (p, b) in found.items()}
         if any(beside is None for _, beside in left.values()):
@@ -171,25 +175,30 @@ def _said(
     asked: Callable[[str, Definition, Program], tuple[str, ...]],
     target: Target,
 ) -> tuple[Program, str]:
-    """The program and its text, saying also what was ``asked`` of each reduction."""
-    own = asked(text, forward.definition, program)
-    others, more = [], False
-    for word, other in program.reductions:
-        found = asked(text, reduced(forward.definition, word), other)
-        others.append((word, replace(other, unsafe=(*other.unsafe, *found))))
-        more |= bool(found)
-    if not own and not more:
-        return program, text
-    unsafe = (*program.unsafe, *own)
-    program = replace(program, unsafe=unsafe, reductions=tuple(others))
-    return program, target.render(program)
+    """The program and its text, where what is unsafe is as ``asked`` of each reduction."""
+    own = replace(program, unsafe=asked(text, forward.definition, program))
+    others = [
+        (word, replace(other, unsafe=asked(text, reduced(forward.definition, word), other)))
+        for word, other in program.reductions
+    ]
+    found = replace(own, reductions=tuple(others))
+    return (program, text) if found == program else (found, target.render(found))
 
 
 def with_extremes(
     forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
 ) -> tuple[Program, str]:
-    """The program and its text, which was `compared`, with what goes wrong in float32."""
-    return _said(forward, program, text, target.extremes, target)
+    """The program and its text, which was `compared`, with what was tried: where float32 ends,
+    and what breaks at hard points.
+    """
+    from codegen.as_written import wider_than_body  # torch takes a second
+
+    def tried(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        own = reduced_forward(forward, definition.reduction or None)
+        found = target.extremes(text, definition, program)
+        return (*found, *wider_than_body(own, program, text))
+
+    return _said(forward, program, text, tried, target)
 
 
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:

@@ -88,7 +88,7 @@ def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator
     rounding = target.rounding(text, forward.definition, program)
     words = f"differs from autograd by {difference:.1e} in float64 (tolerance {TOLERANCE:.0e}), by "
     words += f"{rounding.ours:.1e} in float32, autograd itself by {rounding.autograd:.1e}"
-    words = "; ".join([words, *program.unsafe[len(before) :]])
+    words = "; ".join([words, *(line for line in program.unsafe if line not in before)])
     yield _door(compared, difference, [Prose(words)])
 
 

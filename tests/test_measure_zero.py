@@ -169,6 +169,13 @@ def test_what_sympy_cancels_in_a_forward_is_named(line, tmp_path):
     assert f"that needs {NAMED[line]}\n" in said
 
 
+@pytest.mark.parametrize("line", ["exp(log(x))", "x**2 / x", "x / w * w", "exp(log(x) + log(w))"])
+def test_the_choice_that_is_advised_is_not_named(line, tmp_path):
+    (said,) = _said(line, tmp_path)
+    advised = said.partition("such as ")[2].strip()
+    assert advised.startswith("Piecewise((") and not _said(advised, tmp_path)
+
+
 @pytest.mark.parametrize("line", SILENT)
 def test_what_has_the_same_value_as_it_is_typed_is_not_named(line, tmp_path):
     assert not _said(line, tmp_path)

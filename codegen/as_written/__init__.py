@@ -7,3 +7,4 @@ be compared with what was written, and not with what it was taken for.
 """
 
 from codegen.as_written.comparing import difference_from_body as difference_from_body
+from codegen.as_written.wider import wider_than_body as wider_than_body

@@ -38,19 +38,20 @@ def _differences(forward: type[Forward], program: Program) -> Iterator[str]:
         for draw in DRAWS[:FEW]:
             generator = torch.Generator().manual_seed(0)
             given = arguments_of(definition, program, draw, generator, dims)
-            said = _said(forward, given, sizes)
+            said = said_by(forward, given, sizes)
             taken = interpreted(definition, given)
             known = [(t, taken[t.name].detach()) for t in definition.results]
             for (tensor, value), own in zip(known, said, strict=True):
                 found = _difference(tensor, value, own, sizes)
-                if found and not _are_the_same(said, _said(forward, given, sizes)):
+                if found and not _are_the_same(said, said_by(forward, given, sizes)):
                     raise Unreadable("it is another forward each time")
                 yield found
             if all(own.value.isfinite().any() for own in said):
                 break
 
 
-def _said(forward: type[Forward], given: dict, sizes: dict) -> list[Entries]:
+def said_by(forward: type[Forward], given: dict, sizes: dict) -> list[Entries]:
+    """The outputs of a class body. Raises `Unreadable` where it cannot be run with numbers."""
     homes = {t.name: t.home for t in forward.definition.arguments}
     passed = {
         name: Entries(value.detach().clone(), homes[name], sizes)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from codegen.program.steps import InRange, Refuse, Step
 from codegen.program.values import Value
+from derive.closing.risks import Risk
 from derive.notation.layout import Layout
 
 NUMBERS = (
@@ -136,7 +137,8 @@ class Program:
     number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
     axis): it divides by that size, which may be 0. ``ranges`` are what is asked of the labels, by
     the sizes of the inputs. ``broadcast`` are the arguments that are
-    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN. ``second`` is
+    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN, at
+    first all ``risks`` that the derivation found. ``second`` is
     what comes behind the backward, and ``plain`` the pair for calls that pass nothing optional.
     ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
     second derivatives, line by line. ``reduction`` is how the output is reduced, where the caller
@@ -153,6 +155,7 @@ class Program:
     formulas: tuple[str, ...]
     proved: str
     unsafe: tuple[str, ...]
+    risks: tuple[Risk, ...]
     sizes: tuple[tuple[str, str], ...]
     several: tuple[str, ...]
     flattened: tuple[tuple[str, tuple[str, ...]], ...]

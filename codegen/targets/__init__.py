@@ -92,7 +92,9 @@ class Target(Compares, Protocol):
         """How far they are in float32, beside autograd's own."""
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-        """What goes wrong in float32 at large and small inputs, in words."""
+        """In words, what is unsafe: what of the program's own words shows when it is tried, and
+        what goes wrong in float32 and at hard points.
+        """
 
     def counts(self, program: Program) -> Counts:
         """What the lines of the code move and reduce."""

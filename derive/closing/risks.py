@@ -8,8 +8,8 @@ a condition may keep one from it; where an exponential is too large, the output 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sympy import Basic, Expr, Ge, Gt, Le, Lt, Mul, Ne, Piecewise, Pow, S, exp, log
@@ -34,6 +34,25 @@ from derive.values.relations import Relations
 LONGEST = 40  # operations of what is written out to see what it risks
 Preference = tuple[int, Cost]  # what the forward does not risk, then the cost
 Divided = tuple[Expr, frozenset]  # what is divided by, and conditions that hold there
+
+
+@dataclass(frozen=True)
+class Risk:
+    """An ``expression`` that is divided by, or else may overflow; then ``names`` have no number."""
+
+    expression: Expr
+    divides: bool
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.divides:
+            why = "may be 0 or underflow"
+        elif isinstance(self.expression, log):
+            why = "may be of what overflows or underflows"
+        else:
+            why = "may overflow"
+        named = ", ".join(self.names)
+        return f"{formula(self.expression)} {why}: then {named} may be infinite or NaN"
 
 
 def preference(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Preference:
@@ -143,9 +162,9 @@ def unsafe(
     lines: Iterable[tuple[Tensor, Expr]],
     statements: Iterable[tuple[Tensor, Expr]],
     relations: Relations,
-) -> tuple[str, ...]:
-    """In words, what is not safe in the ``lines`` of the forward and the ``statements`` of the
-    gradients as they are: no form was found that is.
+) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
+    """What is not safe in the ``lines`` of the forward and the ``statements`` of the gradients as
+    they are: what may be tried with numbers, and more in words. No form was found that is safe.
     """
     found: dict[tuple[Expr, bool], list[str]] = {}
     lines, statements = list(lines), list(statements)
@@ -157,11 +176,11 @@ def unsafe(
         for divides, risk in sorted(_risked(e, relations), key=str):
             found.setdefault((risk, divides), []).append(tensor.name)
     risks = [
-        _in_words(in_full(risk, relations.parts), divides, list(dict.fromkeys(names)))
+        Risk(in_full(risk, relations.parts), divides, tuple(dict.fromkeys(names)))
         for (risk, divides), names in found.items()
         if divides or not isinstance(risk, Tensor)  # what a value is made of is named there
     ]
-    return (*risks, *_lost(relations), *_weighted_by_nothing(computed, relations))
+    return tuple(risks), (*_lost(relations), *_weighted_by_nothing(computed, relations))
 
 
 def _lost(relations: Relations) -> Iterable[str]:
@@ -237,13 +256,3 @@ def _chosen(e: Expr) -> Expr:
     """What a choice is between, where that or 0 is chosen."""
     either = isinstance(e, Piecewise) and [value for value, _ in e.args[1:]] == [0]
     return e.args[0][0] if either else e
-
-
-def _in_words(risk: Expr, divides: bool, names: Sequence[str]) -> str:
-    if divides:
-        why = "may be 0 or underflow"
-    elif isinstance(risk, log):
-        why = "may be of what overflows or underflows"
-    else:
-        why = "may overflow"
-    return f"{formula(risk)} {why}: then {', '.join(names)} may be infinite or NaN"

@@ -88,8 +88,16 @@ def _warn_of_wider_domains(body: ClassBody) -> None:
             f"{wider.name} is {formula(wider.value)} to SymPy, also where the line as it is typed "
             f"has no number: that needs {where}"
         )
-        remedy = "give what is cancelled a line of its own, and it is computed as it is typed"
+        chosen = " & ".join(f"({_typed(c)})" for c in wider.conditions)
+        remedy = "if it may not hold, choose what the value is elsewhere, such as "
+        remedy += f"Piecewise(({formula(wider.value)}, {chosen}), (0, True))"
         _warn(problem, remedy, wider.place)
+
+
+def _typed(condition: str) -> str:
+    """As it is typed in a class body, where ``!=`` compares expressions and not numbers."""
+    left, unequal, right = condition.partition(" != ")
+    return f"Ne({left}, {right})" if unequal else condition
 
 
 ROLES = {"input": "Input", "given": "Given", "label": "Label"}

@@ -10,19 +10,25 @@ line by line, are far better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from types import ModuleType
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from codegen.program import Program
-from codegen.targets.torch.check import arguments_of, dims_tried
+from codegen.targets.torch.failing import AtHardPoints
+from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.loading import loaded
-from codegen.targets.torch.several import joined
+from codegen.targets.torch.measure import (
+    LARGEST,
+    Arguments,
+    Measure,
+    in_dtype,
+    positive,
+    signed,
+)
 from derive.language.nodes import Sum
 from derive.notation.definition import Definition
 
@@ -33,13 +39,10 @@ NEIGHBOURS = 2.0**24  # from here on whole numbers have gaps
 SPREAD = 256.0  # of entries around that: some of them are equal, the others a few gaps apart
 FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact as another
 SPLITTING = 2.0**29 + 1  # leaves 24 of 53 binary digits (Dekker 1971, section 5)
-LARGEST, SMALLEST = torch.finfo(torch.float32).max, 1e-37  # what is smaller may be rounded to 0
+SMALLEST = 1e-37  # what is smaller may be rounded to 0
 MOST = 0.9 * LARGEST  # that entries are multiplied by
 
 SUMS = tuple(getattr(torch.ops.aten, name) for name in ("sum", "mm", "addmm", "bmm", "baddbmm"))
-
-Found = dict[str, Tensor]
-Arguments = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -62,30 +65,23 @@ class Edge:
 
 
 def extremes(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-    """What goes wrong in float32 at large and small inputs, in words: one line or none."""
+    """In words, what is unsafe: of the program's own words those that show, what goes wrong in
+    float32 at large and small inputs, and at hard points.
+    """
     module = loaded(text, program)
-    for draw in (_signed, _positive):
-        measure = _Measure(module, definition, program, draw)
-        if measure.is_defined:
-            return _in_words([*measure.edges()])
-    return ()
+    measures = [_Edges(module, definition, program, draw) for draw in (signed, positive)]
+    measure = next((m for m in measures if m.is_defined), None)
+    if measure is None:
+        return program.unsafe
+    edges = [*measure.edges()]
+    known = frozenset(name for edge in edges if edge.power > 0 for name in edge.names)
+    at_hard_points = AtHardPoints(next((m for m in measures if m.is_whole), measure))
+    failures = in_words(at_hard_points.failures(known))
+    return (*at_hard_points.shown(), *_in_words(edges), *failures)
 
 
-class _Measure:
-    """A module beside itself in float64, with inputs that ``draw`` gives."""
-
-    def __init__(self, module: ModuleType, definition: Definition, program: Program, draw):
-        self.module, self.program = module, program
-        generator = torch.Generator().manual_seed(0)
-        dims = next(dims_tried(definition))
-        self.arguments = arguments_of(definition, program, draw, generator, dims)
-        self.inputs = tuple(p.name for p in program.forward.parameters if p.role == "input")
-        self.sums = any(s.expression.has(Sum) for s in definition.statements)
-
-    @cached_property
-    def is_defined(self) -> bool:
-        found = self._found(self.arguments, self._ours, torch.float64)
-        return all(bool(value.isfinite().any()) for value in found.values())
+class _Edges(Measure):
+    """Magnitudes of inputs at which a module goes wrong."""
 
     def edges(self) -> Iterator[Edge]:
         """Of each input while the others are around 1; else of those together that are along the
@@ -130,51 +126,29 @@ class _Measure:
     def _faults_at(self, names: tuple[str, ...], power: int) -> tuple[Fault, ...]:
         scale = min(10.0**power, MOST)
         scaled = {name: self.arguments[name] * scale for name in names}
-        last = LAST if self.sums or len(names) > 1 else torch.inf
+        sums = any(s.expression.has(Sum) for s in self.definition.statements)
+        last = LAST if sums or len(names) > 1 else torch.inf
         return self._faults(self.arguments | scaled, power >= last)
 
     def _faults(self, arguments: Arguments, last: bool = False) -> tuple[Fault, ...]:
-        rounded = _in(torch.float32, arguments)
-        truth = self._found(rounded, self._ours, torch.float64)
-        found = self._found(rounded, self._ours, torch.float32)
+        rounded = in_dtype(torch.float32, arguments)
+        truth = self.found(rounded, self.ours, torch.float64)
+        found = self.found(rounded, self.ours, torch.float32)
         outputs = {name: truth[name] for name in self.program.outputs}
         if not all((value.abs() <= LARGEST).all() for value in outputs.values()):
             truth = outputs  # of what is infinite no gradient is asked
         gaps = {name: _gap(found[name], value) for name, value in truth.items()}
         wrong = {name: gap for name, gap in gaps.items() if not gap <= FAR}
         if any(gap < torch.inf for gap in wrong.values()) or (wrong and last):
-            lines = self._found(rounded, self._statements, torch.float32)
+            lines = self.found(rounded, self.statements, torch.float32)
             others = {n: _gap(lines[n], truth[n]) for n in wrong}
             if not last:
                 with Rounded():
-                    without_ends = self._found(rounded, self._ours, torch.float64)
+                    without_ends = self.found(rounded, self.ours, torch.float64)
                 gaps = {n: _gap(without_ends[n], truth[n]) for n in wrong}
                 others = {n: min(other, gaps[n]) for n, other in others.items()}
             wrong = {n: gap for n, gap in wrong.items() if gap > BETTER * others[n]}
         return tuple(Fault(name, gap < torch.inf) for name, gap in wrong.items())
-
-    def _found(self, arguments: Arguments, run: Callable, kind: torch.dtype) -> Found:
-        """The outputs, and the gradients of the inputs."""
-        leaves = _in(kind, arguments)
-        inputs = {name: leaves[name].requires_grad_() for name in self.inputs}
-        y = run(**leaves)
-        outputs = (y,) if isinstance(y, Tensor) else y
-        found = {n: o.detach() for n, o in zip(self.program.outputs, outputs, strict=True)}
-        y = joined(y)
-        if y.requires_grad:
-            upstream = torch.linspace(0.5, 1, y.numel(), dtype=y.dtype).reshape(y.shape)
-            gradients = torch.autograd.grad(y, [*inputs.values()], upstream, allow_unused=True)
-            pairs = zip(inputs, gradients, strict=True)
-            found |= {f"d{name}": g for name, g in pairs if g is not None}
-        return {name: value.double() for name, value in found.items()}
-
-    def _ours(self, **leaves: object) -> Tensor:
-        return getattr(self.module, self.program.name)(**leaves)
-
-    def _statements(self, **leaves: object) -> Tensor:
-        atoms = getattr(self.module, self.program.atoms.name)(**leaves)
-        found = [getattr(atoms, name) for name in self.program.outputs]
-        return found[0] if len(found) == 1 else tuple(found)
 
 
 class Rounded(TorchDispatchMode):
@@ -196,25 +170,6 @@ class Rounded(TorchDispatchMode):
         larger = result * SPLITTING
         rounded = larger - (larger - result)
         return torch.where(rounded.isfinite(), rounded, result)
-
-
-def _signed(shape, *, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
-    signs = torch.rand(shape, generator=generator, dtype=dtype) - 0.5
-    return _positive(shape, generator=generator, dtype=dtype).copysign(signs)
-
-
-def _positive(shape, *, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
-    """Numbers up to 1, none of them small."""
-    return (torch.rand(shape, generator=generator, dtype=dtype) + 1) / 2
-
-
-def _in(kind: torch.dtype, arguments: Arguments) -> dict[str, object]:
-    return {
-        name: value.detach().to(kind)
-        if isinstance(value, Tensor) and value.is_floating_point()
-        else value
-        for name, value in arguments.items()
-    }
 
 
 def _gap(found: Tensor, truth: Tensor) -> float:

@@ -1,0 +1,69 @@
+"""Where a class body has no number as it is written, and the module that was made of it has one:
+``exp(log(x))`` is x to SymPy, also where x is negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import torch
+
+from codegen.as_written.comparing import FEW, LENGTHS, said_by
+from codegen.as_written.entries import Unreadable
+from codegen.program import Program
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
+from codegen.targets.torch.loading import loaded
+from derive.notation.forward import Forward
+
+SIDES = (
+    ("is negative", lambda t: -t.abs()),
+    ("is 0", torch.zeros_like),
+    ("is large", lambda t: 10 + t.abs()),
+)
+BASES = (lambda t: t, lambda t: 10 + t.abs(), lambda t: -10 - t.abs())
+
+
+def wider_than_body(forward: type[Forward], program: Program, text: str) -> tuple[str, ...]:
+    """In words, where an output of the module has numbers and the class body has none."""
+    try:
+        return _wider(forward, program, text)
+    except Unreadable:
+        return ()
+
+
+def _wider(forward: type[Forward], program: Program, text: str) -> tuple[str, ...]:
+    definition = forward.definition
+    dims = next(dims_tried(definition, LENGTHS[0]))
+    sizes = {axis: n for axis, (n, *more) in dims.items() if not more}
+    module = loaded(text, program)
+    lines: dict[tuple[str, ...], list[str]] = {}
+    inputs = [p.name for p in program.forward.parameters if p.role == "input"]
+    for given in _defined(forward, program, inputs, dims, sizes):
+        for name, (side, moved) in product(inputs, SIDES):
+            own = {**given, name: moved(given[name])}
+            y = getattr(module, program.name)(**own)
+            found = (y,) if isinstance(y, torch.Tensor) else y
+            said = zip(definition.results, found, said_by(forward, own, sizes), strict=True)
+            names = tuple(
+                t.name
+                for t, value, body in said
+                if value.isfinite().all() and body.value.isnan().any()
+            )
+            if names:
+                lines.setdefault(names, []).append(f"{name} {side}")
+    return tuple(
+        f"{', '.join(names)} as written is NaN where {' or '.join(where)}, and a number here"
+        for names, where in lines.items()
+    )
+
+
+def _defined(forward: type[Forward], program: Program, inputs: list, dims, sizes) -> Iterator[dict]:
+    """Numbers at which the class body has numbers, if there are any among those that are tried."""
+    for moved, draw in product(BASES, DRAWS[:FEW]):
+        generator = torch.Generator().manual_seed(0)
+        given = arguments_of(forward.definition, program, draw, generator, dims)
+        given |= {name: moved(given[name]) for name in inputs}
+        if all(own.value.isfinite().all() for own in said_by(forward, given, sizes)):
+            yield given
+            return

@@ -1,0 +1,94 @@
+"""A generated module and the statements it was made of, run at given numbers in float32 and in
+float64: the outputs, and the gradients of the inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from codegen.program import Program
+from codegen.targets.torch.check import arguments_of, dims_tried
+from codegen.targets.torch.several import joined
+from derive.notation.definition import Definition
+
+LARGEST = torch.finfo(torch.float32).max
+
+Found = dict[str, Tensor]
+Arguments = Mapping[str, object]
+
+
+class Measure:
+    """A module beside itself in float64, with inputs that ``draw`` gives."""
+
+    def __init__(self, module: ModuleType, definition: Definition, program: Program, draw):
+        self.module, self.definition, self.program = module, definition, program
+        generator = torch.Generator().manual_seed(0)
+        dims = next(dims_tried(definition))
+        self.sizes = {axis: math.prod(lengths) for axis, lengths in dims.items()}
+        self.arguments = arguments_of(definition, program, draw, generator, dims)
+        self.inputs = tuple(p.name for p in program.forward.parameters if p.role == "input")
+
+    @cached_property
+    def usual(self) -> Found:
+        """At numbers around 1."""
+        return self.found(self.arguments, self.ours, torch.float64)
+
+    @property
+    def is_defined(self) -> bool:
+        return all(bool(value.isfinite().any()) for value in self.usual.values())
+
+    @property
+    def is_whole(self) -> bool:
+        return all(map(is_finite, self.usual.values()))
+
+    def found(self, arguments: Arguments, run: Callable, kind: torch.dtype) -> Found:
+        """The outputs, and the gradients of the inputs."""
+        leaves = in_dtype(kind, arguments)
+        inputs = {name: leaves[name].requires_grad_() for name in self.inputs}
+        y = run(**leaves)
+        outputs = (y,) if isinstance(y, Tensor) else y
+        found = {n: o.detach() for n, o in zip(self.program.outputs, outputs, strict=True)}
+        y = joined(y)
+        if y.requires_grad:
+            upstream = torch.linspace(0.5, 1, y.numel(), dtype=y.dtype).reshape(y.shape)
+            gradients = torch.autograd.grad(y, [*inputs.values()], upstream, allow_unused=True)
+            pairs = zip(inputs, gradients, strict=True)
+            found |= {f"d{name}": g for name, g in pairs if g is not None}
+        return {name: value.double() for name, value in found.items()}
+
+    def ours(self, **leaves: object) -> Tensor:
+        return getattr(self.module, self.program.name)(**leaves)
+
+    def statements(self, **leaves: object) -> Tensor:
+        atoms = getattr(self.module, self.program.atoms.name)(**leaves)
+        found = [getattr(atoms, name) for name in self.program.outputs]
+        return found[0] if len(found) == 1 else tuple(found)
+
+
+def signed(shape, *, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    signs = torch.rand(shape, generator=generator, dtype=dtype) - 0.5
+    return positive(shape, generator=generator, dtype=dtype).copysign(signs)
+
+
+def positive(shape, *, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    """Numbers up to 1, none of them small."""
+    return (torch.rand(shape, generator=generator, dtype=dtype) + 1) / 2
+
+
+def in_dtype(kind: torch.dtype, arguments: Arguments) -> dict[str, object]:
+    return {
+        name: value.detach().to(kind)
+        if isinstance(value, Tensor) and value.is_floating_point()
+        else value
+        for name, value in arguments.items()
+    }
+
+
+def is_finite(value: Tensor) -> bool:
+    return bool(value.isfinite().all())
