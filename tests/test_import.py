@@ -15,13 +15,14 @@ import pytest
 import sympy
 import torch
 import torch.nn as nn
+from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 import derive
 from codegen.cli import gradform
 from codegen.driver import generate
 from codegen.importing import trees
 from codegen.importing.asked import Argument, arguments_of, sizes_of
-from codegen.importing.driver import from_torch, imported
+from codegen.importing.driver import _violated, from_torch, imported
 from codegen.importing.nodes import mathematics
 from codegen.importing.numbers import exact
 from codegen.importing.operations import rules
@@ -410,3 +411,11 @@ def test_a_second_import_is_the_same_or_says_what_would_be_lost(tmp_path):
     assert "was imported before and differs" in again(0.25).stderr
     with pytest.raises(QuestionError, match='--with "temperature'):
         imported(f"{tmp_path}/unusual.py:scaled", "x: N C")
+
+
+def test_a_guard_that_divides_by_a_size_of_0_is_no_error():
+    """As grouped queries give, H modulo H // G, where H is less than G."""
+    heads, groups = sympy.symbols("H G", integer=True, positive=True)
+    guard = sympy.Eq(PythonMod(heads, FloorDiv(heads, groups)), 0)
+    plain = guard.xreplace({heads: sympy.Symbol("H"), groups: sympy.Symbol("G")})
+    assert _violated(plain, "H", {"H": 6, "G": 3}) == {"H": 7, "G": 3}

@@ -264,7 +264,10 @@ def _violated(condition: sympy.Basic, axis: str, known: Mapping[str, int]) -> di
     near = sorted({n + d for n in numbers for d in (-1, 0, 1)} | {*TRIED_FIRST})
     for size in (n for n in near if 1 < n < MOST_SIZE):
         sizes = {**known, axis: size}
-        holds = condition.subs({sympy.Symbol(a): n for a, n in sizes.items()})
+        try:
+            holds = condition.subs({sympy.Symbol(a): n for a, n in sizes.items()})
+        except ZeroDivisionError:  # it divides by a quotient of sizes, which is 0 here
+            continue
         if holds == sympy.false:
             return sizes
     return None
