@@ -191,12 +191,13 @@ def with_extremes(
     """The program and its text, which was `compared`, with what was tried: where float32 ends,
     and what breaks at hard points.
     """
-    from codegen.as_written import wider_than_body  # torch takes a second
+    from codegen.as_written import digits_lost_by_order, wider_than_body  # torch takes a second
 
     def tried(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
         own = reduced_forward(forward, definition.reduction or None)
         found = target.extremes(text, definition, program)
-        return (*found, *wider_than_body(own, program, text))
+        as_typed = (own, program, text)
+        return (*found, *digits_lost_by_order(*as_typed), *wider_than_body(*as_typed))
 
     return _said(forward, program, text, tried, target)
 

@@ -122,6 +122,42 @@ def test_where_single_precision_ends_is_named(statements, tmp_path):
     assert all(line.startswith("float32: ") and ENDS[statements] in line for line in said)
 
 
+TOGETHER = {
+    "y = exp(Sum(x*w, C))/Sum(exp(Sum(x*w, C)), K)": "x, w beyond 1e19",
+    "y = tanh(Sum(x*w, C))": "x, w beyond 1e19",
+    "y = Sum(x*w, C)": "",
+}
+
+
+@pytest.mark.parametrize("statement", TOGETHER)
+def test_logits_that_overflow_where_two_inputs_are_large_are_named(statement, tmp_path):
+    body = f"    x = Input(N, C)\n    w = Input(K, C)\n    {statement}\n"
+    _, _, result = generated(forward_file(tmp_path, "Logits", body), tmp_path)
+    said = " ".join(result.program.unsafe)
+    assert TOGETHER[statement] in said and bool(said) == bool(TOGETHER[statement])
+
+
+# Statements of a, b and c, and the two that cancel first as it is typed, or none.
+ORDERS = {
+    "y = (a - c) + b": "",
+    "y = (b - c) + a": "b and c",
+    "y = tanh(a + b - c)": "a and b",
+    "s = (b - c + a)**2\n    y = Sum(s, C)": "b and c",
+    "d = b - c\n    y = d + a": "",
+    "y = a*b + c": "",
+}
+
+
+@pytest.mark.parametrize("statements", ORDERS)
+def test_digits_that_the_typed_order_keeps_and_ours_does_not_are_named(statements, tmp_path):
+    body = "".join(f"    {name} = Input(N, C)\n" for name in "abc") + f"    {statements}\n"
+    _, module, result = generated(forward_file(tmp_path, "Ordered", body), tmp_path)
+    said = [line for line in result.program.unsafe if "loses digits" in line]
+    assert len(said) == bool(ORDERS[statements])
+    assert all(f"where {ORDERS[statements]} are large and cancel" in line for line in said)
+    assert all(f"- {line}." in " ".join(module.__doc__.split()) for line in said)
+
+
 def test_it_is_named_in_table_docstring_and_report(tmp_path, capsys):
     file = forward_file(tmp_path, "Ratio", "    x = Input(N)\n    y = x**2/(1 + x**2)\n")
     words = "float32: y, dx may be infinite or NaN for x beyond 1e19"

@@ -7,4 +7,5 @@ be compared with what was written, and not with what it was taken for.
 """
 
 from codegen.as_written.comparing import difference_from_body as difference_from_body
+from codegen.as_written.order import digits_lost_by_order as digits_lost_by_order
 from codegen.as_written.wider import wider_than_body as wider_than_body

@@ -39,7 +39,7 @@ def _wider(forward: type[Forward], program: Program, text: str) -> tuple[str, ..
     module = loaded(text, program)
     lines: dict[tuple[str, ...], list[str]] = {}
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
-    for given in _defined(forward, program, inputs, dims, sizes):
+    for given in defined(forward, program, inputs, dims, sizes):
         for name, (side, moved) in product(inputs, SIDES):
             own = {**given, name: moved(given[name])}
             y = getattr(module, program.name)(**own)
@@ -58,7 +58,7 @@ def _wider(forward: type[Forward], program: Program, text: str) -> tuple[str, ..
     )
 
 
-def _defined(forward: type[Forward], program: Program, inputs: list, dims, sizes) -> Iterator[dict]:
+def defined(forward: type[Forward], program: Program, inputs: list, dims, sizes) -> Iterator[dict]:
     """Numbers at which the class body has numbers, if there are any among those that are tried."""
     for moved, draw in product(BASES, DRAWS[:FEW]):
         generator = torch.Generator().manual_seed(0)

@@ -85,21 +85,34 @@ class _Edges(Measure):
 
     def edges(self) -> Iterator[Edge]:
         """Of each input while the others are around 1; else of those together that are along the
-        same axes: that a product of any two overflows need not be said.
+        same axes: that a product of any two overflows need not be said. Else of all: their product
+        may be a logit.
         """
         alike: dict[frozenset, list[str]] = {}
         for p in self.program.forward.parameters:
             if p.name in self.inputs:
                 alike.setdefault(frozenset(dim.axis for dim in p.layout), []).append(p.name)
         for powers in (LARGE, SMALL):
+            found = []
             for names in alike.values():
                 alone = [self._edge((name,), powers) for name in names]
                 if len(names) > 1 and not any(alone):
                     alone = [self._edge(tuple(names), powers)]
-                yield from filter(None, alone)
+                found += filter(None, alone)
+            if powers is LARGE and len(alike) > 1 and not found:
+                found += filter(self._is_bounded, [self._edge(self.inputs, powers)])
+            yield from found
         near = {n: NEIGHBOURS + (SPREAD * self.arguments[n]).round() for n in self.inputs}
         if faults := self._faults(self.arguments | near):
             yield Edge(self.inputs, 0, faults)
+
+    def _is_bounded(self, edge: Edge | None) -> bool:
+        """Whether the outputs are numbers of float32 next beyond the edge, if there is one."""
+        if edge is None:
+            return False
+        scaled = {name: self.arguments[name] * 10.0 ** (edge.power + 1) for name in edge.names}
+        truth = self.found(self.arguments | scaled, self.ours, torch.float64)
+        return all(bool((truth[n].abs() <= LARGEST).all()) for n in self.program.outputs)
 
     def _edge(self, names: tuple[str, ...], powers: tuple[int, ...]) -> Edge | None:
         """The last power of ten before the first that fails."""

@@ -1,0 +1,73 @@
+"""Where a class body keeps digits in float32 as it is written, and the module that was made of it
+does not: SymPy sorts the terms of a sum, and ``(x - w) + v`` may be computed as ``v - w + x``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+
+import torch
+from sympy import Add
+from torch import Tensor
+
+from codegen.as_written.comparing import LENGTHS, said_by
+from codegen.as_written.entries import Unreadable
+from codegen.as_written.wider import defined
+from codegen.program import Program
+from codegen.targets.torch.check import dims_tried
+from codegen.targets.torch.loading import loaded
+from derive.notation.forward import Forward
+
+LARGE = 2.0**30  # beside which all digits of a number around 1 are rounded off in float32
+FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact
+
+
+def digits_lost_by_order(forward: type[Forward], program: Program, text: str) -> tuple[str, ...]:
+    """In words, inputs that cancel in the class body before digits of others are rounded off."""
+    try:
+        return tuple(_lost(forward, program, text))
+    except Unreadable:
+        return ()
+
+
+def _lost(forward: type[Forward], program: Program, text: str) -> Iterator[str]:
+    definition = forward.definition
+    inputs = [p.name for p in program.forward.parameters if p.role == "input"]
+    if len(inputs) < 3 or not any(s.expression.atoms(Add) for s in definition.statements):
+        return
+    dims = next(dims_tried(definition, LENGTHS[0]))
+    sizes = {axis: n for axis, (n, *more) in dims.items() if not more}
+    function = getattr(loaded(text, program), program.name)
+    for given in defined(forward, program, inputs, dims, sizes):
+        for (one, other), sign in product(combinations(inputs, 2), (1, -1)):
+            own = {
+                **given,
+                one: torch.full_like(given[one], LARGE),
+                other: torch.full_like(given[other], sign * LARGE),
+            }
+            single = {n: t.float() if _is_real(t) else t for n, t in own.items()}
+            truth, found = _outputs(function(**own)), _outputs(function(**single))
+            gaps = [_gap(ours, exact) for ours, exact in zip(found, truth, strict=True)]
+            if not any(FAR < gap < torch.inf for gap in gaps):
+                continue
+            said = said_by(forward, single, sizes)
+            for t, exact, gap, typed in zip(definition.results, truth, gaps, said, strict=True):
+                if FAR < gap < torch.inf and _gap(typed.wide(t.home), exact) * BETTER < gap:
+                    yield (
+                        f"float32: {t.name} loses digits where {one} and {other} are large and "
+                        "cancel: give what cancels a line of its own"
+                    )
+
+
+def _outputs(found: Tensor | tuple) -> tuple:
+    return (found,) if isinstance(found, Tensor) else found
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _gap(found: Tensor, truth: Tensor) -> float:
+    scale = truth.abs().max()
+    return float((found.detach() - truth).abs().max() / scale) if scale > 0 else 0.0
