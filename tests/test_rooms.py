@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     *("version", "language", "running", "formulas", "zero", "range", "source"),
     *("notation.made_axes", "notation.slope", "notation.definition", "chain", "notation"),
-    *("values", "closing", "proving", "found", "presentation", "reading"),
+    *("values", "closing", "proving", "found", "presentation", "reading", "checking.words"),
     *("checking.numbers", "checking.explaining", "checking", "derivation", "orders", "commands"),
 )
 NAMED = re.compile(r"(derive|codegen)(\.\w+)+")  # a module of ours in a string

@@ -17,11 +17,13 @@ from sympy import Integer
 from codegen.backwards.arriving import of_arriving
 from codegen.backwards.claims import Backward, Raises, Said, backward_of
 from codegen.backwards.found import broken_by
-from codegen.backwards.functions import FunctionSubject, computed_on, function_of, reference_of
+from codegen.backwards.functions import FunctionSubject, function_of, reference_of
 from codegen.backwards.like import InNumbers, in_numbers
+from codegen.backwards.lines import computed_on
 from codegen.backwards.numeric import check_reading, drawn_for, is_torchs, straight_through
 from codegen.backwards.options import Setting, settings_of
 from codegen.backwards.several import ACCEPTED, ORDER, SeveralVerdicts, each_setting
+from codegen.backwards.speech import at_users_sizes
 from codegen.backwards.steps import DERIVATIVE, Reading, by_definition, unchecked
 from codegen.backwards.subsets import Partly, of_subsets
 from codegen.backwards.writes import of_writes, written_in
@@ -209,7 +211,7 @@ def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> F
 
     def judged(backward: Backward) -> list[Verdict]:
         form = ground_of(backward.definition).form
-        due = [s for s in backward.said if not _is_zero(s, backward, form)]
+        due = [s for s in backward.said if not s.is_zero(form.closed)]
         return [_judged(said, backward, subject, limit, progress) for said in due]
 
     verdicts, reading = by_definition(backward, subject.name, judged, progress)
@@ -233,11 +235,6 @@ def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> F
     )
 
 
-def _is_zero(said: Said, backward: Backward, form) -> bool:
-    """Whether None was returned for what has no influence, or none that has a derivative."""
-    return said.expression is None and not said.problem and form.closed.get(f"d{said.name}", 0) == 0
-
-
 def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
     """The verdict where the backward raises: its shapes fit only where some sizes are equal."""
     line = linecache.getline(subject.file, raised.line).strip()
@@ -255,7 +252,8 @@ def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
 def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:
     definition = backward.definition
     of = next(t for t in definition.inputs if t.name == said.name)
-    source = linecache.getline(subject.file, said.line).strip() or str(said.expression)
+    written = backward.spoken.formula(said.expression or Integer(0))
+    source = linecache.getline(subject.file, said.line).strip() or written
     claim = Claim(of, said.line, source, said.expression, said.expression, lines=said.lines)
     if said.problem:
         claim = Claim(of, said.line, source, None, None, Misaligned(said.problem))
@@ -267,7 +265,8 @@ def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, pro
     if found and found.at_kink and is_torchs(subject, backward, said.argument):
         answer = replace(answer, outcome="undecided", refutation=None)
         verdict = replace(verdict, remarks=(CONVENTION,))
-    return replace(verdict, answers=(answer,))
+    answers = (at_users_sizes(answer, backward.spoken),)
+    return replace(verdict, answers=answers, spoken=backward.spoken)
 
 
 def _warnings(backward: Backward, subject: FunctionSubject):

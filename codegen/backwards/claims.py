@@ -17,6 +17,8 @@ from sympy import Expr
 
 from codegen.backwards.expressed import Expressed
 from codegen.backwards.functions import BACKWARD, Both, FunctionSubject, Seen
+from codegen.backwards.lines import returning
+from codegen.backwards.speech import spoken_for
 from codegen.backwards.turn import Turn, give_sizes
 from codegen.importing import trees
 from codegen.importing.asked import GIVEN, KINDS, Argument
@@ -28,6 +30,7 @@ from codegen.importing.relations import relations_of
 from codegen.importing.trace import Traced, quiet, trace
 from codegen.importing.values import Dims, Value
 from codegen.importing.writing import class_name, written
+from derive.checking.words.spoken import AS_NAMED, Spoken
 from derive.language.errors import QuestionError
 from derive.language.symbols import Axis, Tensor
 from derive.notation.completeness import generated_names
@@ -50,6 +53,11 @@ class Said:
     with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None
     lines: tuple[Line, ...] = ()  # what the backward names on the way
 
+    def is_zero(self, closed: Mapping[str, Expr]) -> bool:
+        """Whether None was returned for what has no influence, or none that has a derivative."""
+        none = self.expression is None and not self.problem
+        return none and closed.get(f"d{self.name}", 0) == 0
+
 
 @dataclass(frozen=True)
 class Backward:
@@ -68,6 +76,7 @@ class Backward:
     unignored: bool = False  # labels that torch would leave out are taken for none such
     outputs: tuple[tuple[str | None, ...], ...] = ()  # the axes of each as torch has them
     needs: tuple[str, ...] = ()  # sizes that depend on others
+    spoken: Spoken = AS_NAMED
 
 
 class Raises(Exception):
@@ -163,6 +172,7 @@ class _Backward:
             unignored=not reader.ignoring and any(map(_ignores, traced.nodes)),
             outputs=tuple(tuple(dim[0] if dim else None for dim in dims) for dims in turn.along),
             needs=related.words,
+            spoken=spoken_for(reader, mapped.definition, self.arguments, turn.names),
         )
 
     def _said(self, reader, mapped, traced, grads, noted):
@@ -179,7 +189,8 @@ class _Backward:
             if node is None:
                 yield Said(declared.name, None, argument=p.name)
                 continue
-            line = traced.place(node).line if traced.place(node) else 0
+            place = traced.place(node)
+            line = place.line if place else returning(self.subject)
             problem = self._too_few(noted) or misshapen(
                 shapes[p.name], noted.shapes[i], declared.name
             )

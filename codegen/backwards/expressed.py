@@ -50,9 +50,9 @@ class Expressed:
     def lines(self, file: str) -> Iterator[Line]:
         """What the backward names, in the order of its lines."""
         for statement in self.unread.values():
-            if statement.name.startswith(BACKWARD) and statement.name in self.tensors:
+            name = self.reader.theirs.get(statement.name)
+            if name and statement.name.startswith(BACKWARD) and statement.name in self.tensors:
                 source = linecache.getline(file, statement.line).strip()
-                name = statement.name.removeprefix(BACKWARD)
                 yield Line(name, statement.line, source, self.tensors[statement.name])
 
     def typed_in(self, tree: trees.Tree) -> dict[str, Expr]:

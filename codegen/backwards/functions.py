@@ -21,10 +21,6 @@ from codegen.importing.subjects import REMEDIES, TENSOR_AND_NAME, Subject
 from codegen.importing.trace import seen
 from derive.language.errors import Place, QuestionError
 from derive.notation.library import run_file
-from derive.reading.pasted import pasted_in
-from derive.reading.refusals import Refusal
-from derive.reading.source import Source
-from derive.reading.unknown import lines_for
 
 FORWARD, BACKWARD = "forward", "backward"
 
@@ -73,9 +69,10 @@ class FunctionSubject(Subject):
 
     @property
     def upstreams(self) -> list[str]:
-        """The upstream gradients as the backward calls them; empty for ``*grads``."""
+        """The upstream gradients as the backward calls them; ``*`` is before those of a tuple."""
         own = inspect.signature(inspect.unwrap(self.of_class.backward)).parameters.values()
-        return [p.name for p in own if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+        named = [p.name for p in own if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+        return named + [f"*{p.name}" for p in own if p.kind is p.VAR_POSITIONAL]
 
     def check(self, arguments: Sequence[Argument]) -> None:
         """Every tensor has axes. Raises `QuestionError`."""
@@ -224,21 +221,6 @@ def function_of(asked: str | type) -> FunctionSubject:
             f"{name} is not a torch.autograd.Function", "name a class with a forward and a backward"
         )
     return FunctionSubject(value, name, _place_of(value, path), inspect.getdoc(value) or "")
-
-
-def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:
-    """The gradients that a line of the backward is on the way to, as far as the text tells."""
-    try:
-        source, first = inspect.getsourcelines(subject.of_class)
-        pasted = pasted_in(Source("".join(source), subject.file).parsed(), with_forward=False)
-    except (OSError, QuestionError, Refusal):
-        return ()
-    own = line - first + 1
-    return tuple(
-        name
-        for name in pasted.returned
-        if any(s.lineno <= own <= (s.end_lineno or 0) for s in lines_for(pasted, name))
-    )
 
 
 def reference_of(subject: FunctionSubject, like: str | Callable) -> Callable:

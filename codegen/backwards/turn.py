@@ -29,11 +29,12 @@ class Turn:
     made: list[Statement] = field(default_factory=list)
     ahead: list[Statement] = field(default_factory=list)
     along: list[Dims] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)  # of upstream gradients, as called
 
     def arrive(self) -> None:
         reader = self.reader
         self.made = [*reader.statements]
-        outputs = [_single(reader, reader.values[y]) for y in self.ys]
+        outputs = [reader.as_output(reader.values[y]) for y in self.ys]
         self.along = [output.dims for output in outputs]
         arriving = self._of_one(outputs[0]) if len(outputs) == 1 else self._of_several(outputs)
         self.ahead = [*reader.statements]
@@ -44,13 +45,20 @@ class Turn:
         self.reader.finish(output)
         name = f"d{self.reader.statements[-1].name}"
         self.reader.sizes.taken.add(name)
+        (self.names[name],) = self.called_of(1)
         return [_arriving(name, output)]
+
+    def called_of(self, count: int) -> list[str]:
+        """The upstream gradients as the user calls them."""
+        named = [name for name in self.called if not name.startswith("*")]
+        rest = next((name[1:] for name in self.called if name.startswith("*")), "grad_outputs")
+        return [*named[:count], *(f"{rest}[{i}]" for i in range(count - len(named)))]
 
     def _of_several(self, outputs: Sequence[Value]) -> list[Value]:
         """One loss: all outputs, each times what arrives for it."""
-        called = self.called if len(self.called) == len(outputs) else None
-        called = called or [f"grad_{i}" for i in range(len(outputs))]
+        called = self.called_of(len(outputs))
         names = [self.reader.free_name(name) for name in called]
+        self.names = dict(zip(names, called, strict=True))
         pairs = [*zip(names, outputs, strict=True)]
         arriving = [_arriving(name, output) for name, output in pairs]
         self.reader.declared += [Declared(name, output.dims, GIVEN) for name, output in pairs]
@@ -64,14 +72,6 @@ def give_sizes(reader: Reader, places: Sequence, ys: Sequence) -> None:
         for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
             if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
                 reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
-
-
-def _single(reader: Reader, value: Value) -> Value:
-    """An output with one axis in each dimension."""
-    value = reader.as_number(value)
-    for i in range(value.rank):
-        value = reader.single(value, i)
-    return value
 
 
 def _arriving(name: str, output: Value) -> Value:

@@ -60,6 +60,7 @@ class Reader(Shaping):
         self.declared: list[Declared] = []
         self.known: dict[Tree, Tree] = {}  # what is a statement, and what it is called
         self.ignored: dict[str, int] = {}
+        self.theirs: dict[str, str] = {}  # of a statement, where the user's line names it
         self.returned: list[str] = []
         self.ordered: dict[str, list[str]] = {}
         self.values: dict[torch.fx.Node, Any] = {}
@@ -166,10 +167,12 @@ class Reader(Shaping):
             return value  # whole numbers, of which something is picked
         users = [user for user in node.users if isinstance(user.meta.get("val"), torch.Tensor)]
         if node in self.assigned:
-            return self.let(self.assigned[node], value)
-        if trees.depth_of(value.tree) > DEEPEST:
-            return self.let(names.get(operation, UNNAMED), value)
-        if len(users) > 1 or (users and users[0].all_input_nodes.count(node) > 1):
+            value = self.let(self.assigned[node], value)
+            if value.tree.kind == "tensor":
+                self.theirs.setdefault(value.tree.args[0], self.assigned[node])
+            return value
+        several = len(users) > 1 or (users and users[0].all_input_nodes.count(node) > 1)
+        if several or trees.depth_of(value.tree) > DEEPEST:
             return self.let(names.get(operation, UNNAMED), value)
         return value
 
@@ -242,10 +245,7 @@ class Reader(Shaping):
 
     def _finished(self, output: Value, name: str) -> str:
         """The name of a statement, or of an input, that is this output."""
-        value = self.as_number(output)
-        for i in range(value.rank):
-            value = self.plain(value, i)
-        value = self._at_home(value)
+        value = self.as_output(output)
         value = value.of(self.shared(trees.broadcast(value.tree, value.axes)))
         last = next((s for s in self.statements if value.tree == self.known[s.tree]), None)
         if last is None:
@@ -255,6 +255,13 @@ class Reader(Shaping):
             self.statements.append(last)
             self.known[value.tree] = trees.tensor(name, value.tree.free)
         return last.name
+
+    def as_output(self, value: Value) -> Value:
+        """With an axis for each dimension, the user's own where it can be."""
+        value = self.as_number(value)
+        for i in range(value.rank):
+            value = self.plain(value, i)
+        return self._at_home(value)
 
     def _at_home(self, value: Value) -> Value:
         """Along the user's own axes, where a sibling of one stands for it."""
@@ -271,9 +278,8 @@ class Reader(Shaping):
     @property
     def inputs(self) -> list[Declared]:
         """What is declared, as what it turned out to be."""
-        return [
-            replace(d, kind=self._kind(d), ignored=self.ignored.get(d.name)) for d in self.declared
-        ]
+        known = self.ignored
+        return [replace(d, kind=self._kind(d), ignored=known.get(d.name)) for d in self.declared]
 
     def _kind(self, declared: Declared) -> str:
         """Labels that are only met as numbers are given; so is what is only compared."""
@@ -284,9 +290,7 @@ class Reader(Shaping):
                     "pass it as two arguments",
                 )
             return GIVEN
-        if declared.kind == MASK:
-            return GIVEN
-        if declared.kind == "" and self._only_compared(declared.name):
+        if declared.kind == MASK or (declared.kind == "" and self._only_compared(declared.name)):
             return GIVEN
         return declared.kind
 

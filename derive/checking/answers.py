@@ -14,6 +14,7 @@ from derive.checking.explaining.terms import Comparison
 from derive.checking.numbers.example import Counterexample
 from derive.checking.numbers.further import Agreement
 from derive.checking.numbers.narrowing import Narrowing
+from derive.checking.words.spoken import AS_NAMED, Spoken
 from derive.language.symbols import Tensor
 from derive.notation.definition import Definition
 from derive.proving.proof import ProvedGradient
@@ -116,7 +117,8 @@ class Answers:
 
     ``shapes`` are those that decided, where inputs may have any number of dimensions,
     ``other_shapes`` what came of others; ``in_every_shape`` says that this is the same.
-    ``remarks`` tell what torch does with the text and that is not seen in it.
+    ``remarks`` tell what torch does with the text and that is not seen in it, ``spoken`` in which
+    words all this is said.
     """
 
     definition: Definition
@@ -126,6 +128,7 @@ class Answers:
     other_shapes: tuple[str, ...] = ()
     in_every_shape: bool = True
     remarks: tuple[str, ...] = ()
+    spoken: Spoken = AS_NAMED
     outcome: Outcome = field(init=False)
 
     def __post_init__(self):

@@ -5,10 +5,16 @@ from __future__ import annotations
 from derive.checking.answers import Answer, Answers, Refutation
 from derive.checking.numbers.example import rows
 from derive.checking.report import formula
+from derive.checking.words.spoken import speaking
 
 
 def json_of(verdict: Answers) -> dict:
     """``outcome`` and ``status`` of the whole, and one entry for each gradient."""
+    with speaking(verdict.spoken):
+        return _as_data(verdict)
+
+
+def _as_data(verdict: Answers) -> dict:
     return {
         "forward": verdict.definition.snake,
         "outcome": verdict.outcome,

@@ -12,7 +12,8 @@ from derive.checking.explaining.fitting import is_simple_size_function
 from derive.checking.explaining.terms import Comparison, TermDifference
 from derive.checking.numbers.example import Counterexample, rows
 from derive.checking.numbers.further import Agreement
-from derive.formulas.text import formula as written
+from derive.checking.words.spoken import formula as written
+from derive.checking.words.spoken import speaking
 from derive.language.quotients import cancelled
 from derive.language.symbols import is_constant
 from derive.proving.proved import in_words as proof_in_words
@@ -38,16 +39,20 @@ def formula(e: Expr) -> str:
 
 def text_of(verdict: Answers) -> str:
     """The whole answer: what is wrong first, then what is right."""
-    lines = [*_headline(verdict), *verdict.remarks]
+    with speaking(verdict.spoken):
+        return "\n".join(_lines(verdict))
+
+
+def _lines(verdict: Answers) -> Iterator[str]:
+    yield from (*_headline(verdict), *verdict.remarks)
     for answer in verdict.answers:
         if verdict.single or answer.outcome not in ("right", "narrower"):
-            lines += [f"{INDENT * (not verdict.single)}{line}" for line in _details(answer)]
+            yield from (f"{INDENT * (not verdict.single)}{line}" for line in _details(answer))
     indent = ""
     if verdict.shapes and verdict.in_every_shape:
-        lines.append(f"read where {verdict.shapes}")
+        yield f"read where {verdict.shapes}"
         indent = INDENT
-    lines += [f"{indent}where {words}" for words in verdict.other_shapes]
-    return "\n".join(lines)
+    yield from (f"{indent}where {words}" for words in verdict.other_shapes)
 
 
 def _headline(verdict: Answers) -> Iterator[str]:
@@ -201,7 +206,7 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
     if len(comparison.differences) > len(shown):
         left = len(comparison.differences) - len(shown)
         yield f"and {_counted(left, 'more term')} differ{'s' * (left == 1)}"
-    if comparison.outside != 1 and shown:
+    if outside != "1" and shown:
         yield f"(terms inside the brackets of {answer.name} = {outside}*( ... ))"
 
 

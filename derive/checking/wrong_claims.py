@@ -14,6 +14,7 @@ from derive.checking.explaining.written import Written
 from derive.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.checking.numbers.arithmetic import Unevaluable
 from derive.checking.numbers.example import Counterexample
+from derive.checking.words.spoken import called, now_spoken
 from derive.language.symbols import Tensor, tensors_in
 from derive.reading import Line
 
@@ -62,9 +63,11 @@ class WrongClaim:
     def _hints(self) -> Iterator[str]:
         """What else a wrong claim may be: the gradient of something else, or for one upstream."""
         ground, upstreams = self.ground, self.ground.chain.upstreams
-        if not any(t.role == "adjoint" for t in tensors_in(self.claimed)):
+        missing = not any(t.role == "adjoint" for t in tensors_in(self.claimed))
+        if missing and not any(t.name in now_spoken().ones for t in upstreams):
             if len(upstreams) > 1:
-                yield f"the upstream gradients {' and '.join(map(str, upstreams))} are missing"
+                names = " and ".join(called(t.name) for t in upstreams)
+                yield f"the upstream gradients {names} are missing"
             else:
                 yield from self._without_upstream(*upstreams)
         for other in ground.definition.differentiable:
@@ -74,10 +77,11 @@ class WrongClaim:
 
     def _without_upstream(self, upstream: Tensor) -> Iterator[str]:
         ground = self.ground
-        yield f"the upstream gradient {upstream} is missing"
+        name = called(upstream.name)
+        yield f"the upstream gradient {name} is missing"
         whole = for_any_upstream(self.claimed, ground.chain, Integer(1))
         if not upstream.home and ground.difference(self.of, whole) < EQUAL:
-            yield f"it is right only for {upstream} = 1: multiply it by {upstream}"
+            yield f"it is right only for {name} = 1: multiply it by {name}"
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,8 @@ class WrongAtSizes:
         return None
 
     def hints(self) -> tuple[str, ...]:
-        sizes = ", ".join(f"{axis} = {n}" for axis, n in self.counterexample.point.sizes)
+        own = now_spoken().sizes(self.counterexample.point.sizes)
+        sizes = ", ".join(f"{axis} = {n}" for axis, n in own.items())
         return (f"it is the gradient for sizes 2, 3 and 4, but not at {sizes}",)
 
 

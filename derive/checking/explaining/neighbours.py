@@ -21,7 +21,7 @@ from derive.checking.numbers.arithmetic import Floating, Undefined, Unevaluable
 from derive.checking.numbers.comparison import difference_at
 from derive.checking.numbers.evaluation import Evaluation, Point
 from derive.checking.numbers.tables import UNDEFINED
-from derive.formulas.text import formula
+from derive.checking.words.spoken import called, formula, now_spoken
 from derive.language.nodes import Reduction, Sum
 from derive.language.symbols import (
     Axis,
@@ -157,9 +157,14 @@ def edited(definition: Definition, name: str, expression: Expr) -> Edit | None:
             return None
         statements.append(replace(statement, tensor=tensor, expression=e))
     old = definition.by_name[name].expression
-    change = f"{name} = {formula(expression)} in place of {name} = {formula(old)}"
+    change = f"{_equals(name)}{formula(expression)} in place of {_equals(name)}{formula(old)}"
     result = replace(definition, statements=tuple(statements))
     return Edit(change, name, expression, result, tuple(tensors.items()))
+
+
+def _equals(name: str) -> str:
+    """``name = ``; nothing of what nobody named."""
+    return "" if name in now_spoken().made else f"{called(name)} = "
 
 
 def _along_other_axes(e: Expr, tensors) -> Expr | None:
@@ -249,6 +254,8 @@ node_edits: tuple[Callable[[Expr], Iterator[Expr]], ...] = (
 def constants(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
     """Values taken as constants: the forward computes them, and no gradient flows through them."""
     chain = derive_chain(atomised(definition))
+    parts = {s.name: s.expression for s in chain.definition.statements}
+    parts = {name: e for name, e in parts.items() if name not in definition.by_name}
     depending, outputs = chain.definition.depending_on(of.name), chain.definition.outputs
     between = [
         s.tensor
@@ -265,7 +272,7 @@ def constants(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
         adjoints = tuple(
             replace(a, contributions=()) if a.name in names else a for a in chain.adjoints
         )
-        listed = " and ".join(t.name for t in group)
+        listed = " and ".join(called(t.name, parts) for t in group)
         are = "is" if len(group) == 1 else "are"
         yield Neighbour(
             f"{listed} {are} treated as constant, so no gradient flows through",

@@ -16,7 +16,7 @@ from sympy.core.function import AppliedUndef, UndefinedFunction
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
-from derive.formulas.text import formula
+from derive.checking.words.spoken import formula
 from derive.language.array_node import ArrayNode
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, ordered
 from derive.reading import Line

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from sympy import Expr, cancel, expand, nan, radsimp
 
@@ -16,6 +17,7 @@ from derive.checking.numbers.evaluation import Point
 from derive.checking.numbers.exact_numbers import Exact
 from derive.checking.numbers.points import complexity
 from derive.checking.numbers.tables import UNDEFINED, Index
+from derive.checking.words.spoken import now_spoken
 from derive.language.symbols import Tensor
 
 READABLE = 30  # operations of an irrational number
@@ -44,13 +46,14 @@ class Counterexample:
 
 def rows(found: Counterexample) -> dict[str, object]:
     """Names and numbers for display: sizes, data in the order of declaration as nested lists, then
-    what was expected and what the claim gives.
+    what was expected and what the claim gives, all in the words that are spoken.
     """
-    shown: dict[str, object] = dict(found.point.sizes)
-    for name, entries in found.point.values.items():
-        shown[name] = _nested(entries)
+    spoken = now_spoken()
+    data = {name: _nested(entries) for name, entries in found.point.values.items()}
+    shown = spoken.sizes(found.point.sizes) | spoken.rows(data)
     where = (found.called or f"d{found.of.name}") + (f"{list(found.index)}" if found.index else "")
-    return shown | {f"expected {where}": found.expected, f"got {where}": found.got}
+    scale = prod(data[name] for name in spoken.ones if name in data)
+    return shown | {f"expected {where}": found.expected / scale, f"got {where}": found.got / scale}
 
 
 def _nested(entries: Mapping[Index, Expr], at: Index = ()):

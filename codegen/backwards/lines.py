@@ -1,0 +1,40 @@
+"""Which lines of a Function say what, as far as its text tells."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+
+from codegen.backwards.functions import FunctionSubject
+from derive.language.errors import QuestionError
+from derive.reading.pasted import pasted_in
+from derive.reading.refusals import Refusal
+from derive.reading.source import Source
+from derive.reading.unknown import lines_for
+
+
+def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:
+    """The gradients that a line of the backward is on the way to, as far as the text tells."""
+    try:
+        source, first = inspect.getsourcelines(subject.of_class)
+        pasted = pasted_in(Source("".join(source), subject.file).parsed(), with_forward=False)
+    except (OSError, QuestionError, Refusal):
+        return ()
+    own = line - first + 1
+    return tuple(
+        name
+        for name in pasted.returned
+        if any(s.lineno <= own <= (s.end_lineno or 0) for s in lines_for(pasted, name))
+    )
+
+
+def returning(subject: FunctionSubject) -> int:
+    """The line with which the backward ends; 0 if there are several, or none is known."""
+    try:
+        source, first = inspect.getsourcelines(inspect.unwrap(subject.of_class.backward))
+        tree = ast.parse(textwrap.dedent("".join(source)))
+    except (OSError, SyntaxError):
+        return 0
+    found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
+    return first + found[0] - 1 if len(found) == 1 else 0
