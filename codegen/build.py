@@ -29,6 +29,7 @@ from codegen.signatures import Signatures
 from derive.chain.ties import ties_backward, ties_forward
 from derive.closing.risks import Risk, unsafe
 from derive.formulas.text import formula
+from derive.language.nodes import ArgMax
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
 from derive.orders.second import SecondOrder
@@ -87,6 +88,7 @@ class Builder(Signatures):
             proved=self.proved.summary,
             unsafe=(*map(str, risks), *more),
             risks=risks,
+            first=self._first(),
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
             several=tuple(self.sizes[a] for a in definition.axes if isinstance(a, Axes)),
             flattened=tuple(
@@ -132,6 +134,10 @@ class Builder(Signatures):
             with_zeros_kept(left._backward(), left.origins_of_saved()),
             alone=left._alone(),
         )
+
+    def _first(self) -> tuple[str, ...]:
+        chosen = {a.operand for _, e in self.statements() for a in e.atoms(ArgMax)}
+        return tuple(sorted(map(formula, chosen)))
 
     def _formulas_written(self) -> tuple[str, ...]:
         ties = *ties_forward(self.definition), *ties_backward(self.definition)

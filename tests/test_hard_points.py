@@ -119,3 +119,22 @@ def test_a_module_that_breaks_where_the_mathematics_does_not_is_seen(tmp_path):
         said
     )
     assert torch.get_default_dtype() == torch.float32
+
+
+EQUALS = {
+    "y = Max(Abs(x), C)": "Abs(x)",
+    "m = Max(x**2, C)\n    y = sqrt(1 + m)": "x**2",
+    "y = log(Sum(exp(x - Max(x, C)), C)) + Max(x, C)": "",
+}
+
+
+@pytest.mark.parametrize("statements", EQUALS)
+def test_who_has_the_gradient_of_equal_entries_is_said_where_it_matters(statements, tmp_path):
+    file = forward_file(tmp_path, "Largest", f"    x = Input(N, C)\n    {statements}\n")
+    function, module, _ = generated(file, tmp_path)
+    said = f"The first of equal largest entries of {EQUALS[statements]} has the gradient"
+    known = " ".join(module.__doc__.split())
+    assert (said in known) if EQUALS[statements] else ("equal largest" not in known)
+    x = torch.tensor([[1.0, 1.001, -1.001]]).bfloat16().requires_grad_()
+    (dx,) = torch.autograd.grad(function(x).sum(), x)
+    assert (dx.count_nonzero() == 1) == bool(EQUALS[statements])

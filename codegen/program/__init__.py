@@ -137,9 +137,10 @@ class Program:
     number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
     axis): it divides by that size, which may be 0. ``ranges`` are what is asked of the labels, by
     the sizes of the inputs. ``broadcast`` are the arguments that are
-    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN, at
-    first all ``risks`` that the derivation found. ``second`` is
-    what comes behind the backward, and ``plain`` the pair for calls that pass nothing optional.
+    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN, at first all
+    ``risks`` that the derivation found. Of equal largest entries of what is in ``first`` one has
+    the whole gradient. ``second`` is what comes behind the backward, and ``plain`` the pair for
+    calls that pass nothing optional.
     ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
     second derivatives, line by line. ``reduction`` is how the output is reduced, where the caller
     chooses, and ``reductions`` are the programs of the other words (``codegen/reduced.py``).
@@ -156,6 +157,7 @@ class Program:
     proved: str
     unsafe: tuple[str, ...]
     risks: tuple[Risk, ...]
+    first: tuple[str, ...]
     sizes: tuple[tuple[str, str], ...]
     several: tuple[str, ...]
     flattened: tuple[tuple[str, tuple[str, ...]], ...]
