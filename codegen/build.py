@@ -27,9 +27,8 @@ from codegen.recurrences import Loop, links_backward, links_forward, with_loops
 from codegen.second import numbers_missing, second_of
 from codegen.signatures import Signatures
 from derive.chain.ties import ties_backward, ties_forward
-from derive.closing.risks import Risk, unsafe
+from derive.closing.risks import first_of_equals, unsafe
 from derive.formulas.text import formula
-from derive.language.nodes import ArgMax
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
 from derive.orders.second import SecondOrder
@@ -77,7 +76,8 @@ class Builder(Signatures):
 
     def program(self, source: Path, source_hash: str) -> Program:
         definition, snake = self.definition, self.definition.snake
-        risks, more = self._unsafe()
+        lines = [(v.tensor, v.expression) for v in self.plan]
+        risks, more = unsafe(lines, self.statements(), self.form.relations)
         program = Program(
             name=snake,
             title=definition.name,
@@ -88,7 +88,7 @@ class Builder(Signatures):
             proved=self.proved.summary,
             unsafe=(*map(str, risks), *more),
             risks=risks,
-            first=self._first(),
+            first=first_of_equals(self.statements()),
             sizes=tuple((axis.name, self.sizes[axis]) for axis in definition.axes),
             several=tuple(self.sizes[a] for a in definition.axes if isinstance(a, Axes)),
             flattened=tuple(
@@ -112,10 +112,6 @@ class Builder(Signatures):
         )
         return with_lines_to_differentiate(program)
 
-    def _unsafe(self) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
-        lines = [(v.tensor, v.expression) for v in self.plan]
-        return unsafe(lines, self.statements(), self.form.relations)
-
     def line(self, tensor: Tensor, e: Expr, layout: Layout) -> Line:
         return Line(tensor, (e,), layout)
 
@@ -134,10 +130,6 @@ class Builder(Signatures):
             with_zeros_kept(left._backward(), left.origins_of_saved()),
             alone=left._alone(),
         )
-
-    def _first(self) -> tuple[str, ...]:
-        chosen = {a.operand for _, e in self.statements() for a in e.atoms(ArgMax)}
-        return tuple(sorted(map(formula, chosen)))
 
     def _formulas_written(self) -> tuple[str, ...]:
         ties = *ties_forward(self.definition), *ties_backward(self.definition)

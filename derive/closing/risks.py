@@ -17,7 +17,7 @@ from sympy import Basic, Expr, Ge, Gt, Le, Lt, Mul, Ne, Piecewise, Pow, S, exp, 
 from derive.closing.cost import Cost, cost_of
 from derive.formulas.text import formula
 from derive.language.choices import branches_of, written_in
-from derive.language.nodes import Peak, Sum, along
+from derive.language.nodes import ArgMax, Peak, Sum, along
 from derive.language.operations import operations_in
 from derive.language.symbols import (
     MINUS_INFINITY,
@@ -181,6 +181,11 @@ def unsafe(
         if divides or not isinstance(risk, Tensor)  # what a value is made of is named there
     ]
     return tuple(risks), (*_lost(relations), *_weighted_by_nothing(computed, relations))
+
+
+def first_of_equals(statements: Iterable[tuple[Tensor, Expr]]) -> tuple[str, ...]:
+    """Formulas of whose equal largest entries the first has the whole gradient."""
+    return tuple(sorted({formula(a.operand) for _, e in statements for a in e.atoms(ArgMax)}))
 
 
 def _lost(relations: Relations) -> Iterable[str]:
