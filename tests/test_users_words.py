@@ -71,6 +71,15 @@ WRONG = {
         "x: N C", "x", "n, c = x.shape\nreturn x.view(n, c // 2, 2).mean(-1)", "arrives",
         "return arrives.repeat_interleave(2, -1)", ["Flatten(arrives, C/2, 2, into=C)"],
     ),
+    "scores that take no part": (
+        "x: N C, mask: N C",
+        "x, mask",
+        'return x.masked_fill(~mask, float("-inf")).softmax(-1)',
+        "g",
+        'y = x.masked_fill(~mask, float("-inf")).softmax(-1)\n'
+        "return y * (g - g.mean(-1, keepdim=True)), None",
+        ["line 16", "g  "],
+    ),
     "nobody named it": (
         "x: N I, w: O I", "x, w", "return torch.relu(x @ w.t())", "arrives",
         "return arrives @ w, arrives.t() @ x", ["Sum(w*x, I) <= 0"],

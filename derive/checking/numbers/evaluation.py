@@ -200,14 +200,14 @@ class Evaluation:
 
     def _operation(self, e: Expr) -> Callable:
         operation = self._operation_on_numbers(e)
-        if is_number_or_size(e):  # sizes are equal, or are not: that is no kink
-            return lambda *values: self._beside_kinks(operation, values)
 
         def compute(*values):
             if any(value is BELOW for value in values):
                 return self._in_the_limit(e, values)
             return operation(*values)
 
+        if is_number_or_size(e):  # sizes are equal, or are not: that is no kink
+            return lambda *values: self._beside_kinks(compute, values)
         return compute
 
     def _beside_kinks(self, operation: Callable, values):
