@@ -4,7 +4,7 @@ parts, not contiguous, or of one entry along an axis.
 
 import pytest
 
-from codegen.backwards.checking import check_function
+from codegen.backwards.checking import QuestionError, check_function
 
 HEAD = "import torch\nfrom torch.autograd import Function\n"
 
@@ -136,3 +136,39 @@ def test_what_is_not_of_the_backward_is_no_mistake_of_it(tmp_path):
     forward = "ctx.s = x.shape; return x.sum(1, keepdim=True).squeeze()"
     verdict = verdict_of(tmp_path, "x: N C", forward, "return dy.reshape(-1, 1).expand(ctx.s)")
     assert verdict.outcome == "right" and "was not checked where N = 1" in str(verdict)
+
+
+# The lines of a forward that fills what is empty, and those of its backward.
+FILLED = {
+    "copied into": (
+        "y = torch.empty_like(x); y.copy_(x * x); ctx.save_for_backward(x); return y",
+        "(x,) = ctx.saved_tensors; dx = torch.empty_like(x); torch.mul(x, dy, out=dx);"
+        "return dx.mul_(2)",
+    ),
+    "all of its entries": (
+        "y = x.new_empty(x.shape); y[...] = x.tanh(); ctx.save_for_backward(y); return y",
+        "(y,) = ctx.saved_tensors; dx = torch.empty(dy.shape); dx[:] = dy * (1 - y * y); return dx",
+    ),
+    "filled with a number": (
+        "y = torch.empty_like(x).fill_(2); ctx.save_for_backward(y); return y * x",
+        "(y,) = ctx.saved_tensors; return y * dy",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_what_is_empty_is_read_where_all_of_it_is_written(tmp_path, name):
+    assert verdict_of(tmp_path, "x: N C", *FILLED[name]).outcome == "right"
+
+
+@pytest.mark.parametrize(
+    ("part", "said"), [("[:, 0]", "use torch.zeros"), ("[1:]", "with torch.cat")]
+)
+def test_what_is_not_wholly_written_is_refused(tmp_path, part, said):
+    """It may be 0 by chance."""
+    backward = f"dx = torch.empty_like(dy); dx{part} = 2 * dy{part}; return dx"
+    with pytest.raises(QuestionError) as refused:
+        verdict_of(tmp_path, "x: N C", "return x * 2", backward)
+    assert said in str(refused.value)
+    mended = backward.replace("empty", "zeros").replace(part, "[:]")
+    assert verdict_of(tmp_path, "x: N C", "return x * 2", mended).outcome == "right"

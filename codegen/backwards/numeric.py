@@ -6,6 +6,7 @@ becomes a verdict.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ WITHIN = 1e-9  # of the largest entry: float64, and a backward that rounds other
 TRIED = ((3, 4, 2, 5, 6), (5, 2, 7, 3, 4), (8, 6, 4, 10, 12))  # sizes, in the order of the axes
 NUDGE = 1e-6  # relative: float32 would show it, and few roundings jump
 CLAIMED = "claimed"
+UNWRITTEN = "write all of what torch.empty makes before it is read, or use torch.zeros"
 WITH_TIES = (  # data of which many are equal, or 0
     lambda shape, **how: torch.randn(shape, **how).round(),
     lambda shape, **how: torch.zeros(shape, dtype=torch.float64),
@@ -63,7 +65,9 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
             break
     if not found:
         raise QuestionError(
-            f"{subject.name} has no finite values at the sizes that were tried", "give --sizes"
+            f"{subject.name} has no finite values at the sizes that were tried",
+            UNWRITTEN if "empty" in inspect.getsource(subject.of_class) else "give --sizes",
+            subject.place,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import nan
 
 import torch
 from torch.distributions import Distribution
@@ -20,14 +21,19 @@ def _hard_sigmoid_backward(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 # What torch computes with a constant of float32, whatever the dtype.
 EXACT = {torch.ops.aten.hardsigmoid_backward.default: _hard_sigmoid_backward}
 
+UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
+
 
 class _InDouble(TorchDispatchMode):
-    """What asks for a coarser format gets float64."""
+    """What asks for a coarser format gets float64; what nobody has written yet is no number."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         function = EXACT.get(function, function)
         kwargs = {n: torch.float64 if v in COARSE else v for n, v in (kwargs or {}).items()}
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if function.overloadpacket.__name__ in UNWRITTEN and result.is_floating_point():
+            result.fill_(nan)
+        return result
 
 
 @contextmanager

@@ -23,8 +23,9 @@ def _ones(r, x=None):
     return constant(r, 1, shape_of(r)) if x is None or x.rank == 0 else like(r, x, 1)
 
 
-@rule("zeros", "new_zeros", "zeros_like")
+@rule("zeros", "new_zeros", "zeros_like", "empty", "new_empty", "empty_like")
 def _zeros(r, x=None):
+    """What is empty has no number, as a run shows, until all of it is written."""
     return constant(r, 0, shape_of(r)) if x is None or x.rank == 0 else like(r, x, 0)
 
 
