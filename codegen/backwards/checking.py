@@ -38,7 +38,8 @@ from derive.reading import Claim, Misaligned
 RUN = "its file, its forward and its backward were executed"
 NOTHING = "None is returned for it"
 CONVENTION = (
-    "it differs only at ties, and there it agrees with torch's own derivative of this forward"
+    "it differs only at ties; where entries are equal, or 0, it agrees with torch's own derivative "
+    "of this forward"
 )
 LIKE = (
     "\n    or compare it numerically with a torch function that computes the same: --like FUNCTION"
