@@ -106,9 +106,10 @@ READS = {
         "    return xhat * w\n",
         "x: N C, w: C",
         [
+            "eps = Scalar(1e-05)",
             "mu = Sum(x, C) / C",
             "diff = x - mu",
-            "xhat = diff / sqrt(Sum(diff ** 2, C) / C + 1e-05)",
+            "xhat = diff / sqrt(Sum(diff ** 2, C) / C + eps)",
             "y = xhat * w",
         ],
     ),
@@ -386,8 +387,8 @@ def running(x, mean, avg):
 @pytest.mark.parametrize(
     ("name", "axes", "options", "said"),
     [
-        ("scaled", "x: N C", "temperature=0.07, how=sum", "Sum(x / 0.07, C)"),
-        ("Normed", "x: N C", "dim=8, k=2.5", "bn.running_mean, bn.running_var: no part"),
+        ("scaled", "x: N C", "temperature=0.07, how=sum", "temperature = Scalar(0.07)"),
+        ("Normed", "x: N C", "dim=8, k=2.5", "bn.running_var, bn.num_batches_tracked: no part"),
         ("evaluated", "x: N C", "", "bn_running_var = Given("),
         ("running", "x: N C, mean: C given, avg: C given", "", "writes into avg: no part"),
     ],
@@ -419,3 +420,121 @@ def test_a_guard_that_divides_by_a_size_of_0_is_no_error():
     guard = sympy.Eq(PythonMod(heads, FloorDiv(heads, groups)), 0)
     plain = guard.xreplace({heads: sympy.Symbol("H"), groups: sympy.Symbol("G")})
     assert _violated(plain, "H", {"H": 6, "G": 3}) == {"H": 7, "G": 3}
+
+
+FLOATS = """
+import math
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def contrastive(a, b, temperature=0.07):
+    return F.cross_entropy(a @ b.T / temperature, torch.arange(a.shape[0]))
+
+
+def powered(x, p=3.0, eps=1e-6):
+    return (x.clamp(min=eps) ** p).mean(-1) ** (1 / p)
+
+
+def huber(x, y, delta: float = 1):
+    return F.huber_loss(x, y, delta=delta)
+
+
+def smoothed(x, labels, eps=0.1, unused=2.0):
+    return F.cross_entropy(x, labels, label_smoothing=eps)
+
+
+def rooted(x, dim=0.3):
+    return x / math.sqrt(dim)
+
+
+def scaled(x, scale=None):
+    return x * (x.shape[-1] ** -0.5 if scale is None else scale)
+
+
+def branch(x, margin=0.5, k=3.0):
+    return k * torch.relu(x - margin) if margin > 0 else k * x
+
+
+def larger(x, a=2.0):
+    return x * max(a, 1.0)
+
+
+def by_numpy(x, a=2.0):
+    return x * np.maximum(a, 0.01)
+
+
+def close(x, a=2.0):
+    return x * (1.0 if math.isclose(a, 0.01) else a)
+
+
+def typed(x, a=2.0):
+    return x * float(f"{a:.1f}")
+
+
+def keyed(x, a=2.0):
+    return x * (3.0 if {2.0: "two"}.get(a) else a)
+
+
+class Attributes(nn.Module):
+    alpha = 0.5
+
+    def __init__(self, slope=0.1):
+        super().__init__()
+        self.norm, self.act, self.beta = nn.LayerNorm(8), nn.LeakyReLU(slope), 1.7
+
+    def forward(self, x):
+        return self.act(self.norm(x)) * self.beta + self.alpha * x
+
+
+class Centred(nn.Module):
+    def __init__(self, momentum=0.1):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(8))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+        self.momentum = momentum
+
+    def forward(self, x):
+        self.steps += 1
+        self.mean = self.mean * (1 - self.momentum) + self.momentum * x.mean(0).detach()
+        return x - self.mean
+"""
+STAYS = "# {} stays {}: line {} of floats.py needs its value."
+
+
+@pytest.mark.parametrize(
+    ("name", "axes", "said"),
+    [
+        ("contrastive", "a: N C, b: N C", ["temperature = Scalar(0.07)", "/ temperature"]),
+        ("powered", "x: N C", ["p = Scalar(3.0)", "eps = Scalar(1e-06)", "**(1 / p)"]),
+        ("huber", "x: N C, y: N C", ["delta = Scalar(1.0)", "delta * (distance - delta / 2)"]),
+        ("smoothed", "x: N C, labels: N", ["eps = Scalar(0.1)", "(1 - eps) * "]),
+        ("rooted", "x: N C", ["dim = Scalar(0.3)", "sqrt(dim)"]),
+        ("scaled", "x: N C", ["sqrt(C)"]),
+        ("branch", "x: N C", ["k = Scalar(3.0)", "x - 0.5", STAYS.format("margin", 0.5, 34)]),
+        ("larger", "x: N C", ["y = 2 * x", STAYS.format("a", 2.0, 38)]),
+        ("by_numpy", "x: N C", ["y = 2 * x", STAYS.format("a", 2.0, 42)]),
+        ("close", "x: N C", ["y = 2 * x", STAYS.format("a", 2.0, 46)]),
+        ("typed", "x: N C", ["y = 2 * x", STAYS.format("a", 2.0, 50)]),
+        ("keyed", "x: N C", ["y = 3 * x", "# a stays 2.0: what is computed with it was not"]),
+        (
+            "Attributes",
+            "x: N C",
+            [f"{n} = Scalar(" for n in ("beta", "norm_eps", "act_negative_slope", "alpha")],
+        ),
+        (
+            "Centred",
+            "x: N C",
+            ["mean = Given(C)", "momentum = Scalar(0.1)", "also writes into mean, steps: no part"],
+        ),
+    ],
+)
+def test_floats_with_a_default_are_scalars_or_it_is_said_why_not(tmp_path, name, axes, said):
+    (tmp_path / "floats.py").write_text(FLOATS)
+    found = imported(f"{tmp_path}/floats.py:{name}", axes)
+    assert [words for words in said if words not in found.text] == []
+    assert "unused" not in found.text
+    assert found.text.count("Scalar(") == sum(" = Scalar(" in words for words in said)
+    assert found.agreement.tried == (3 if found.agreement.scalars else 1)

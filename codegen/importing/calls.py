@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.fx.node import map_arg
+from torch.fx.node import map_aggregate
 
 from codegen.importing.values import Refused
 
@@ -33,7 +33,10 @@ def given_to(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[st
     """
     schema = getattr(node.target, "_schema", None)
     if schema is None:
-        return {"x": map_arg(node.args[0], value), "index": map_arg(node.args[1], value)}
+        return {
+            "x": map_aggregate(node.args[0], value),
+            "index": map_aggregate(node.args[1], value),
+        }
     parameters = inspect.signature(rule).parameters
     known = set(parameters)
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
@@ -44,7 +47,7 @@ def given_to(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[st
         default = argument.default_value if argument.has_default_value() else None
         given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name, default)
         if name in known:
-            found[name] = map_arg(given, value)
+            found[name] = map_aggregate(given, value)
         elif given != default and name not in STORAGE:
             what = operation_of(node)
             raise Refused(f"{name}={given} of {what} is not supported", OTHER_WAY)

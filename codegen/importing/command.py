@@ -87,9 +87,9 @@ def _import(options: argparse.Namespace, written: list[Path]) -> int:
     agreement = found.agreement
     needs = f"for sizes with {', '.join(found.needs)}\n" if found.needs else ""
     sys.stdout.write(
-        f"{body}\n\ncompared with {found.subject.name} for {len(agreement.sizes)} sets of sizes: "
+        f"{body}\n\ncompared with {found.subject.name} for {agreement.at}: "
         f"values within {agreement.values:.1e}, gradients within {agreement.gradients:.1e}\n"
         f"{needs}"
-        f"{found.note}{chr(10) * bool(found.note)}written to {path}\n"
+        f"{''.join(f'{note}{chr(10)}' for note in found.notes)}written to {path}\n"
     )
     return DONE

@@ -7,12 +7,13 @@ order and in the other. A mistake of any rule shows here, a branch that was take
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from sympy import Expr
 from torch import Tensor
 
+from codegen.importing.agreement import Agreement
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import Example, axes_in, drawn, run
@@ -32,16 +33,9 @@ OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the la
 # Sizes that are tried beside those of the trace, in the order of the axes, in turn.
 TRIED = ((3, 4, 2, 5, 6), (5, 3, 7, 2, 4), (2, 3, 5, 7, 4), (8, 6, 4, 10, 2), (16, 8, 24, 4, 12))
 IGNORED_SHARE = 0.3  # of labels, where some may be left out
+FACTORS = (0.43, 2.3)  # of the values of scalars that are tried beside their defaults
 SEED = 7  # of upstream gradients
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """At which sizes the two were compared, and how far apart they were at most."""
-
-    sizes: tuple[Mapping[str, int], ...]
-    values: float
-    gradients: float
+Scalars = Mapping[str, tuple[str, float]]  # by name: the path of each, and its value
 
 
 @dataclass
@@ -56,6 +50,7 @@ class Beside:
     inputs: Sequence[Declared]
     high: Mapping[str, Sequence[str]]
     of_axis: Mapping[str, Expr]
+    scalars: Scalars = field(default_factory=dict)  # paths, values
     worked: tuple[Callable[..., Tensor], ...] = DRAWS
     raised: Exception | None = None  # by the function, at the last sizes at which it did not run
     branch: Place | None = None  # the line that asked for the size that is tried
@@ -170,7 +165,7 @@ class Beside:
 
     def _run(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
         leaves = self._leaves(tensors)
-        result, theirs = _as_one(run(self.subject, self.arguments, leaves))
+        result, theirs = _as_one(run(self._at_values, self.arguments, leaves))
         self.shapes = (self.shapes[0], theirs)
         if self.again and not self._same_again(result, tensors):
             raise QuestionError(
@@ -180,14 +175,18 @@ class Beside:
             )
         return result.detach(), _gradients(result, leaves)
 
+    @property
+    def _at_values(self) -> Subject:
+        return self.subject.at(dict(self.scalars.values()))
+
     def _same_again(self, result: Tensor, tensors: Sequence[Tensor]) -> bool:
         self.again = False
-        again, _ = _as_one(run(self.subject, self.arguments, self._leaves(tensors)))
+        again, _ = _as_one(run(self._at_values, self.arguments, self._leaves(tensors)))
         return torch.equal(result.nan_to_num(), again.nan_to_num())
 
     def _interpreted(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
         leaves = self._leaves(tensors)
-        arguments = {
+        arguments = {name: value for name, (_, value) in self.scalars.items()} | {
             d.name: t.double() if t.dtype == torch.bool or d.kind == GIVEN else t
             for d, t in zip(self.inputs, leaves, strict=True)
         }
@@ -237,7 +236,27 @@ def compared(
             "make it finite for inputs between 0 and 1",
             subject.place,
         )
-    return Agreement(tuple(found), *worst)
+    return Agreement(tuple(found), *worst, tuple(beside.scalars), _other_values(beside, found))
+
+
+def other_than(scalars: Scalars, factor: float) -> Scalars:
+    """The same with other values."""
+    return {n: (path, v * factor or factor / 10) for n, (path, v) in scalars.items()}
+
+
+def _other_values(beside: Beside, sizes: Sequence[Mapping[str, int]]) -> int:
+    """For how many values of its scalars the forward is the function; raises where it is not, and
+    where the function takes no other.
+    """
+    defaults, tried = beside.scalars, 1
+    for factor in FACTORS if defaults else ():
+        beside.worked = DRAWS
+        beside.scalars = other_than(defaults, factor)
+        tried += any(d is not None for d in [beside.distances(own) for own in sizes[:2]])
+    beside.scalars = defaults
+    if defaults and tried == 1:
+        raise QuestionError("no other values are taken", "", beside.subject.place)
+    return tried
 
 
 def _as_one(outputs: Tensor | Sequence[Tensor | None]) -> tuple[Tensor, list[Shape]]:

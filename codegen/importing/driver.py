@@ -22,12 +22,14 @@ from typing import Any
 import sympy
 import torch
 
-from codegen.importing.asked import GIVEN, Argument, arguments_of, options_of, sizes_of
+from codegen.importing.asked import GIVEN, arguments_of, options_of, sizes_of
 from codegen.importing.comparing import Agreement, Beside, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
+from codegen.importing.made import Floats, functions_keep, with_names
 from codegen.importing.reader import Reader
 from codegen.importing.relations import relations_of
+from codegen.importing.states import written_into
 from codegen.importing.subjects import Subject, subject_of
 from codegen.importing.text import text
 from codegen.importing.trace import Traced, trace
@@ -57,7 +59,7 @@ class Imported:
     forward: type[Forward]
     text: str
     agreement: Agreement
-    note: str = ""  # what the function does besides
+    notes: tuple[str, ...] = ()  # what the function does besides, and which floats stay numbers
     needs: tuple[str, ...] = ()
 
     @property
@@ -95,7 +97,18 @@ def imported(
     subject.check(arguments)
     arguments, example = guessed_for(subject, arguments, sizes_of(sizes), read)
     example = replace(example, arguments=arguments, ignoring=leaves_out(subject, example))
-    reader = read(subject, example, example.sizes)
+    found, stay = with_names(
+        lambda floats: _imported(subject, example, floats), subject.floats(arguments)
+    )
+    notes = (*written_into(subject, example), *stay)
+    first, rest = found.text.split("\n", 1)
+    return replace(found, text="\n".join([first, *(f"# {n}" for n in notes), rest]), notes=notes)
+
+
+def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -> Imported:
+    """With these floats as scalars."""
+    arguments = example.arguments
+    reader = read(subject, example, example.sizes, Floats(floats))
     _again(subject, example, reader)
     buffers = frozenset(
         d.name for d, a in zip(reader.inputs, arguments, strict=True) if a.kind == GIVEN
@@ -110,39 +123,31 @@ def imported(
     inputs = [replace(d, name=names.get(d.name, d.name)) for d in reader.inputs]
     high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
     sizes_of_axes = reader.sizes.of_axis
-    beside = Beside(subject, example.arguments, forward.definition, inputs, high, sizes_of_axes)
+    own = {t.name for t, _ in forward.definition.scalars}
+    scalars = {p: names.get(n, n) for p, n in reader.scalars.items() if names.get(n, n) in own}
+    beside = Beside(
+        subject, arguments, forward.definition, inputs, high, sizes_of_axes,
+        {name: (path, floats[path]) for path, name in scalars.items()},
+    )  # fmt: skip
     related = relations_of(forward.definition, reader.sizes, axes_in(arguments))
     example = replace(example, recipe=related.over(example.recipe))
     agreement = compared(beside, example, _beyond(reader))
-    note = _note(subject, example)
-    lines = file.text.split("\n", 1)
-    text = f"{lines[0]}\n# {note}\n{lines[1]}" if note else file.text
-    return Imported(subject, forward, text, agreement, note, related.words)
+    return Imported(subject, forward, file.text, agreement, needs=related.words)
 
 
-def _note(subject: Subject, example: Example) -> str:
-    """What is written into while it runs: running statistics, an average that was passed."""
-    named = {a.name for a in example.arguments}
-    buffers = {n: t for n, t in subject.of_module.items() if n not in named}
-    arguments = [*example.arguments, *(Argument(n, (), GIVEN) for n in buffers)]
-    tensors = drawn(example.arguments, example.sizes)
-    tensors += [t.detach().clone().double() for t in buffers.values()]
-    before = [t.clone() for t in tensors]  # batch norm's writes bump no version
-    run(subject, arguments, tensors)
-    pairs = zip(arguments, tensors, before, strict=True)
-    names = [a.name for a, now, then in pairs if not torch.equal(now, then)]
-    if not names:
-        return ""
-    return f"{subject.name} also writes into {', '.join(names)}: no part of the forward."
-
-
-def read(subject: Subject, example: Example, sizes: Mapping[str, int]) -> Reader:
-    """What the function is, traced at these sizes. Raises `QuestionError`."""
+def read(
+    subject: Subject, example: Example, sizes: Mapping[str, int], floats: Floats | None = None
+) -> Reader:
+    """What the function is, traced at these sizes. Raises `QuestionError`, and `Looked`."""
     arguments = example.arguments
-    module = subject.module(arguments)
-    traced = trace(module, arguments, drawn(arguments, sizes), sizes, subject.file)
+    floats = floats or Floats()
+    module = subject.at(floats.near()).module(arguments)
+    with functions_keep(floats):
+        traced = trace(module, arguments, drawn(arguments, sizes), sizes, subject.file)
+    floats.check()
     _refuse_changes(traced, subject)
-    reader = Reader(traced, example.ignoring, generated_names(class_name(subject.name)))
+    taken = generated_names(class_name(subject.name))
+    reader = Reader(traced, example.ignoring, taken, floats)
     try:
         reader.run()
         reader.finish(*_outputs(traced, reader, subject))
@@ -158,7 +163,7 @@ def _refuse_changes(traced: Traced, subject: Subject) -> None:
         own = (traced.arguments[names.index(name)] for name in changed)
         loud = [a.name for a in own if a.name not in subject.of_module and a.kind != GIVEN]
         if not loud:
-            return  # said of what has no gradient (`_note`)
+            return  # said of what has no gradient (`states`)
         argument = loud[0]
         raise QuestionError(
             f"{subject.name} modifies its argument {argument} in place",
@@ -199,9 +204,12 @@ def _again(subject: Subject, example: Example, reader: Reader) -> None:
     row = SECOND[: len(axes)][::-1]
     other = {**dict(zip(axes, row, strict=False)), **example.asked}
     sizes = next((way for way in example.ways(other) if _runs(subject, example, way)), None)
+    floats = Floats(reader.floats.defaults, trace=1)
     if sizes is None:
-        return
-    second = read(subject, example, sizes)
+        if not floats.defaults:
+            return
+        sizes = example.sizes
+    second = read(subject, example, sizes, floats)
     pairs = zip(reader.statements, second.statements, strict=False)
     for one, two in pairs:
         texts = [text(s.tree, lambda axis: f"{axis}2") for s in (one, two)]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sympy import Expr, Mul
 
 from codegen.importing import trees
+from codegen.importing.made import Floats
 from codegen.importing.sizes import Sizes
 from codegen.importing.trees import Tree
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, Dim, Dims, Outside, Refused, Value
@@ -24,8 +25,9 @@ class Meeting:
     and ``met`` what each of them was found to be.
     """
 
-    def __init__(self, sizes: Sizes):
-        self.sizes = sizes
+    def __init__(self, sizes: Sizes, floats: Floats):
+        self.sizes, self.meant = sizes, floats.meant
+        self.floats = floats
         self.guessed: set[str] = set()
         self.met: list[tuple[str, str]] = []
         self.indices: dict[str, set[str]] = {}  # labels, and the axes that they index

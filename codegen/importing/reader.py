@@ -17,6 +17,7 @@ from codegen.importing import trees
 from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument
 from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
+from codegen.importing.made import NONE
 from codegen.importing.meeting import name_of
 from codegen.importing.names import OF_SYMPY, assigned_names, is_taken, plain_name
 from codegen.importing.shaping import Shaping
@@ -46,15 +47,15 @@ WITHOUT_GRAPH = "leave it out where torch.autograd.grad is not called on what it
 
 
 class Reader(Shaping):
-    """Reads a trace. ``statements`` and ``declared`` are what was found.
+    """Reads a trace. ``statements``, ``declared`` and ``scalars`` (names of floats) are found.
 
     ``ignoring`` says whether labels of -100 are left out where torch does that unasked: the graph
     does not show an argument that has its default. ``prefix`` goes before the names of statements,
     none of which is among ``taken``.
     """
 
-    def __init__(self, traced: Traced, ignoring: bool = True, taken: Iterable[str] = ()):
-        super().__init__(Sizes(traced.sizes))
+    def __init__(self, traced: Traced, ignoring=True, taken: Iterable[str] = (), named=NONE):
+        super().__init__(Sizes(traced.sizes), named)
         self.traced, self.ignoring, self.prefix = traced, ignoring, ""
         self.statements: list[Statement] = []
         self.declared: list[Declared] = []
@@ -65,11 +66,11 @@ class Reader(Shaping):
         self.ordered: dict[str, list[str]] = {}
         self.values: dict[torch.fx.Node, Any] = {}
         self.node: torch.fx.Node | None = None
-        self.sizes.taken |= set(taken)
-        self.sizes.taken |= {axis for a in traced.arguments for axis in a.axes}
+        self.sizes.taken |= {*taken, *(axis for a in traced.arguments for axis in a.axes)}
         self.assigned = assigned_names(traced.nodes, traced.file)
         for argument, node in zip(traced.arguments, traced.placeholders, strict=False):
             self.declare(argument, node)
+        self.scalars = named.called(lambda name: self.free_name(name, argument=True))
         for name, constant in traced.constants.items():
             self._lifted(name, constant)
 
@@ -156,8 +157,8 @@ class Reader(Shaping):
         value = rule(self, **given_to(node, rule, self._argument))
         return self._named(node, name, value) if isinstance(value, Value) else value
 
-    def _argument(self, of: torch.fx.Node) -> Any:
-        return self.values.get(of, OUTSIDE)
+    def _argument(self, of: Any) -> Any:
+        return self.values.get(of, OUTSIDE) if isinstance(of, torch.fx.Node) else self.meant(of)
 
     def _named(self, node: torch.fx.Node, operation: str, value: Value) -> Value:
         from codegen.importing.operations import names

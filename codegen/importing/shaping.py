@@ -12,6 +12,7 @@ import torch
 from sympy import Expr, Integer, Symbol
 
 from codegen.importing import reads, trees
+from codegen.importing.made import Floats
 from codegen.importing.meeting import Meeting, words
 from codegen.importing.sizes import Sizes
 from codegen.importing.text import number_text
@@ -29,8 +30,8 @@ class Shaping(Meeting):
     another one, and count between two of its entries alone: (that axis, first, one past the last).
     """
 
-    def __init__(self, sizes: Sizes):
-        super().__init__(sizes)
+    def __init__(self, sizes: Sizes, floats: Floats):
+        super().__init__(sizes, floats)
         self.splits: dict[tuple[str, Expr], tuple[str, str]] = {}
         self.repeats: dict[tuple[str, Expr], str] = {}
         self.windows: dict[str, tuple[str, Expr, Expr]] = {}
@@ -176,13 +177,13 @@ class Shaping(Meeting):
     def typed(self, constant: torch.Tensor) -> Iterator[Value]:
         """A number, range(n), or a few numbers that somebody typed, each at its place."""
         if constant.numel() == 1:
-            yield Value(trees.number(constant.item()), ((),) * constant.ndim)
+            yield Value(self.number(self.meant(constant.item())), ((),) * constant.ndim)
         elif constant.ndim == 1 and constant.is_floating_point() and len(constant) <= MOST_TYPED:
             axis = self.sizes.axis_of(Integer(len(constant)), self.windows)
             tree = trees.ZERO
             for k, number in enumerate(constant.tolist()):
                 here = trees.one_hot(trees.number(k), axis)
-                tree = trees.sum_of(tree, trees.product(trees.number(number), here))
+                tree = trees.sum_of(tree, trees.product(trees.number(self.meant(number)), here))
             yield Value(tree, ((axis,),))
         elif constant.ndim == 1 and constant.tolist() == list(range(len(constant))):
             axis = self.sizes.fixed.get(len(constant))

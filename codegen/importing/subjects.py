@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -32,6 +34,7 @@ class Subject:
     place: Place
     doc: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)  # arguments that are no tensors
+    attributes: Mapping[str, float] = field(default_factory=dict)  # of a module, by their paths
 
     @property
     def file(self) -> str:
@@ -55,7 +58,7 @@ class Subject:
         own = [a.name for a in arguments if a.name in self.of_module]
         names = [a.name for a in arguments if a.name not in self.of_module]
         if isinstance(self.function, torch.nn.Module):
-            return WithParameters(self.function, names, own, self.options)
+            return WithParameters(self.function, names, own, self.options, self.attributes)
         return Called(self.function, names if self.parameters is not None else (), self.options)
 
     @property
@@ -66,6 +69,32 @@ class Subject:
             return inspect.signature(target).parameters
         except (TypeError, ValueError):
             return None
+
+    def floats(self, arguments: Sequence[Argument]) -> dict[str, float]:
+        """Options with a value, and attributes of a module and of those in it, that are floats."""
+        given = {a.name for a in arguments}
+        found = dict(self.options)
+        for name, p in (self.parameters or {}).items():
+            if name not in given:
+                found.setdefault(name, p.default)
+                if type(found[name]) is int and {p.annotation, type(p.default)} & {float, "float"}:
+                    found[name] = float(found[name])
+        if isinstance(self.function, torch.nn.Module):
+            for path, module in self.function.named_modules():
+                own = ChainMap(vars(module), *map(vars, _classes_of(module)))
+                found |= {
+                    f"{path}.{n}".lstrip("."): v
+                    for n, v in own.items()
+                    if n not in found and not n.startswith("_")
+                }
+        return {n: v for n, v in found.items() if type(v) is float and isfinite(v)}
+
+    def at(self, values: Mapping[str, float]) -> Self:
+        """The same with other floats."""
+        parameters = self.parameters or {}
+        options = {n: v for n, v in values.items() if n in parameters or n in self.options}
+        own = {n: v for n, v in values.items() if n not in options}
+        return replace(self, options={**self.options, **options}, attributes=own)
 
     def check(self, arguments: Sequence[Argument]) -> None:
         """Every tensor that it needs has axes, and no other. Raises `QuestionError`."""
@@ -197,3 +226,8 @@ def _made(of: type, name: str, options: dict[str, Any]) -> torch.nn.Module:
             f"net = {name}(...), and use FILE.py:net",
         )
     return of(**used)
+
+
+def _classes_of(module: torch.nn.Module) -> list[type]:
+    """The user's and torch's own, without what every module is."""
+    return [c for c in type(module).__mro__ if c not in torch.nn.Module.__mro__]

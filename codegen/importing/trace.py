@@ -30,6 +30,7 @@ from torch.export import Dim, ExportedProgram
 
 from codegen.importing.asked import Argument
 from codegen.importing.double import in_double
+from codegen.importing.made import attributes_set
 from derive.language.errors import Place, QuestionError
 
 UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked")
@@ -282,9 +283,10 @@ class WithParameters(torch.nn.Module):
         names: Sequence[str],
         of_module: Sequence[str],
         options: Mapping[str, Any],
+        floats: Mapping[str, float],
     ):
         super().__init__()
-        self.options = (dict(options),)
+        self.options, self.floats = (dict(options),), (dict(floats),)
         self.inner = (module,)  # not as a submodule: its parameters are arguments
         self.names, self.of_module = tuple(names), tuple(of_module)
 
@@ -294,4 +296,5 @@ class WithParameters(torch.nn.Module):
         for name, buffer in self.inner[0].named_buffers():  # which a forward may change
             again = buffer.clone()
             own.setdefault(name, again.double() if again.is_floating_point() else again)
-        return torch.func.functional_call(self.inner[0], own, (), {**given, **self.options[0]})
+        with attributes_set(self.inner[0], self.floats[0]):
+            return torch.func.functional_call(self.inner[0], own, (), {**given, **self.options[0]})

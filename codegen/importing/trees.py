@@ -45,6 +45,9 @@ def number(value: float | Expr | str) -> Tree:
     """A number, or sizes: an expression of SymPy's over the names of axes."""
     if isinstance(value, str):
         return Tree("number", (sympy.Symbol(value),))
+    made = getattr(value, "tree", None)  # a float of the user's that stays a name
+    if made is not None:
+        return made
     return Tree("number", (value if isinstance(value, Expr) else exact(value),))
 
 
@@ -121,7 +124,8 @@ def product(a: Tree, b: Tree) -> Tree:
         condition = condition_of(factor) if factor.kind == "choice" else None
         if condition is not None:
             return choice((rest, condition), otherwise=ZERO)
-    return node("product", b, a) if b.kind == "number" else node("product", a, b)
+    named = b.kind == "tensor" and not b.free and bool(a.free)  # as a number, it goes before
+    return node("product", b, a) if named or b.kind == "number" else node("product", a, b)
 
 
 def quotient(a: Tree, b: Tree) -> Tree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from derive.notation.forward import is_in_the_way
 
 OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot")
 OURS += ("Position", "Rename", "Sum", "Unflatten", "At", "Flip", "Shift", "Slice", "Pad", "Window")
-OURS += ("CumSum", "CumProd", "Ordered", "Round")
+OURS += ("CumSum", "CumProd", "Ordered", "Round", "Scalar")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")
@@ -41,29 +41,29 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     """The file of what ``reader`` read of ``subject``; inputs in ``kept`` have no gradient."""
     sizes = reader.sizes
     calls = set().union(*(trees.calls_in(s.tree) for s in reader.statements))
-    names = {d.name: f"{d.name}_" for d in reader.inputs if d.name in calls}
+    known = [*(d.name for d in reader.inputs), *reader.scalars.values()]
+    names = {name: f"{name}_" for name in known if name in calls}
     found = [(s.name, trees.with_names(s.tree, names), s.line) for s in reader.statements]
     statements = [
         (name, _ordered(text(tree, sizes.like), reader.ordered.get(name)), line)
         for name, tree, line in found
     ]
     met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
-    declared = [d for d in reader.inputs if d.name in met]  # what has no influence is no input
-    inputs = [(names.get(d.name, d.name), _declaration(d, kept)) for d in declared]
+    declared = [*((d.name, _declaration(d, kept)) for d in reader.inputs), *_scalars(reader)]
+    inputs = [(names.get(n, n), words) for n, words in declared if n in met]  # others do nothing
     used = set(WORD.findall(" ".join(words for _, words, *_ in [*statements, *inputs])))
     formulas = sizes.formulas | reader.formulas
-    met_in = [formulas[a] for a in formulas if a in used]
-    used |= set(WORD.findall(" ".join(met_in)))
+    used |= set(WORD.findall(" ".join(formulas[a] for a in formulas if a in used)))
     axes = {a: size for a, size in sizes.of_axis.items() if a in used}
     name = class_name(subject.name)
     where = f"``{subject.name}`` of {Path(subject.file).name}"
     doc = _paragraph(subject.doc) or f"{where}, line {subject.place.line}."
-    head = [f'"""Imported from {where}."""', ""]
     theirs, ours = (sorted(used & set(known)) for known in (SYMPYS, OURS))
     theirs = [word for word in theirs if word not in axes and word not in dict(inputs)]
+    head = [f'"""Imported from {where}."""', ""]
     head += [*_import("sympy", theirs), ""] if theirs else []
-    several = ["Outputs"] if len(reader.returned) > 1 else []
-    head += [*_import("gradform", sorted(["Axis", "Forward", *ours, *several])), ""]
+    ours += ["Outputs"] * (len(reader.returned) > 1)
+    head += [*_import("gradform", sorted(["Axis", "Forward", *ours])), ""]
     lengths = {a: f", {size}" if size.is_Integer else "" for a, size in axes.items()}
     lengths |= {ONE_AXIS: ", 1"} if ONE_AXIS in used else {}
     plain = {axis: length for axis, length in lengths.items() if axis not in formulas}
@@ -88,6 +88,11 @@ def class_name(name: str) -> str:
     """The function's name as a class has it; a longer one where its module would hide another."""
     found = "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
     return f"{found}Forward" if is_in_the_way(found) else found
+
+
+def _scalars(reader: Reader) -> Iterator[tuple[str, str]]:
+    for path, name in reader.scalars.items():
+        yield name, f"Scalar({reader.floats.defaults[path]!r})"
 
 
 def _declaration(declared: Declared, kept: frozenset[str]) -> str:

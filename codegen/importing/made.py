@@ -1,0 +1,250 @@
+"""Floats of the user's that stay names: a temperature, a smoothing, the eps of a module.
+
+While a function is traced, each is a `Made`: a float near its default, of a value that nobody
+types, which knows what it is made of. Python's arithmetic keeps that (``1 - alpha``), and in the
+graph, which holds plain floats, the value tells which it is. What is computed from it in another
+way moves between two traces, and the float stays a number, as does one that the code compares.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy
+import torch
+
+from codegen.importing import trees
+from codegen.importing.trees import Tree
+from derive.language.errors import Place
+
+ASIDE = (0.01365, 0.02173)  # how far from the default the two traces are, relative
+BETWEEN = 0.618034  # so that no two are equally far
+MOST_ALONE = 5  # floats that are tried one by one
+STAYS = "{} stays {!r}: {}."
+ASKS = "line {} of {} needs its value"
+NO_FORMULA = "what is computed with it was not found for another value"
+T = TypeVar("T")
+SHORT = "%.9g"
+# Files whose comparisons are none of the user's.
+OF_TORCH = str(Path(torch.__file__).parent)
+# What stands between the user's line and the number: torch's max and min while it traces, numpy.
+BETWEEN_THEM = (str(Path(OF_TORCH, "_export", "non_strict_utils.py")), numpy.__path__[0])
+OURS = str(Path(__file__).parents[1])
+OF_PYTHON = sysconfig.get_path("stdlib")
+INSTALLED = "site-packages"
+
+
+class Looked(Exception):
+    """The code asks for the values of floats, on these lines."""
+
+    def __init__(self, places: Mapping[str, Place]):
+        self.places = dict(places)
+
+
+def with_names(find: Callable[[Mapping[str, float]], T], floats: Mapping[str, float]):
+    """What is found with as many of the floats as names as possible; and of the others why not.
+
+    Raises what ``find`` raises where all of them are numbers.
+    """
+    floats, stay = dict(floats), []
+    while floats:
+        try:
+            return find(floats), tuple(stay)
+        except Looked as looked:
+            for name, place in looked.places.items():
+                stay.append(
+                    STAYS.format(
+                        name, floats.pop(name), ASKS.format(place.line, Path(place.file).name)
+                    )
+                )
+        except Exception:
+            break
+    found = find({})
+    good: dict[str, float] = {}
+    for name, value in floats.items():
+        try:
+            if len(floats) == 1 or len(floats) > MOST_ALONE:
+                raise ValueError(name)
+            found = find({**good, name: value})
+            good[name] = value
+        except Exception:
+            stay.append(STAYS.format(name, value, NO_FORMULA))
+    return found, tuple(stay)
+
+
+@dataclass
+class Floats:
+    """Those of one trace: what each value means, and which of them the code ``looked`` at."""
+
+    defaults: Mapping[str, float] = field(default_factory=dict)
+    trace: int = 0
+    known: dict[float, Made] = field(default_factory=dict)
+    looked: dict[str, Place] = field(default_factory=dict)
+
+    def near(self) -> dict[str, float]:
+        """Each near its default, and as what it is called."""
+        found = {}
+        for i, (name, value) in enumerate(self.defaults.items()):
+            aside = ASIDE[self.trace] * (1 - BETWEEN ** (i + 1) / 2)
+            found[name] = self.made(value * (1 - aside) or aside, trees.tensor(name, ()))
+        return found
+
+    def made(self, value: float, tree: Tree) -> float:
+        """The value, as what it is made of; a short one may be anything (``alpha - alpha``)."""
+        if float(SHORT % value) == value:
+            return value
+        return self.known.setdefault(float(value), Made(value, tree, self))
+
+    def meant(self, value: Any) -> Any:
+        """What a number of the graph is made of, where that is known."""
+        return self.known.get(value, value) if type(value) is float else value
+
+    def called(self, name: Callable[[str], str]) -> dict[str, str]:
+        """The name of each, by its path; what is made of it says so from here on."""
+        names = {path: name(path) for path in self.defaults}
+        for made in self.known.values():
+            made.tree = trees.with_names(made.tree, names)
+        return names
+
+    def check(self) -> None:
+        """Raises `Looked` where the code asks for the value of one."""
+        if self.looked:
+            raise Looked(self.looked)
+
+    def look(self, made: Made) -> None:
+        """Notes the line of the user's that asks for the value."""
+        frame = sys._getframe(2)
+        while frame.f_code.co_filename.startswith(BETWEEN_THEM) and frame.f_back:
+            frame = frame.f_back
+        file = frame.f_code.co_filename
+        theirs = file.startswith((OF_TORCH, OURS, "<"))
+        if not theirs and (INSTALLED in file or not file.startswith(OF_PYTHON)):
+            for name in trees.tensors_in(made.tree):
+                self.looked.setdefault(name, Place(file, frame.f_lineno))
+
+
+NONE = Floats()
+
+
+class Made(float):
+    """A float that knows what it is made of."""
+
+    tree: Tree
+    floats: Floats
+
+    def __new__(cls, value: float, tree: Tree, floats: Floats):
+        own = super().__new__(cls, value)
+        own.tree, own.floats = tree, floats
+        return own
+
+    __hash__ = float.__hash__
+
+    def __reduce__(self):
+        return float, (float(self),)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        self.floats.look(self)
+        plain = [float(i) if isinstance(i, Made) else i for i in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _tree(value: float) -> Tree:
+    return trees.number(value)
+
+
+def _kept(name: str, tree: Callable[..., Tree], swapped: bool) -> Callable:
+    plain = getattr(float, name)
+
+    def arithmetic(self, *others):
+        value = plain(self, *others)
+        if type(value) is not float or not math.isfinite(value):
+            return value
+        parts = [self.tree, *map(_tree, others)]
+        return self.floats.made(value, tree(*(parts[::-1] if swapped else parts)))
+
+    return arithmetic
+
+
+def _looked(name: str) -> Callable:
+    plain = getattr(float, name)
+
+    def asked(self, *others):
+        found = plain(self, *others)
+        if found is not NotImplemented:
+            self.floats.look(self)
+        return found
+
+    return asked
+
+
+_ARITHMETIC = {"add": trees.sum_of, "sub": trees.difference, "mul": trees.product}
+_ARITHMETIC |= {"truediv": trees.quotient, "pow": trees.power}
+for _name, _of in _ARITHMETIC.items():
+    setattr(Made, f"__{_name}__", _kept(f"__{_name}__", _of, False))
+    setattr(Made, f"__r{_name}__", _kept(f"__r{_name}__", _of, True))
+Made.__neg__ = _kept("__neg__", trees.minus, False)
+Made.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
+_LOOKS = ("eq", "ne", "lt", "le", "gt", "ge", "bool", "int", "round", "floor", "ceil", "trunc")
+_LOOKS += ("floordiv", "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "format", "str", "repr")
+for _name in _LOOKS:
+    setattr(Made, f"__{_name}__", _looked(f"__{_name}__"))
+
+FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
+LOOKING = ("isclose", "fabs", "copysign", "fmod")  # may be the number itself
+
+
+@contextmanager
+def functions_keep(floats: Floats) -> Iterator[None]:
+    """Python's functions of a `Made` are made of it, too, or note that they look at it; where there
+    is none they stay, as torch takes the line that calls them for the one that asks for a size.
+    """
+    before = {n: getattr(math, n) for n in (*FUNCTIONS, *LOOKING) if floats.defaults}
+
+    def keeping(name: str) -> Callable:
+        def function(x, *others, **options):
+            value = before[name](x, *others, **options)
+            made = next((n for n in (x, *others) if isinstance(n, Made)), None)
+            if made is None:
+                return value
+            if name in LOOKING:
+                made.floats.look(made)
+            elif not others:
+                return made.floats.made(value, trees.call(name, made.tree))
+            return value
+
+        return function
+
+    for name in before:
+        setattr(math, name, keeping(name))
+    try:
+        yield
+    finally:
+        for name, plain in before.items():
+            setattr(math, name, plain)
+
+
+@contextmanager
+def attributes_set(module: torch.nn.Module, values: Mapping[str, float]) -> Iterator[None]:
+    """Attributes of a module and of those in it, by their paths."""
+    places = [(module.get_submodule(p.rpartition(".")[0]), p.rpartition(".")[2]) for p in values]
+    before = [vars(inner).get(name) for inner, name in places]  # None of what is its class's
+    try:
+        for (inner, name), value in zip(places, values.values(), strict=True):
+            vars(inner)[name] = value
+        yield
+    finally:
+        for (inner, name), value in zip(places, before, strict=True):
+            if value is None:
+                del vars(inner)[name]
+            else:
+                vars(inner)[name] = value
