@@ -182,3 +182,55 @@ def test_an_argument_may_be_without_influence_for_one_value(tmp_path, axes, othe
     verdict = check_function(path, axes)
     assert verdict.outcome == outcome, str(verdict)
     assert outcome == "right" or verdict.wrong == ["dw"]
+
+
+ROOT, ROOTS = "return torch.sqrt(x * x + eps)", "return g * x * torch.rsqrt(x * x + {}), None"
+HUBER = "return torch.where(x.abs() <= d, 0.5 * x * x, d * (x.abs() - 0.5 * d))"
+
+
+@pytest.mark.parametrize(
+    ("option", "forward", "backward", "first"),
+    [
+        ("eps=0.5", ROOT, ROOTS.format("ctx.eps"), "G is right, for every eps"),
+        ("eps=0.5", ROOT, ROOTS.format(0.5), "G is wrong for eps=0.25, right for eps=0.5"),
+        ("p=3.0", "return x**p", "return g * ctx.p * x ** (ctx.p - 1), None",
+         "G is right, for every p"),
+        ("p=3.0", "return x**p", "return g * 3 * x**2, None",
+         "G is wrong for p=1.5, right for p=3.0"),
+        ("n=2.0", "return x * int(n)", "return g * int(ctx.n), None",
+         "G is right, checked with n=2.0, n=1.0 only"),
+        ("d=1.0", HUBER, "return g * x.clamp(-ctx.d, ctx.d), None",
+         "G is right, for every d, where d > 0"),
+        ("t=0.5", "return x * x / t", "return g * x / ctx.t, None", "wrong: dx of G"),
+        ("t=1.0", "return t * torch.logsumexp(x / t, -1)",
+         "return g[..., None] * torch.softmax(x / ctx.t, -1), None",
+         "G is right, for every t"),
+    ],
+)  # fmt: skip
+def test_a_float_is_every_float_where_that_is_proved(tmp_path, option, forward, backward, first):
+    """And another one where it is not: nothing is said of those that were not looked at."""
+    name = option.partition("=")[0]
+    path = written(tmp_path, option, forward, backward, kept=f"ctx.{name} = {name}")
+    found = check_function(path, "x: N C")
+    assert str(found).splitlines()[0] == first
+    assert found.right == ("right," in first)
+
+
+@pytest.mark.parametrize(
+    ("options", "forward", "backward", "first"),
+    [
+        ("a=2.0, b=3.0", "return a * torch.sin(b * x)",
+         "return 6 * g * torch.cos(3 * x), None, None",
+         "G is wrong for a=1.0, b=3.0; a=2.0, b=1.5, right for a=2.0, b=3.0"),
+        ("a=2.0, how='one'", "return a * x if how == 'one' else a * x * x",
+         "return (g * ctx.a if ctx.how == 'one' else 4 * g * x), None, None",
+         'G is wrong for any other how, a=1.0, right for how="one", a=2.0; any other how, a=2.0'),
+        ("a=2.0, how='one'", "return a * x if how == 'one' else a * x * x",
+         "return (g * ctx.a if ctx.how == 'one' else 2 * ctx.a * g * x), None, None",
+         'G is right for how="one"; any other how, for every a'),
+    ],
+)  # fmt: skip
+def test_a_float_is_tried_beside_other_options(tmp_path, options, forward, backward, first):
+    kept = "ctx.a = a" + ("; ctx.how = how" if "how" in options else "")
+    found = check_function(written(tmp_path, options, forward, backward, kept=kept), "x: N C")
+    assert str(found).splitlines()[0] == first

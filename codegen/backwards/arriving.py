@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from codegen.backwards.called import Called, Tensors, called, same
-from codegen.backwards.claims import Backward, Raises, misshapen, raised
+from codegen.backwards.claims import Backward
 from codegen.backwards.found import Found
 from codegen.backwards.functions import FunctionSubject
 from codegen.backwards.numeric import WITHIN, distance, drawn_for, pairs, returned, sizes_tried
+from codegen.backwards.refused import Raises, misshapen, raised
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import axes_in
 from codegen.importing.relations import fit

@@ -10,32 +10,37 @@ import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
 from sympy import Integer
 
+from codegen.backwards.answered import FunctionVerdict
 from codegen.backwards.arriving import of_arriving
-from codegen.backwards.claims import Backward, Raises, Said, backward_of
+from codegen.backwards.claims import Backward, Said, backward_of
 from codegen.backwards.found import broken_by
 from codegen.backwards.functions import FunctionSubject, function_of, reference_of
-from codegen.backwards.like import InNumbers, in_numbers
+from codegen.backwards.like import in_numbers
 from codegen.backwards.lines import computed_on
 from codegen.backwards.numeric import check_reading, drawn_for, is_torchs, straight_through
 from codegen.backwards.options import Setting, settings_of
-from codegen.backwards.several import ACCEPTED, ORDER, SeveralVerdicts, each_setting
+from codegen.backwards.refused import Raises
+from codegen.backwards.several import SeveralVerdicts, each_setting
 from codegen.backwards.speech import at_users_sizes
-from codegen.backwards.steps import DERIVATIVE, Reading, by_definition, unchecked
-from codegen.backwards.subsets import Partly, of_subsets
+from codegen.backwards.steps import Reading, by_definition, unchecked
+from codegen.backwards.subsets import of_subsets
 from codegen.backwards.writes import of_writes, written_in
 from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
+from codegen.importing.made import Looked
 from codegen.importing.ways import OnlyEqual
+from derive.checking.answers import Answer
 from derive.checking.check import check_claim
 from derive.checking.ground import ground_of
 from derive.checking.verdict import Verdict
 from derive.language.errors import QuestionError
 from derive.reading import Claim, Misaligned
+from derive.running.limits import LONGEST_ALONE, limited, seconds_of
 
-RUN = "its file, its forward and its backward were executed"
 NOTHING = "None is returned for it"
 CONVENTION = (
     "it differs only at ties; where entries are equal, or 0, it agrees with torch's own derivative "
@@ -44,106 +49,9 @@ CONVENTION = (
 LIKE = (
     "\n    or compare it numerically with a torch function that computes the same: --like FUNCTION"
 )
+MOST_SECONDS = 30.0  # for gradients where options are names, at all settings together
 ONCE = "a first backward alone, of the arguments as they were:"
 ELSE = "otherwise:"
-SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
-
-
-@dataclass(frozen=True)
-class FunctionVerdict:
-    """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
-    ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise;
-    ``needs`` the sizes for which alone it is meant.
-    """
-
-    name: str
-    verdicts: tuple[Verdict, ...]
-    warnings: tuple[str, ...] = ()
-    problem: str = ""
-    numbers: tuple[InNumbers, ...] = ()
-    blamed: tuple[str, ...] = ()
-    partly: tuple[Partly, ...] = ()  # wrong where only some gradients are asked for
-    remarks: tuple[str, ...] = ()
-    file: str = ""  # where the lines stand
-    reading: Reading = DERIVATIVE  # of what has no derivative
-    needs: tuple[str, ...] = ()
-
-    @property
-    def outcome(self) -> str:
-        outcomes = [v.outcome for v in self.verdicts] + [self.reading.outcome]
-        outcomes += ["wrong"] * (bool(self.problem) + len(self.partly))
-        outcomes += [n.outcome for n in self.numbers]
-        return next((o for o in ORDER if o in outcomes), "right")
-
-    @property
-    def right(self) -> bool:
-        return self.outcome == "right"
-
-    @property
-    def status(self) -> int:
-        return 0 if self.outcome in ACCEPTED else 1
-
-    @property
-    def wrong(self) -> list[str]:
-        """The gradients that are wrong."""
-        compared = [f"d{n.name}" for n in self.numbers if n.outcome == "wrong"]
-        judged = [a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"]
-        partly = [name for p in self.partly for name in p.blamed]
-        return [*dict.fromkeys((*self.blamed, *compared, *judged, *partly))]
-
-    def __str__(self) -> str:
-        return f"{self.body}\n{self.ran}"
-
-    @property
-    def ran(self) -> str:
-        return RUN
-
-    @property
-    def body(self) -> str:
-        lines = [self.problem] if self.problem else []
-        for p in self.partly:
-            lines.append(p.said(self.name, linecache.getline(self.file, p.line).strip()))
-        lines += ["where all gradients are asked for:"] if self.partly else []
-        lines += [self.reading.words] if self.reading.words else []
-        lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
-        needs = f"for sizes with {', '.join(self.needs)}; no others were looked at"
-        lines += [needs] if self.needs else []
-        lines += map(str, self.numbers)
-        lines += [SAMPLED] if self.outcome == "agrees" else []
-        lines += self.remarks
-        lines += [f"warning: {words}" for words in self.warnings]
-        return "\n".join(lines)
-
-    def _named(self, words: str, verdict: Verdict) -> str:
-        """Under the name of the class, not of the forward that it became."""
-        words = words.replace(f" of {verdict.definition.snake}", f" of {self.name}", 1)
-        return self.reading.qualified(words)
-
-    @property
-    def unexplained(self) -> FunctionVerdict:
-        bare = (replace(v, answers=v.unexplained.answers) for v in self.verdicts)
-        return replace(self, verdicts=tuple(bare))
-
-    def as_json(self) -> dict:
-        return {
-            "function": self.name,
-            "outcome": self.outcome,
-            "status": self.status,
-            "gradients": [g for v in self.verdicts for g in v.as_json()["gradients"]],
-            "in_numbers": [
-                {"gradient": f"d{n.name}", "outcome": n.outcome, "distance": n.distance}
-                for n in self.numbers
-            ],
-            "partly": [
-                {"gradients": list(p.blamed), "where": p.where, "line": p.line, "problem": p.words}
-                for p in self.partly
-            ],
-            "remarks": [*filter(None, [self.reading.words]), *self.remarks],
-            "needs": list(self.needs),
-            "warnings": list(self.warnings),
-            "problem": self.problem,
-            "ran": RUN,
-        }
 
 
 def check_function(
@@ -167,7 +75,9 @@ def check_function(
     Long: each argument is one option of the command line.
     """
     subject = function_of(asked)
-    settings = settings_of(subject, arguments_of(axes), options_of(options))
+    chosen = options_of(options)
+    settings = settings_of(subject, arguments_of(axes), chosen)
+    most = min(MOST_SECONDS, (seconds_of(limit) or LONGEST_ALONE) / 4) / len(settings.each)
 
     def check(own: FunctionSubject, setting: Setting) -> FunctionVerdict:
         progress(f"tracing {setting}".rstrip())
@@ -175,65 +85,125 @@ def check_function(
             reference = reference_of(own, like)
             numbers = in_numbers(own, reference, setting.arguments, sizes_of(sizes))
             return FunctionVerdict(own.name, (), (), "", tuple(numbers))
-        return _traced(own, setting.arguments, sizes_of(sizes), limit, progress)
+        held = {n: v for n, v in setting.options.items() if n not in setting.varied}
+        floats = {n: v for n, v in held.items() if type(v) is float and isfinite(v)}
+        asked = _Asked(own, setting.arguments, sizes_of(sizes), limit, progress, most)
+        found = asked.with_names(floats)
+        return replace(found, fixed=tuple(n for n in found.fixed if n not in chosen))
 
     return each_setting(subject, settings, check)
 
 
-def _traced(
-    subject: FunctionSubject,
-    arguments: Sequence[Argument],
-    sizes: Mapping[str, int],
-    limit,
-    progress,
-) -> FunctionVerdict:
-    try:
-        backward = backward_of(subject, arguments, sizes)
-    except Raises as raised:
-        return _raising(subject, raised)
-    except OnlyEqual as error:
-        return FunctionVerdict(subject.name, (), (), error.verdict(subject.name))
-    except QuestionError as error:
-        broken = broken_by(written_in(subject, arguments, sizes), only_writes=True)
-        if broken:
-            broken += f"\nits gradients were not checked: {error.problem}"
-            return FunctionVerdict(subject.name, (), (), broken)
-        passed = straight_through(subject, arguments, sizes)
-        if not passed:
-            error.remedy += LIKE
-            raise
-        return FunctionVerdict(subject.name, (), reading=unchecked(passed, subject.name))
-    return _verdict(subject, backward, limit, progress)
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a Function at one choice of its options."""
+
+    subject: FunctionSubject
+    arguments: Sequence[Argument]
+    sizes: Mapping[str, int]
+    limit: float | None
+    progress: Callable[[str], None]
+    for_names: float = MOST_SECONDS
+
+    def with_names(self, floats: Mapping[str, float]) -> FunctionVerdict:
+        """For every value of as many of the floats as possible, if it is right for all of them or
+        wrong for these, too; else for these alone.
+        """
+        own = dict(floats)
+        found = None
+        while own and found is None:
+            try:
+                backward = self._read(own)
+                with limited(self.for_names):
+                    found = self._judged(backward, self.limit)
+            except Looked as looked:
+                own = {n: v for n, v in own.items() if n not in looked.places}
+            except Exception:
+                break
+        if found is None:
+            return replace(self._of_numbers(), fixed=tuple(floats))
+        answers = [a for v in found[0] for a in v.answers]
+        where = tuple(dict.fromkeys(c for a in answers for c in a.conditions))
+        named = partial(replace, every=tuple(own), where=where)
+        if all(a.outcome == "right" and _for_all(a) for a in answers):
+            fixed = tuple(n for n in floats if n not in own)
+            return named(self._completed(backward, *found), fixed=fixed)
+        plain = self._of_numbers()
+        outcomes = _outcomes(found[0])
+        if "wrong" in outcomes.values() and outcomes == _outcomes(plain.verdicts):
+            # its explanation is one with names
+            return named(plain, verdicts=tuple(found[0]), reading=found[1])
+        return replace(plain, fixed=tuple(floats))
+
+    def _of_numbers(self) -> FunctionVerdict:
+        """With the floats as the numbers that they are."""
+        subject, arguments, sizes = self.subject, self.arguments, self.sizes
+        try:
+            backward = self._read({})
+        except Raises as raised:
+            return _raising(subject, raised)
+        except OnlyEqual as error:
+            return FunctionVerdict(subject.name, (), (), error.verdict(subject.name))
+        except QuestionError as error:
+            broken = broken_by(written_in(subject, arguments, sizes), only_writes=True)
+            if broken:
+                broken += f"\nits gradients were not checked: {error.problem}"
+                return FunctionVerdict(subject.name, (), (), broken)
+            passed = straight_through(subject, arguments, sizes)
+            if not passed:
+                error.remedy += LIKE
+                raise
+            return FunctionVerdict(subject.name, (), reading=unchecked(passed, subject.name))
+        return self._completed(backward, *self._judged(backward, self.limit))
+
+    def _read(self, floats: Mapping[str, float]) -> Backward:
+        backward = backward_of(self.subject, self.arguments, self.sizes, floats)
+        check_reading(self.subject, backward)
+        return backward
+
+    def _judged(self, backward: Backward, limit) -> tuple[list[Verdict], Reading]:
+        """Of each gradient."""
+        subject, progress = self.subject, self.progress
+
+        def judged(backward: Backward) -> list[Verdict]:
+            form = ground_of(backward.definition).form
+            due = [s for s in backward.said if not s.is_zero(form.closed)]
+            return [_judged(said, backward, subject, limit, progress) for said in due]
+
+        return by_definition(backward, subject.name, judged, progress)
+
+    def _completed(
+        self, backward: Backward, verdicts: Sequence[Verdict], reading: Reading
+    ) -> FunctionVerdict:
+        """With the cases where only some of the gradients are asked for, and what is written."""
+        subject = self.subject
+        self.progress("comparing where only some gradients are asked for")
+        subsets = of_subsets(subject, backward)
+        found = of_writes(subject, backward.example, partial(drawn_for, backward))
+        broken, otherwise = broken_by(found), ONCE
+        if not broken:
+            found, otherwise = (*found, *of_arriving(subject, backward)), ELSE
+            broken = broken_by(found)
+        return FunctionVerdict(
+            subject.name,
+            tuple(verdicts),
+            (*_warnings(backward, subject), *(str(one) for one in found if not one.wrong)),
+            problem=f"{broken}\n{otherwise}" if broken and verdicts else broken,
+            partly=subsets.found,
+            remarks=(subsets.words,) if subsets.words and not subsets.found else (),
+            needs=backward.needs,
+            file=subject.file,
+            reading=reading,
+        )
 
 
-def _verdict(subject: FunctionSubject, backward: Backward, limit, progress) -> FunctionVerdict:
-    """Of each gradient, and of the cases where only some of them are asked for."""
-    check_reading(subject, backward)
+def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    return {a.name: a.outcome for v in verdicts for a in v.answers}
 
-    def judged(backward: Backward) -> list[Verdict]:
-        form = ground_of(backward.definition).form
-        due = [s for s in backward.said if not s.is_zero(form.closed)]
-        return [_judged(said, backward, subject, limit, progress) for said in due]
 
-    verdicts, reading = by_definition(backward, subject.name, judged, progress)
-    progress("comparing where only some gradients are asked for")
-    subsets = of_subsets(subject, backward)
-    found = of_writes(subject, backward.example, partial(drawn_for, backward))
-    broken, otherwise = broken_by(found), ONCE
-    if not broken:
-        found, otherwise = (*found, *of_arriving(subject, backward)), ELSE
-        broken = broken_by(found)
-    return FunctionVerdict(
-        subject.name,
-        tuple(verdicts),
-        (*_warnings(backward, subject), *(str(one) for one in found if not one.wrong)),
-        problem=f"{broken}\n{otherwise}" if broken and verdicts else broken,
-        partly=subsets.found,
-        remarks=(subsets.words,) if subsets.words and not subsets.found else (),
-        needs=backward.needs,
-        file=subject.file,
-        reading=reading,
-    )
+def _for_all(answer: Answer) -> bool:
+    """Whether an answer about names is one for all numbers: not for their defaults or samples."""
+    return not answer.sampled and not any("=" in c for c in answer.conditions)
 
 
 def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:

@@ -7,7 +7,6 @@ for each argument that a gradient is needed for.
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,13 +17,16 @@ from sympy import Expr
 from codegen.backwards.expressed import Expressed
 from codegen.backwards.functions import BACKWARD, Both, FunctionSubject, Seen
 from codegen.backwards.lines import returning
+from codegen.backwards.refused import misshapen, raised
 from codegen.backwards.speech import spoken_for
 from codegen.backwards.turn import Turn, give_sizes
 from codegen.importing import trees
 from codegen.importing.asked import GIVEN, KINDS, Argument
+from codegen.importing.comparing import Scalars
 from codegen.importing.double import in_double, run_in_double
 from codegen.importing.driver import read_back
 from codegen.importing.examples import Example, axes_in, drawn, example_of
+from codegen.importing.made import Floats, functions_keep
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.relations import relations_of
 from codegen.importing.trace import Traced, quiet, trace
@@ -77,51 +79,57 @@ class Backward:
     outputs: tuple[tuple[str | None, ...], ...] = ()  # the axes of each as torch has them
     needs: tuple[str, ...] = ()  # sizes that depend on others
     spoken: Spoken = AS_NAMED
-
-
-class Raises(Exception):
-    """The backward raises at sizes that are all different: ``words``, at ``line``."""
-
-    def __init__(self, words: str, line: int):
-        self.words, self.line = words, line
-        super().__init__(words)
+    scalars: Scalars = field(default_factory=dict)
+    text: str = ""  # of the forward's file
 
 
 def backward_of(
-    subject: FunctionSubject, arguments: Sequence[Argument], sizes: Mapping[str, int]
+    subject: FunctionSubject,
+    arguments: Sequence[Argument],
+    sizes: Mapping[str, int],
+    floats: Mapping[str, float],
 ) -> Backward:
-    """Raises `QuestionError` for what is not understood, and `Raises`."""
+    """With these options as scalars. Raises `QuestionError` for what is not understood, `Looked`
+    where that is the value of one of them, and `Raises`.
+    """
     subject.check(arguments)
     order = {p.name: i for i, p in enumerate(subject.parameters)}
     arguments = tuple(sorted(arguments, key=lambda a: order[a.name]))
     example = example_of(subject, arguments, sizes)
-    return _Backward(subject, example).read()
+    found = _Backward(subject, example, Floats(floats)).read()
+    if floats:
+        again = _Backward(subject, example, Floats(floats, trace=1)).read()
+        one, other = ([b.text, *(str(s.expression) for s in b.said)] for b in (found, again))
+        if one != other:
+            raise QuestionError("it is another Function for other values", "", subject.place)
+    return found
 
 
 class _Backward:
     """The reading of one Function at one choice of sizes."""
 
-    def __init__(self, subject: FunctionSubject, example: Example):
-        self.subject, self.example = subject, example
+    def __init__(self, subject: FunctionSubject, example: Example, floats: Floats):
+        self.subject, self.example, self.floats = subject, example, floats
         self.arguments = example.arguments
         kinds = {a.name: a.kind for a in self.arguments}
         self.needs = [kinds.get(p.name, GIVEN) not in KINDS for p in self.subject.parameters]
         self.noted = Seen()
-        self.both = Both(subject, self.arguments, self.needs, self.noted)
+        self.both = Both(subject.at(floats.near()), self.arguments, self.needs, self.noted)
 
     def read(self) -> Backward:
         self.tensors = drawn(self.arguments, self.example.sizes)
         with torch.no_grad():
             self.ups = self._run()
             noted = replace(self.noted)
-            with in_double():
+            with in_double(), functions_keep(self.floats):
                 traced = trace(
                     self.both, self.arguments, [*self.tensors, *self.ups],
                     self.example.sizes, self.subject.file,
                 )  # fmt: skip
         ignoring = "ignore_index" in inspect.getsource(self.subject.of_class)
         taken = generated_names(class_name(self.subject.name))
-        reader = Reader(traced, ignoring=ignoring, taken=taken)
+        self.floats.check()
+        reader = Reader(traced, ignoring, taken, self.floats)
         return self._read(traced, reader, noted)
 
     def _run(self) -> list[torch.Tensor]:
@@ -165,7 +173,7 @@ class _Backward:
             said=said,
             between=self._between(traced, reader, outs[noted.outputs + count :], noted, ys),
             example=replace(self.example, recipe=related.over(self.example.recipe)),
-            both=self.both,
+            both=Both(self.subject, self.arguments, self.needs, Seen()),
             inputs=reader.inputs[: len(self.arguments)],
             indexed=reader.indices,
             of_axis=dict(reader.sizes.of_axis),
@@ -173,6 +181,8 @@ class _Backward:
             outputs=tuple(tuple(dim[0] if dim else None for dim in dims) for dims in turn.along),
             needs=related.words,
             spoken=spoken_for(reader, mapped.definition, self.arguments, turn.names),
+            scalars=_scalars_of(mapped.definition, reader, text.names),
+            text=text.text,
         )
 
     def _said(self, reader, mapped, traced, grads, noted):
@@ -249,20 +259,10 @@ def _with_idle(definition: Definition, known: Mapping[str, Declared]) -> Definit
     return replace(definition, inputs=inputs, axes=tuple(axes.values()))
 
 
-def raised(error: Exception, file: str) -> Raises | QuestionError:
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    line = (frames[-1].lineno or 0) if frames else 0
-    first = next((w.strip() for w in str(error).splitlines() if w.strip()), "no message")
-    return Raises(f"{type(error).__name__}: {first}", line)
-
-
-def misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
-    """Why torch refuses a gradient of that shape; what is larger by broadcasting it sums down."""
-    try:
-        torch.empty(wanted).expand(got)
-    except RuntimeError:
-        return f"d{name} has shape {got} but {name} has {wanted}: torch raises an error"
-    return ""
+def _scalars_of(definition: Definition, reader: Reader, names: Mapping[str, str]) -> Scalars:
+    own = {t.name for t, _ in definition.scalars}
+    called = {names.get(name, name): option for option, name in reader.scalars.items()}
+    return {n: (o, reader.floats.defaults[o]) for n, o in called.items() if n in own}
 
 
 def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:

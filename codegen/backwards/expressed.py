@@ -35,7 +35,8 @@ class Expressed:
     ):
         self.reader, self.definition = reader, definition
         self.axes: dict[str, Axis] = {axis.name: axis for axis in definition.axes}
-        known = [*definition.inputs, *(s.tensor for s in definition.statements)]
+        known = [*definition.inputs, *(t for t, _ in definition.scalars)]
+        known += [*(s.tensor for s in definition.statements)]
         self.tensors: dict[str, Expr] = {t.name: t for t in known}
         upstream = adjoint_of(definition.output)
         self.tensors[upstream.name] = upstream

@@ -15,6 +15,7 @@ import torch
 from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.comparing import FACTORS, other_than
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import Example, axes_in, drawn
 from codegen.importing.relations import few_enough, fit, sizes_of_all
@@ -39,7 +40,27 @@ Tensors = Sequence[torch.Tensor]
 
 
 def check_reading(subject: FunctionSubject, backward: Backward) -> None:
-    """Raises `QuestionError` where what was read is not what the backward returns."""
+    """Raises `QuestionError` where what was read is not what the backward returns, also for other
+    values of its scalars.
+    """
+    others = 0
+    for factor in FACTORS if backward.scalars else ():
+        own = other_than(backward.scalars, factor)
+        both = backward.both
+        both = Both(subject.at(dict(own.values())), both.arguments, both.needs, Seen())
+        others += _compared(subject, replace(backward, scalars=own, both=both))
+    if backward.scalars and not others:
+        raise QuestionError("no other values are taken", "", subject.place)
+    if not _compared(subject, backward):
+        raise QuestionError(
+            f"{subject.name} has no finite values at the sizes that were tried",
+            UNWRITTEN if "empty" in inspect.getsource(subject.of_class) else "give --sizes",
+            subject.place,
+        )
+
+
+def _compared(subject: FunctionSubject, backward: Backward) -> int:
+    """At how many sizes numbers were compared; raises where they differ."""
     found = 0
     for sizes in sizes_tried(backward):
         for draw in DRAWS:
@@ -63,12 +84,7 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
                         subject.place,
                     )
             break
-    if not found:
-        raise QuestionError(
-            f"{subject.name} has no finite values at the sizes that were tried",
-            UNWRITTEN if "empty" in inspect.getsource(subject.of_class) else "give --sizes",
-            subject.place,
-        )
+    return found
 
 
 def pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[tuple]:
@@ -161,7 +177,7 @@ def _evaluated(backward: Backward, e, of: Tensor, tensors: Tensors, ups: Tensors
         inputs=(*definition.inputs, arriving),
         statements=(*definition.statements, last),
     )
-    given = {
+    given = {name: value for name, (_, value) in backward.scalars.items()} | {
         d.name: t.double() if t.dtype == torch.bool or d.kind == GIVEN else t
         for d, t in zip(backward.inputs, tensors, strict=True)
     }

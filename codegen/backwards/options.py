@@ -12,7 +12,7 @@ import itertools
 import sys
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -61,7 +61,7 @@ class Settings:
     """
 
     each: tuple[Setting, ...]
-    only: tuple[str, ...] = ()
+    only: Mapping[str, str] = field(default_factory=dict)  # each with its value in words
     apart: bool = False
 
 
@@ -168,7 +168,7 @@ def _settings(
     values: Mapping[str, list[Any]], arguments: tuple[Argument, ...], compared: Compared
 ) -> Settings:
     several = tuple(name for name, own in values.items() if len(own) > 1)
-    only = tuple(said(name, own[0]) for name, own in values.items() if len(own) == 1)
+    only = {name: said(name, own[0]) for name, own in values.items() if len(own) == 1}
     found = list(itertools.islice(_combined(values), MOST + 1))
     apart = len(found) > MOST
     if apart:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from codegen.backwards.functions import FunctionSubject
-from codegen.backwards.options import Setting, Settings
+from codegen.backwards.options import SOME_FLOAT, Setting, Settings, said
 from codegen.backwards.steps import DEFINED, UNCHECKED
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import drawn, example_of
@@ -33,6 +33,7 @@ class SeveralVerdicts:
     raising: tuple[str, ...] = ()  # values with which forward itself raises
     only: tuple[str, ...] = ()
     apart: bool = False
+    every: tuple[str, ...] = ()  # of floats for every value of which it is so
 
     @property
     def outcome(self) -> str:
@@ -67,11 +68,18 @@ class SeveralVerdicts:
                 parts.append(f"{outcome} for {'; '.join(where)}")
         if self.refused:
             parts.append(f"not understood for {'; '.join(words for words, _ in self.refused)}")
-        said = [f"checked with {', '.join(self.only)} only"] * bool(self.only)
+        said = [self._for_every] * bool(self.every and self.outcome in ACCEPTED)
+        said += [f"checked with {', '.join(self.only)} only"] * bool(self.only)
         said += ["not every combination of these was checked"] * self.apart
         said += [f"forward raises for {'; '.join(self.raising)}"] * bool(self.raising)
         parts += [self.outcome] * (bool(said) and not parts)
         return f"{self.name} is {', '.join([*parts, *said])}" if parts else ""
+
+    @property
+    def _for_every(self) -> str:
+        where = dict.fromkeys(words for _, v in self.cases for words in v.where)
+        words = f"for every {' and '.join(self.every)}"
+        return f"{words}, where {', '.join(where)}" if where else words
 
     def __str__(self) -> str:
         lines = [self.first_line] if self.first_line else []
@@ -89,6 +97,7 @@ class SeveralVerdicts:
         """As that of one value; where there are several, each has its own under ``settings``."""
         found = dict(self.cases[0][1].as_json())
         found |= {"outcome": self.outcome, "status": self.status, "only": list(self.only)}
+        found |= {"every": list(self.every)} if self.outcome in ACCEPTED else {}
         if len(self.cases) > 1 or self.refused:
             each = [{"options": words, **v.as_json()} for words, v in self.cases]
             each += [
@@ -110,7 +119,7 @@ def each_setting(
 
     Raises `QuestionError` where none is understood.
     """
-    cases, refused, raising = [], [], []
+    cases, tried, refused, raising = [], [], [], []
     first: QuestionError | None = None
     for setting in settings.each:
         own = replace(subject, options=setting.options)
@@ -120,15 +129,59 @@ def each_setting(
             continue
         try:
             cases.append((words, check(own, setting)))
+            tried.append(setting)
         except QuestionError as error:
             first = first or error
             refused.append((words, f"{error}"))
     if first is not None and not cases:
         raise first
+    named = {n for n in settings.only if all(n in v.every for _, v in cases)}
+    only = {n: words for n, words in settings.only.items() if n not in named}
+    defaults: list[str] = []  # of floats for which it depends on the value
+    for name, at, value, other in _with_others(subject, tried, cases, check):
+        if other.outcome == "wrong":
+            default = only.pop(name)
+            cases = [(_joined(words, default), v) for words, v in cases]
+            cases.append((_joined(at, *defaults, value), other))
+            defaults.append(default)
+        elif len(settings.each) == 1:
+            only[name] += f", {value}"
     found = SeveralVerdicts(
-        subject.name, tuple(cases), tuple(refused), tuple(raising), settings.only, settings.apart
-    )
+        subject.name, tuple(cases), tuple(refused), tuple(raising), tuple(only.values()),
+        settings.apart, tuple(n for n in settings.only if n in named),
+    )  # fmt: skip
     return found if found.first_line else cases[0][1]
+
+
+def _with_others(
+    subject: FunctionSubject, tried: Sequence[Setting], cases: Sequence, check: Callable
+) -> Iterator[tuple[str, str, str, Any]]:
+    """What is accepted for one value of each float alone, with another one: the option, the setting
+    and the value in words, and the verdict where it says more. Each float is tried at the first
+    setting alone where it is no name.
+    """
+    if any(verdict.status for _, verdict in cases):
+        return
+    met = set()
+    for setting, (words, verdict) in zip(tried, cases, strict=True):
+        for name in [n for n in verdict.fixed if n not in met]:
+            met.add(name)
+            value = setting.options[name] / 2 or SOME_FLOAT
+            options = {**setting.options, name: value}
+            own = replace(setting, options=options, varied=tuple(options))  # all of them as numbers
+            other = replace(subject, options=options)
+            if not _runs(other, own):
+                continue
+            try:
+                found = check(other, own)
+            except QuestionError:
+                continue
+            if found.outcome in ("wrong", verdict.outcome):
+                yield name, words, said(name, value), found
+
+
+def _joined(*words: str) -> str:
+    return ", ".join(filter(None, words))
 
 
 def _runs(subject: FunctionSubject, setting: Setting) -> bool:

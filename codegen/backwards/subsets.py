@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from codegen.backwards.claims import Backward, raised
+from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.backwards.numeric import WITHIN, distance, drawn_for, returned, sizes_tried
+from codegen.backwards.refused import raised
 from codegen.targets.torch.check import DRAWS
 
 MOST = 5  # inputs of which all subsets are tried; of more, those of one or two, and all but one

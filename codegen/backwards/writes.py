@@ -24,10 +24,10 @@ from codegen.backwards.called import (
     memory_of,
     same,
 )
-from codegen.backwards.claims import raised
 from codegen.backwards.found import Found
 from codegen.backwards.functions import FunctionSubject
 from codegen.backwards.numeric import sizes_around
+from codegen.backwards.refused import raised
 from codegen.importing.asked import Argument
 from codegen.importing.examples import Example, drawn, example_of
 from codegen.targets.torch.check import DRAWS

@@ -1,0 +1,115 @@
+"""The verdict on a Function at one choice of its options: that of each gradient, and the rest."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass, replace
+
+from codegen.backwards.like import InNumbers
+from codegen.backwards.several import ACCEPTED, ORDER
+from codegen.backwards.steps import DERIVATIVE, Reading
+from codegen.backwards.subsets import Partly
+from derive.checking.verdict import Verdict
+
+RUN = "its file, its forward and its backward were executed"
+SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
+
+
+@dataclass(frozen=True)
+class FunctionVerdict:
+    """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
+    ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise;
+    ``needs`` the sizes for which alone it is meant.
+    """
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+    warnings: tuple[str, ...] = ()
+    problem: str = ""
+    numbers: tuple[InNumbers, ...] = ()
+    blamed: tuple[str, ...] = ()
+    partly: tuple[Partly, ...] = ()  # wrong where only some gradients are asked for
+    remarks: tuple[str, ...] = ()
+    file: str = ""  # where the lines stand
+    reading: Reading = DERIVATIVE  # of what has no derivative
+    needs: tuple[str, ...] = ()
+    every: tuple[str, ...] = ()  # floats that are names, not one value
+    where: tuple[str, ...] = ()  # what is true of those: "eps > 0"
+    fixed: tuple[str, ...] = ()  # floats of which one value was looked at
+
+    @property
+    def outcome(self) -> str:
+        outcomes = [v.outcome for v in self.verdicts] + [self.reading.outcome]
+        outcomes += ["wrong"] * (bool(self.problem) + len(self.partly))
+        outcomes += [n.outcome for n in self.numbers]
+        return next((o for o in ORDER if o in outcomes), "right")
+
+    @property
+    def right(self) -> bool:
+        return self.outcome == "right"
+
+    @property
+    def status(self) -> int:
+        return 0 if self.outcome in ACCEPTED else 1
+
+    @property
+    def wrong(self) -> list[str]:
+        """The gradients that are wrong."""
+        compared = [f"d{n.name}" for n in self.numbers if n.outcome == "wrong"]
+        judged = [a.name for v in self.verdicts for a in v.answers if a.outcome == "wrong"]
+        partly = [name for p in self.partly for name in p.blamed]
+        return [*dict.fromkeys((*self.blamed, *compared, *judged, *partly))]
+
+    def __str__(self) -> str:
+        return f"{self.body}\n{self.ran}"
+
+    @property
+    def ran(self) -> str:
+        return RUN
+
+    @property
+    def body(self) -> str:
+        lines = [self.problem] if self.problem else []
+        for p in self.partly:
+            lines.append(p.said(self.name, linecache.getline(self.file, p.line).strip()))
+        lines += ["where all gradients are asked for:"] if self.partly else []
+        lines += [self.reading.words] if self.reading.words else []
+        lines += [self._named(str(verdict), verdict) for verdict in self.verdicts]
+        needs = f"for sizes with {', '.join(self.needs)}; no others were looked at"
+        lines += [needs] if self.needs else []
+        lines += map(str, self.numbers)
+        lines += [SAMPLED] if self.outcome == "agrees" else []
+        lines += self.remarks
+        lines += [f"warning: {words}" for words in self.warnings]
+        return "\n".join(lines)
+
+    def _named(self, words: str, verdict: Verdict) -> str:
+        """Under the name of the class, not of the forward that it became."""
+        words = words.replace(f" of {verdict.definition.snake}", f" of {self.name}", 1)
+        return self.reading.qualified(words)
+
+    @property
+    def unexplained(self) -> FunctionVerdict:
+        bare = (replace(v, answers=v.unexplained.answers) for v in self.verdicts)
+        return replace(self, verdicts=tuple(bare))
+
+    def as_json(self) -> dict:
+        return {
+            "function": self.name,
+            "outcome": self.outcome,
+            "status": self.status,
+            "gradients": [g for v in self.verdicts for g in v.as_json()["gradients"]],
+            "in_numbers": [
+                {"gradient": f"d{n.name}", "outcome": n.outcome, "distance": n.distance}
+                for n in self.numbers
+            ],
+            "partly": [
+                {"gradients": list(p.blamed), "where": p.where, "line": p.line, "problem": p.words}
+                for p in self.partly
+            ],
+            "remarks": [*filter(None, [self.reading.words]), *self.remarks],
+            "needs": list(self.needs),
+            "warnings": list(self.warnings),
+            "problem": self.problem,
+            "ran": RUN,
+        }

@@ -1,0 +1,31 @@
+"""Why torch refuses a backward: it raises, or a gradient has another shape than its argument."""
+
+from __future__ import annotations
+
+import traceback
+
+import torch
+
+
+class Raises(Exception):
+    """The backward raises at sizes that are all different: ``words``, at ``line``."""
+
+    def __init__(self, words: str, line: int):
+        self.words, self.line = words, line
+        super().__init__(words)
+
+
+def raised(error: Exception, file: str) -> Raises:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    line = (frames[-1].lineno or 0) if frames else 0
+    first = next((w.strip() for w in str(error).splitlines() if w.strip()), "no message")
+    return Raises(f"{type(error).__name__}: {first}", line)
+
+
+def misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
+    """Why torch refuses a gradient of that shape; what is larger by broadcasting it sums down."""
+    try:
+        torch.empty(wanted).expand(got)
+    except RuntimeError:
+        return f"d{name} has shape {got} but {name} has {wanted}: torch raises an error"
+    return ""
