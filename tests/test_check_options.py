@@ -199,6 +199,8 @@ HUBER = "return torch.where(x.abs() <= d, 0.5 * x * x, d * (x.abs() - 0.5 * d))"
          "G is wrong for p=1.5, right for p=3.0"),
         ("n=2.0", "return x * int(n)", "return g * int(ctx.n), None",
          "G is right, checked with n=2.0, n=1.0 only"),
+        ("n=2.5", "return x * x if float(n) * 2 > 99 else n * x", "return g * ctx.n, None",
+         "G is right, checked with n=2.5, n=1.25 only"),
         ("d=1.0", HUBER, "return g * x.clamp(-ctx.d, ctx.d), None",
          "G is right, for every d, where d > 0"),
         ("t=0.5", "return x * x / t", "return g * x / ctx.t, None", "wrong: dx of G"),

@@ -196,11 +196,12 @@ Made.__neg__ = _kept("__neg__", trees.minus, False)
 Made.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
 _LOOKS = ("eq", "ne", "lt", "le", "gt", "ge", "bool", "int", "round", "floor", "ceil", "trunc")
 _LOOKS += ("floordiv", "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "format", "str", "repr")
-for _name in _LOOKS:
-    setattr(Made, f"__{_name}__", _looked(f"__{_name}__"))
+for _name in (*(f"__{n}__" for n in (*_LOOKS, "float")), "is_integer", "as_integer_ratio", "hex"):
+    setattr(Made, _name, _looked(_name))
 
 FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
-LOOKING = ("isclose", "fabs", "copysign", "fmod")  # may be the number itself
+# Of what these return nothing is known, also where it is but compared.
+LOOKING = ("isclose", "fabs", "copysign", "fmod", "pow", "log2", "log10", "log1p", "expm1", "hypot")
 
 
 @contextmanager
@@ -216,10 +217,9 @@ def functions_keep(floats: Floats) -> Iterator[None]:
             made = next((n for n in (x, *others) if isinstance(n, Made)), None)
             if made is None:
                 return value
-            if name in LOOKING:
-                made.floats.look(made)
-            elif not others:
+            if name in FUNCTIONS and not others:
                 return made.floats.made(value, trees.call(name, made.tree))
+            made.floats.look(made)
             return value
 
         return function
