@@ -57,6 +57,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 Edge cases:
 
 - NaN if E is 0: scale divides by it.
+- float32: y, dquery, dkey, dvalue, dbias may be infinite or NaN for query, key, value, bias
+  beyond 1e19.
 - B may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - bias is broadcast against the other arguments, by torch's rules.

@@ -82,6 +82,7 @@ for every size by differentiating indexed sums.
 
 Edge cases:
 
+- loss, dscore may be infinite or NaN where all entries of event are 0.
 - RuntimeError if event requires grad: no gradient is derived for it.
 - Forward mode, and transforms under torch.compile, use cox_forward, which is plain torch.
 - For what all functions share (arguments, dtypes, transforms) see _runtime.py.

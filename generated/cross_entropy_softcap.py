@@ -78,6 +78,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Edge cases:
 
 - NaN if C is 0: smoothing divides by it.
+- loss may be infinite or NaN where every entry of labels is ignored.
+- loss, dlogits may be infinite or NaN where all entries of weight are 0.
 - TypeError if labels is not an integer tensor.
 - IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
 - Entries where labels equals ignore_index are ignored.

@@ -28,6 +28,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 Edge cases:
 
+- uncertainty, dprobs may be infinite or NaN where all entries of probs are -1.
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - Forward mode, and transforms under torch.compile, use entropy_atoms, which is plain torch.

@@ -97,6 +97,8 @@ Edge cases:
 
 - float32: dlengthscale, loss, dnoise, dx, dy may be infinite, NaN or inaccurate for x beyond 1e18
   or noise beyond 1e19 or lengthscale below 1e-18.
+- loss, dx, dy, dlengthscale, dnoise may be infinite or NaN where all entries of lengthscale are
+  0.
 - Forward mode, and transforms under torch.compile, use gaussian_process_forward, which is plain
   torch.
 - For what all functions share (arguments, dtypes, transforms) see _runtime.py.

@@ -152,6 +152,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Edge cases:
 
 - ValueError if P is not Gate * H: from_input splits P into Gate x H.
+- float32: y, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x, h,
+  weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - bias_ih defaults to 0 everywhere.

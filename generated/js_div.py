@@ -37,6 +37,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Edge cases:
 
 - NaN if N is 0: loss divides by it.
+- loss, dp, dq may be infinite or NaN where all entries of p are -1 or where all entries of q are
+  -1.
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - Forward mode, and transforms under torch.compile, use js_div_atoms, which is plain torch.

@@ -51,6 +51,7 @@ Edge cases:
 
 - NaN if B is 0: loss divides by it.
 - NaN if D is 0: loss divides by it.
+- loss, dtarget may be infinite or NaN where all entries of target are -1.
 - D may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - Forward mode, and transforms under torch.compile, use kl_div_atoms, which is plain torch.

@@ -91,6 +91,50 @@ Edge cases:
 - NaN if N is 0: mean divides by it.
 - float32: loss, dC, dW1, dW2, db2, dbngain, dbnbias may be infinite, NaN or inaccurate for C, W1
   beyond 1e18 or b1, bngain, bnbias beyond 1e36.
+- float32: loss loses digits where C and W2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where C and W2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where C and b2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where C and b2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where W1 and W2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where W1 and W2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where W1 and b2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where W1 and b2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where b1 and W2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where b1 and W2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where b1 and b2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where b1 and b2 are large and cancel: give what cancels a line of its
+  own.
+- float32: loss loses digits where b1 and bngain are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where b1 and bngain are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where W2 and bngain are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where W2 and bngain are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where W2 and bnbias are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where W2 and bnbias are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where b2 and bngain are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where b2 and bngain are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where b2 and bnbias are large and cancel: give what cancels a line of
+  its own.
+- float32: loss loses digits where b2 and bnbias are large and cancel: give what cancels a line of
+  its own.
 - TypeError if contexts is not an integer tensor.
 - IndexError if an entry of contexts is not in 0 .. V - 1.
 - TypeError if labels is not an integer tensor.

@@ -27,6 +27,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Edge cases:
 
 - ValueError if C is 0: y takes a maximum along it.
+- The first of equal largest entries of Abs(x) has the gradient, as with torch.max; torch.amax
+  divides it. In bfloat16 many entries are equal.
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - Forward mode, and transforms under torch.compile, use norm_inf_forward, which is plain torch.

@@ -55,6 +55,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 Edge cases:
 
 - NaN if E is 0: scale divides by it.
+- float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 - B may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - Forward mode, and transforms under torch.compile, use scaled_dot_product_attention_forward,

@@ -44,6 +44,7 @@ Edge cases:
 
 - second derivatives may be NaN or infinite where an entry is 0.
 - float32: w, dv, dg may be infinite, NaN or inaccurate for v beyond 1e19 or v below 1e-21.
+- w, dv, dg may be infinite or NaN where all entries of v are 0.
 - K may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - Forward mode, and transforms under torch.compile, use weight_norm_forward, which is plain torch.

@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     bias, probs, dbias, dscores_sum: B T S
     dy: B T F
-""", "b90427ee9072440a7628c5793ef01b7b58f564f58c5f639daae7982b84343be8")
+""", "249c28e9dfdbb2aeba065586725819d480dc0ae5dc8b11d93c55f7e41d80a3eb")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

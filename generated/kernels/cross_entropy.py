@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept: N S
     loss, dloss, counted_sum_2: one number
-""", "58c3fa14b1e4f8f24bf6d2ee5c8dd4716e6ab5dcd19d85d74e2bdb5820fecd7a")
+""", "e48d3aa1f25ef0e0ecbd32f70882b566b88acd36ddd36b0c5902dd11e43aeb79")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

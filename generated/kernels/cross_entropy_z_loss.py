@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept: N S
     counted_sum_2, excess_sum, loss, dloss: one number
-""", "a7196a0e195e95e231224cd702974d3eea4c332e1bd7a4b3fdaeeea77893b8cb")
+""", "af879aa34f419a7ebddcccdbfa9b544dc06c02393d0c1a1b374ab3a6fe7f8da2")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -26,7 +26,7 @@ table = Table(_module, __file__, """
     y, alpha, solution_covariance_dloss_y_right, dy: N
     lengthscale, noise, fit, loss, dloss, dlengthscale, dnoise: one number
     covariance_term, covariance_, covariance, solution_covariance_dloss_y_matrix: N N
-""", "29f596a0a806ca6ca428cce4331d2ef681da2809ef12fdc80b48e4cef90d4274")
+""", "c276cfcce7869df49e26bdcef4e6d2f1fedb9c984399cf9da0238a6aec164902")
 table.add(
     "forward",
     "forward(lengthscale, noise, x; D, N) -> covariance_term, covariance_",

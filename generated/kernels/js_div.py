@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     p, q, dp, dq: N C
     loss, dloss: one number
-""", "dda5557b8017bc8f31420092467467571ac22279f1f653d6dbdeec9e02ca155f")
+""", "bff872c1d7a2d7878607597ec78a48910608cc2bbef281c6a59e10e6835e86f3")
 table.add("forward", "forward(p, q; C, N) -> loss")
 table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
 table.add("loss", "loss(p, q; C, N) -> dp, dq, loss", of="dp | dq")

@@ -13,7 +13,7 @@ table = Table(_module, __file__, """
     value: B S F
     mask, probs, dscores_sum: B T S
     dy: B T F
-""", "61a3a7d0b48d79c195a28880e42b808038cbcb09719139d41b74dea111436c8d")
+""", "4c984143f39da5ef5b30aadce836c181b1b5070af0800b4fc65a27fefc0892f2")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -20,7 +20,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, dloss, counted_sum_2: one number
     labels_kept: N S
-""", "659e3e4f321f2ff6dd6c33e3b297f84525828c10f84417bcb495364a799c2881")
+""", "67f62cea7937f2134cd4df16be51c2a6c819291c5519f8b354df45ce461b7091")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),

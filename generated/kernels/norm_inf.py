@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, abs_x, dx: N C
     y, dy: N
-""", "bf57d1bc35a7ee18598191b2809954b46465c9804a6ff8cb039e38bc953e65b8")
+""", "9cb30dd9db09c4f1b0abca69ec75926df32fb53945d9b48d8b1b1517c95ea38d")
 table.add("forward", "forward(x; C, N) -> y")
 table.add(
     "backward",

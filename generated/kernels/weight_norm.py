@@ -11,6 +11,6 @@ table = Table(_module, __file__, """
     v, w, dw, dv: H K
     g, dg: H
     norm: H 1
-""", "0adccfa53bf54b3127b6b7ab3d09172e98768b8722ae0ef5fb3951e4b0896f03")
+""", "17d9ebb4e2799226beb4297d3cef49b2bfecd75f31b420fd38b472fba27b2045")
 table.add("forward", "forward(g, v; H, K) -> norm, w")
 table.add("backward", "backward(dw, g, norm, v; H, K) -> dg, dv", of="dv | dg")

@@ -116,7 +116,7 @@ table = Table(_module, __file__, """
     value: B S F
     probs, dscores_sum: B T S
     dy: B T F
-""", "032348b7ca0494f4b4bc4f173fd8ff2b8d30dc753df1e24038aa21d2d26868f8")
+""", "62cf271db6a8cd48d5eb7814d84059614df0aea7761c363809dbeedddcffa989")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),

@@ -638,7 +638,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, labels_kept, exp_capped_sum_scaled: N S
     counted_sum_2, sum_3, loss, dloss, sum_1, sum_4, sum_2: one number
-""", "488f2e1b0891c7a778293e40dd68bf544a01015334426b2359baceed1ed0d73c", narrow=True)
+""", "8a74b0ba568a3d4b40223a014cf5223f9fe37c1e9b40d363f9ce3882306a3524", narrow=True)
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

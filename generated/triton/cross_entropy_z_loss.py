@@ -666,7 +666,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     counted, log_z, labels_kept, exp_logits_sum_scaled: N S
     counted_sum_2, sum_2, excess_sum, sum_3, loss, dloss, sum_1, sum_4: one number
-""", "a7196a0e195e95e231224cd702974d3eea4c332e1bd7a4b3fdaeeea77893b8cb", narrow=True)
+""", "af879aa34f419a7ebddcccdbfa9b544dc06c02393d0c1a1b374ab3a6fe7f8da2", narrow=True)
 table.add(
     "forward",
     ("labels, labels_kept", _labels),

@@ -64,6 +64,6 @@ def backward(
 table = Table(_module, __file__, """
     probs, dprobs: N C
     uncertainty, duncertainty: N
-""", "ef814326492965a8d721eac6188962198ba26e58d80fbb69e1a07f0c6205b0e2", narrow=True)
+""", "befca9a7ff77271ec1a3d6a920af0593242f86426dc49c6b0689eba98fcf49ff", narrow=True)
 table.add("forward", "forward(probs; C, N) -> uncertainty")
 table.add("backward", "backward(duncertainty, probs; C, N) -> dprobs")

@@ -235,7 +235,7 @@ table = Table(_module, __file__, """
     bias_ih = 0, bias_hh = 0, dbias_hh, dbias_ih: P
     dfrom_state_term, dfrom_input_term, dfrom_state_sum, dfrom_input_sum: N P
     Gate = 3
-""", "6144dc5c41744404fb1634efa8067c339357773ac456d7e9d8d2f498e4e2ebab")
+""", "b2ade4f41f3299c7c87b09c611fc1a9bd1a9beca98ee39686b285de6ada12763")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

@@ -224,7 +224,7 @@ table = Table(_module, __file__, """
     dpre: N P
     State = 2
     Gate = 4
-""", "fb04d9fa3c97ea6acbc3d48a4d2e462bcd26468580d9eda44d11e0b6de2518ae")
+""", "54def4a1a1860138472380a09427d93f7324585f5298550a75486d623fb4c16f")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

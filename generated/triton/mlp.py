@@ -341,7 +341,7 @@ table = Table(_module, __file__, """
     logit_maxes, counts_sum: N 1
     counts, probs, dlogits_: N V
     sum_6, loss, dloss: one number
-""", "fbac53b89d3682aeb44322814e2e040f8d4755e4dad5f7924ecb2da1a31ed691")
+""", "796592eddbbfbb0b08006b5471f73b6fb5d91b63245137064b3a801aa755e013")
 table.add(
     "forward",
     "forward(C, contexts; E, N, T, V) -> embcat",

@@ -107,7 +107,7 @@ table = Table(_module, __file__, """
     value: B S F
     probs, dscores_sum: B T S
     dy: B T F
-""", "c39113c24e9db4e87e9ef8edcd1a725b52c5643fc445fe34e4a6b7ea9ab5a9db")
+""", "450ac01fa1788edb1f9f96689198385bb3da2041ade7dcbd9dbd75d05923b6b6")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
