@@ -172,3 +172,26 @@ def test_what_is_not_wholly_written_is_refused(tmp_path, part, said):
     assert said in str(refused.value)
     mended = backward.replace("empty", "zeros").replace(part, "[:]")
     assert verdict_of(tmp_path, "x: N C", "return x * 2", mended).outcome == "right"
+
+
+# What is returned for the arguments of `(x, w, a=2.0)`, and why torch refuses it.
+RETURNED = {
+    "dy * w, dy * x, None": "",
+    "dy * w, dy * x, None, None": "",
+    "dy * w, dy * x": "2 gradients for 3 arguments",
+    "dy * w, dy * x, None, dy": "4 gradients for 3 arguments",
+    "dy * w, dy * x, dy": "a gradient for a, which is no tensor",
+}
+
+
+@pytest.mark.parametrize("returned", RETURNED)
+def test_as_many_gradients_are_returned_as_torch_takes(tmp_path, returned):
+    file = tmp_path / "ops.py"
+    file.write_text(
+        f"{HEAD}class Case(Function):\n    @staticmethod\n    def forward(ctx, x, w, a=2.0):\n"
+        "        ctx.save_for_backward(x, w)\n        return x * w\n    @staticmethod\n"
+        f"    def backward(ctx, dy):\n        x, w = ctx.saved_tensors\n        return {returned}\n"
+    )
+    verdict, said = check_function(f"{file}:Case", "x: N, w: N"), RETURNED[returned]
+    assert verdict.outcome == ("wrong" if said else "right")
+    assert not said or f"backward returns {said}: torch raises an error" in str(verdict)

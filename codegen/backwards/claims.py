@@ -201,7 +201,7 @@ class _Backward:
                 continue
             place = traced.place(node)
             line = place.line if place else returning(self.subject)
-            problem = self._too_few(noted) or misshapen(
+            problem = self._refused(noted) or misshapen(
                 shapes[p.name], noted.shapes[i], declared.name
             )
             if problem:
@@ -214,12 +214,17 @@ class _Backward:
                 partial(mapped.with_numbers, tree), tuple(mapped.lines(self.subject.file)),
             )  # fmt: skip
 
-    def _too_few(self, noted: Seen) -> str:
+    def _refused(self, noted: Seen) -> str:
         """Why torch refuses all gradients."""
-        returned, taken = len(noted.gradients), len(self.subject.parameters)
-        if returned >= taken:
-            return ""
-        return f"backward returns {returned} gradients for {taken} arguments: torch raises an error"
+        returned, names = len(noted.gradients), [p.name for p in self.subject.parameters]
+        tensors = {a.name for a in self.arguments}
+        wrong = ""
+        if returned < len(names) or any(noted.gradients[len(names) :]):
+            wrong = f"{returned} gradients for {len(names)} arguments"
+        for name, given in zip(names, noted.gradients, strict=False):
+            if given and name not in tensors:
+                wrong = wrong or f"a gradient for {name}, which is no tensor"
+        return f"backward returns {wrong}: torch raises an error" if wrong else ""
 
     def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
         """What is kept and read, and is neither an input nor an output."""
