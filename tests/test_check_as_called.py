@@ -195,3 +195,19 @@ def test_as_many_gradients_are_returned_as_torch_takes(tmp_path, returned):
     verdict, said = check_function(f"{file}:Case", "x: N, w: N"), RETURNED[returned]
     assert verdict.outcome == ("wrong" if said else "right")
     assert not said or f"backward returns {said}: torch raises an error" in str(verdict)
+
+
+def test_sizes_that_the_forward_takes_and_the_backward_does_not_are_named(tmp_path):
+    """Pooling drops what is left over, of which the backward knows nothing."""
+    forward = "ctx.s = x.shape; return torch.nn.functional.avg_pool1d(x, 2)"
+    verdict = verdict_of(tmp_path, "x: N C H", forward, "return dy.repeat_interleave(2, -1) / 2")
+    assert verdict.outcome == "wrong"
+    assert "dx has shape (5, 2, 6) but x has (5, 2, 7)" in str(verdict)
+    assert "where N = 5, C = 2, H = 7" in str(verdict)
+    even = "return x.unflatten(-1, (-1, 2)).mean(-1)"
+    verdict = verdict_of(tmp_path, "x: N C H", even, "return dy.repeat_interleave(2, -1) / 2")
+    assert verdict.outcome == "right" and "H a multiple of 2" in str(verdict)
+    padded = "d = dy.repeat_interleave(2, -1) / 2;"
+    padded += "return torch.nn.functional.pad(d, (0, ctx.s[-1] - d.shape[-1]))"
+    with pytest.raises(QuestionError, match="read as a function that has no values at N = 5"):
+        verdict_of(tmp_path, "x: N C H", forward, padded)

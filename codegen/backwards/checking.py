@@ -207,15 +207,13 @@ def _for_all(answer: Answer) -> bool:
 
 
 def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
-    """The verdict where the backward raises: its shapes fit only where some sizes are equal."""
+    """The verdict where the backward raises: its shapes fit only at some sizes."""
     line = linecache.getline(subject.file, raised.line).strip()
     blamed = computed_on(subject, raised.line)
     of = f" while computing {', '.join(blamed)}" if blamed else ""
     problem = (
         f"wrong: the backward of {subject.name} raises{of}, line {raised.line}\n    {line}\n"
-        f"    {raised.words}\n"
-        "all sizes differ here: are dimensions swapped, or is a sum over the wrong one? The other "
-        "gradients were not checked"
+        f"    {raised.words}\n{raised.advice}"
     )
     return FunctionVerdict(subject.name, (), (), problem, blamed=blamed)
 

@@ -14,6 +14,7 @@ import torch
 
 from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
+from codegen.backwards.refused import Raises, misshapen
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.comparing import FACTORS, other_than
 from codegen.importing.double import run_in_double
@@ -31,6 +32,7 @@ WITHIN = 1e-9  # of the largest entry: float64, and a backward that rounds other
 TRIED = ((3, 4, 2, 5, 6), (5, 2, 7, 3, 4), (8, 6, 4, 10, 12))  # sizes, in the order of the axes
 NUDGE = 1e-6  # relative: float32 would show it, and few roundings jump
 CLAIMED = "claimed"
+ONLY_SOME = "the forward takes these sizes, and the backward fits others alone: refuse them, or pad"
 UNWRITTEN = "write all of what torch.empty makes before it is read, or use torch.zeros"
 WITH_TIES = (  # data of which many are equal, or 0
     lambda shape, **how: torch.randn(shape, **how).round(),
@@ -71,11 +73,21 @@ def _compared(subject: FunctionSubject, backward: Backward) -> int:
                 continue
             if not all(t.isfinite().all() for t in (*values, *grads.values())):
                 continue
+            _check_shapes(backward, tensors, grads, sizes)
             found += 1
-            for what, ours, theirs in pairs(backward, tensors, values, ups, grads):
+            at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
+            try:
+                compared = [*pairs(backward, tensors, values, ups, grads)]
+            except RuntimeError as error:  # shapes of what was read, which do not meet here
+                raise QuestionError(
+                    f"{subject.name} was read as a function that has no values at {at}: {error}",
+                    "what does not divide may be cut off there: use a view that asks for it, such "
+                    "as unflatten",
+                    subject.place,
+                ) from None
+            for what, ours, theirs in compared:
                 gap = distance(ours, theirs)
                 if not gap <= WITHIN:
-                    at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
                     raise QuestionError(
                         f"{subject.name} was read as a different function: {what} at {at} differs "
                         f"by {gap:.1e}",
@@ -85,6 +97,17 @@ def _compared(subject: FunctionSubject, backward: Backward) -> int:
                     )
             break
     return found
+
+
+def _check_shapes(backward: Backward, tensors: Tensors, grads: Mapping, sizes: Mapping) -> None:
+    """Raises `Raises` where torch does: the forward takes these sizes, a gradient does not fit."""
+    shapes = {d.name: tuple(t.shape) for d, t in zip(backward.inputs, tensors, strict=True)}
+    for said in backward.said:
+        if said.argument in grads and said.name in shapes:
+            got = tuple(grads[said.argument].shape)
+            if problem := misshapen(shapes[said.name], got, said.argument):
+                at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
+                raise Raises(f"{problem}, where {at}", said.line, ONLY_SOME)
 
 
 def pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[tuple]:

@@ -6,12 +6,17 @@ import traceback
 
 import torch
 
+ALL_DIFFER = (
+    "all sizes differ here: are dimensions swapped, or is a sum over the wrong one? The other "
+    "gradients were not checked"
+)
+
 
 class Raises(Exception):
-    """The backward raises at sizes that are all different: ``words``, at ``line``."""
+    """The backward raises: ``words``, at ``line``; and what that may come from."""
 
-    def __init__(self, words: str, line: int):
-        self.words, self.line = words, line
+    def __init__(self, words: str, line: int, advice: str = ALL_DIFFER):
+        self.words, self.line, self.advice = words, line, advice
         super().__init__(words)
 
 
