@@ -138,7 +138,7 @@ def test_logits_that_overflow_where_two_inputs_are_large_are_named(statement, tm
 
 
 # Statements of a, b and c, and the two that cancel first as it is typed, or none.
-ORDERS = {
+CANCELLING = {
     "y = (a - c) + b": "",
     "y = (b - c) + a": "b and c",
     "y = tanh(a + b - c)": "a and b",
@@ -148,13 +148,13 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("statements", ORDERS)
+@pytest.mark.parametrize("statements", CANCELLING)
 def test_digits_that_the_typed_order_keeps_and_ours_does_not_are_named(statements, tmp_path):
     body = "".join(f"    {name} = Input(N, C)\n" for name in "abc") + f"    {statements}\n"
     _, module, result = generated(forward_file(tmp_path, "Ordered", body), tmp_path)
     said = [line for line in result.program.unsafe if "loses digits" in line]
-    assert len(said) == bool(ORDERS[statements])
-    assert all(f"where {ORDERS[statements]} are large and cancel" in line for line in said)
+    assert len(said) == bool(CANCELLING[statements])
+    assert all(f"where {CANCELLING[statements]} are large and cancel" in line for line in said)
     assert all(f"- {line}." in " ".join(module.__doc__.split()) for line in said)
 
 
