@@ -192,12 +192,14 @@ def with_extremes(
     and what breaks at hard points.
     """
     from codegen.as_written import digits_lost_by_order, wider_than_body  # torch takes a second
+    from codegen.targets.torch.square import undefined_where_singular
 
     def tried(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
         own = reduced_forward(forward, definition.reduction or None)
         found = target.extremes(text, definition, program)
         as_typed = (own, program, text)
-        return (*found, *digits_lost_by_order(*as_typed), *wider_than_body(*as_typed))
+        with undefined_where_singular(definition):
+            return (*found, *digits_lost_by_order(*as_typed), *wider_than_body(*as_typed))
 
     return _said(forward, program, text, tried, target)
 
