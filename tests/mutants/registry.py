@@ -210,6 +210,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "codegen.lowering.overlaps": ("test_reading_at.py",),
     "codegen.lowering.reads": ("test_reading_at.py",),
     "derive.language.guarded": ("test_unusual_forwards.py",),
+    "derive.language.quotients": ("test_check_as_called.py", "test_unusual_forwards.py"),
     "derive.range.decided": ("test_check_conditions.py",),
     "derive.zero.conditions": ("test_unusual_forwards.py", *ZERO),
     "codegen.lowering.bounded": ("test_every_use.py",),
