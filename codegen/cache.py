@@ -23,7 +23,6 @@ from functools import cached_property
 from pathlib import Path
 
 from codegen.dependencies import fingerprint, last_change, machinery_hash
-from codegen.driver import TOLERANCE, file_of
 from codegen.header import header
 from codegen.quality import Emitted, as_data, from_data, kernels_from
 from derive.language.errors import QuestionError
@@ -57,6 +56,8 @@ class Cache:
         """What was derived for the forward, marked as unchanged, with the kernels that were made of
         it for the target; None where nothing was derived.
         """
+        from codegen.driver import file_of  # all targets, for which a function that is kept waits
+
         if self.folder is None or _distrusted(self.folder):
             return None
         try:
@@ -119,6 +120,31 @@ class Cache:
                 entry.unlink(missing_ok=True)
 
 
+def recalled(name: str) -> object | None:
+    """What was kept under a name, the hash of all that it depends on; None where nothing was."""
+    folder = cache_folder()
+    if folder is None or _distrusted(folder):
+        return None
+    try:
+        return _data(folder / f"{name}.json")
+    except UNREADABLE:
+        return None
+
+
+def keep(name: str, data: object) -> None:
+    """Keep ``data``, which JSON can hold, under a name."""
+    cache = Cache(cache_folder())
+    if cache.folder is None or cache.distrusted:
+        return
+    text = json.dumps(data)
+    try:
+        cache._prepare()
+        put(cache.folder / f"{name}.json", f"{_digest(text)}\n{text}")
+        cache._forget_the_oldest()
+    except (OSError, ValueError, QuestionError):
+        return
+
+
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Where results are kept: beside what is worked on, in the current folder, or where the
     variable GRADFORM_CACHE says; nowhere where it is empty.
@@ -172,6 +198,8 @@ def _fits(found: Emitted, forward: type[Forward]) -> bool:
     """Whether a result is of the forward as it is: its name, its source, what made it, and that it
     has passed.
     """
+    from codegen.driver import TOLERANCE
+
     definition = forward.definition
     lines = header(Path(definition.place.file).name, source_hash(forward))
     return (

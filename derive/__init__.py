@@ -63,7 +63,11 @@ PUBLIC = {
     "UnprovedError": "language.errors",
 }
 # What needs torch, and so stands in codegen: a door alone, which no room of derive goes through.
-BESIDE = {"from_torch": "codegen.importing", "assert_gradient": "codegen.backwards"}
+BESIDE = {
+    "assert_gradient": "codegen.backwards",
+    "from_torch": "codegen.importing",
+    "function": "codegen.functions",
+}
 __all__ = list(PUBLIC)  # a star brings no torch
 
 

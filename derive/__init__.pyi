@@ -3,6 +3,7 @@
 from sympy import Expr
 
 from codegen.backwards.checking import assert_gradient as assert_gradient
+from codegen.functions import function as function
 from codegen.importing.driver import from_torch as from_torch
 from derive.derivation import derive as derive
 from derive.found.findings import findings as findings

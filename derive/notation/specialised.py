@@ -6,6 +6,7 @@ What is left is a forward like any other, with fewer inputs and shorter statemen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sympy import Expr, Integer, Mul
@@ -19,7 +20,7 @@ from derive.notation.statements import known_signs
 
 
 def without_options(definition: Definition) -> Definition | None:
-    """The definition with every option at its default; None where there is none, or where the
+    """The definition with every option at its default; None where there is none, or where
     an output is then a number, or the same along an axis.
     """
     left_out: dict[str, Expr] = {t.name: exact_number(n) for t, n in definition.optional}
@@ -27,22 +28,9 @@ def without_options(definition: Definition) -> Definition | None:
     if not left_out:
         return None
     left_out |= {t.name: Integer(0) for t, default in definition.scalars if default == 0}
-    inputs = tuple(t for t in definition.inputs if t.name not in left_out)
-    tensors: dict[str, Expr] = {t.name: t for t in inputs}
-    tensors |= {t.name: t for t, _ in definition.scalars} | left_out
-    statements = []
-    for s in definition.statements:
-        value = translated(s.expression, tensors, {axis: (axis,) for axis in definition.axes})
-        value = value.replace(_is_total_of_one_hot, lambda e: _total(e, definition))
-        if is_constant(value):
-            tensors[s.name] = value
-            continue
-        there = axes_of(value)
-        axes = [axis for axis in s.tensor.axes if axis in there]
-        tensors[s.name] = Tensor(s.name, axes, role="statement", **known_signs(value))
-        statements.append(Statement(tensors[s.name], value, s.place, s.block))
+    values, statements = _with_known(definition, left_out)
     for output in definition.outputs:
-        left = tensors[output.name]
+        left = values[output.name]
         if not isinstance(left, Tensor) or left.axes != output.axes:
             return None
     scalars = tuple((t, n) for t, n in definition.scalars if t.name not in left_out)
@@ -50,15 +38,59 @@ def without_options(definition: Definition) -> Definition | None:
     demands = tuple(d for d in definition.demands if d.expression.atoms(Tensor) <= numbers)
     return replace(
         definition,
-        inputs=inputs,
+        inputs=tuple(t for t in definition.inputs if t.name not in left_out),
         scalars=scalars,
-        statements=tuple(statements),
+        statements=statements,
         optional=(),
         ignoring=(),
         broadcast=tuple(name for name in definition.broadcast if name not in left_out),
         demands=demands,
         reductions=(),
     )
+
+
+def with_every_label(definition: Definition) -> Definition | None:
+    """The definition in which every label counts; None where it is not the same as that with 0 in
+    the entries of a label that is ignored.
+    """
+    masks = [ignoring.kept.name for ignoring in definition.ignoring]
+    if not masks or len(definition.outputs) != 1:
+        return None
+    (output,) = definition.outputs
+    if any(ignoring.kept.axes != output.axes for ignoring in definition.ignoring):
+        return None
+    for mask in masks:
+        values, _ = _with_known(definition, {mask: Integer(0)})
+        if values[output.name] != 0:
+            return None
+    values, statements = _with_known(definition, dict.fromkeys(masks, Integer(1)))
+    left = values[output.name]
+    if not isinstance(left, Tensor) or left.axes != output.axes:
+        return None
+    inputs = tuple(t for t in definition.inputs if t.name not in masks)
+    return replace(definition, inputs=inputs, statements=statements, ignoring=())
+
+
+def _with_known(
+    definition: Definition, known: Mapping[str, Expr]
+) -> tuple[dict[str, Expr], tuple[Statement, ...]]:
+    """What every name stands for where these are numbers, and the statements that are left."""
+    tensors: dict[str, Expr] = {t.name: t for t in definition.inputs if t.name not in known}
+    tensors |= {t.name: t for t, _ in definition.scalars} | {**known}
+    every_label = all(known.get(i.kept.name) == 1 for i in definition.ignoring)
+    statements = []
+    for s in definition.statements:
+        value = translated(s.expression, tensors, {axis: (axis,) for axis in definition.axes})
+        if every_label:
+            value = value.replace(_is_total_of_one_hot, lambda e: _total(e, definition))
+        if is_constant(value):
+            tensors[s.name] = value
+            continue
+        there = axes_of(value)
+        axes = [axis for axis in s.tensor.axes if axis in there]
+        tensors[s.name] = Tensor(s.name, axes, role="statement", **known_signs(value))
+        statements.append(Statement(tensors[s.name], value, s.place, s.block))
+    return tensors, tuple(statements)
 
 
 def _is_total_of_one_hot(e: Expr) -> bool:

@@ -52,6 +52,17 @@ def largest_difference_of(module: ModuleType, definition: Definition, program: P
     finite where autograd's is, counts as infinitely far, as does everything where autograd has no
     finite numbers.
     """
+
+    def differences(draw, dims: Dims) -> Iterator[Difference]:
+        return _differences(module, definition, program, draw, dims)
+
+    return largest_of(differences, definition)
+
+
+def largest_of(
+    differences_at: Callable[..., Iterable[Difference]], definition: Definition
+) -> float:
+    """The largest of the differences at the draws that decide them."""
     decided: dict[str, float] = {}
     undecided: dict[str, float] = {}
     doubtful: set[str] = set()  # and not seen since where nothing is rounded off
@@ -62,7 +73,7 @@ def largest_difference_of(module: ModuleType, definition: Definition, program: P
         differences = [
             difference
             for dims in dims_tried(definition)
-            for difference in _differences(module, definition, program, draw, dims)
+            for difference in differences_at(draw, dims)
         ]
         if not all(found.finite for found in differences):
             continue

@@ -1,0 +1,81 @@
+"""The autograd Function of a lean module as text: what it keeps, how it calls the functions."""
+
+from __future__ import annotations
+
+from codegen.program import NUMBERS
+from codegen.targets.lean.plain import Lines, PlainFunctions, returning
+from codegen.targets.torch.lines import STEP, broken
+from codegen.targets.torch.wrapping import unpacked, wrapped
+
+METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of those in an if
+
+
+class AutogradFunction(PlainFunctions):
+    """The Function, beside what it calls."""
+
+    def called_forward(self) -> str:
+        names = [p.name for p in self.inner]
+        return wrapped(f"return {self.name}_forward", names, indent=len(METHOD))
+
+    def context(self) -> Lines:
+        """What the Function keeps."""
+        ctx, names = self.called["ctx"], [p.name for p in self.inner]
+        sizes = {name: self._measured(name) for name in self.noted if name not in names}
+        read = {*self.saved, *(tensor for tensor, _ in sizes.values())}
+        given = [n if n in read else f"{ctx}.{n}" if n in self.noted else "_" for n in names]
+        lines = [f"{unpacked(given)} = {self.called['inputs']}"] if {*given} != {"_"} else []
+        results = [*self.outputs, *self.made]
+        shown = [n if n in {*self.made, *self.saved} else "_" for n in results]
+        if {*shown} != {"_"}:
+            lines.append(f"{', '.join(shown)} = {self.called['output']}")
+        if self.made:
+            lines.append(f"{ctx}.mark_non_differentiable({', '.join(self.made)})")
+        lines += [f"{ctx}.{n} = {t}.shape[{place}]" for n, (t, place) in sizes.items()]
+        if len(self.outputs) == 1:
+            lines.append(f"{ctx}.set_materialize_grads(False)")
+        if kept := [*self.saved, *self.made]:
+            lines.append(f"{ctx}.save_for_backward({', '.join(kept)})")
+        given = ", ".join(self.called[name] for name in ("ctx", "inputs", "output"))
+        lines = [broken(line, METHOD) for line in lines or ["pass"]]
+        return Lines(f"def setup_context({given}):", (), tuple(lines))
+
+    def _measured(self, name: str) -> tuple[str, int]:
+        """The argument and the dimension that show a size."""
+        for p in self.tensors:
+            for i, dim in enumerate(p.layout):
+                if self.sizes[dim.axis.name] == name and not dim.one:
+                    return p.name, i
+        raise AssertionError(f"{self.name}: no argument shows {name}")
+
+    def gradient(self) -> Lines:
+        """The backward of the Function."""
+        ctx, upstreams = self.called["ctx"], [p.name for p in self.program.upstreams]
+        lines = []
+        if len(self.outputs) == 1:
+            nothing = returning(["None"] * len(self.inner))
+            lines += [f"if {upstreams[0]} is None:", STEP + nothing]
+        kept = [*self.saved, *self.made]
+        if kept:
+            lines.append(broken(f"{unpacked(kept)} = {ctx}.saved_tensors", METHOD))
+        if self.made:
+            asked = [p.name if p.role not in NUMBERS else f"{ctx}.{p.name}" for p in self.inner]
+            taken = ", ".join([*["_"] * len(self.outputs), *self.made])
+            lines.append("if torch.is_grad_enabled():  # gradients of gradients: of the inputs")
+            lines.append(STEP + wrapped(f"{taken} = {self.name}_forward", asked, indent=len(INNER)))
+        if asked := self.asked():
+            needs = [f"need_{p.name}" if p.name in asked else "_" for p in self.inner]
+            while needs[-1] == "_":
+                needs.pop()
+            needs += ["*_"] * (len(needs) < len(self.inner))
+            lines.append(broken(f"{unpacked(needs)} = {ctx}.needs_input_grad", METHOD))
+        arguments = [*upstreams, *(n if n in kept else f"{ctx}.{n}" for n in self.read)]
+        arguments += [f"need_{name}" for name in asked]
+        called, results = f"{self.name}_backward", [*self.program.backward.results]
+        places = [f"d{p.name}" if p.role == "input" else "None" for p in self.inner]
+        if results == places:
+            lines.append(wrapped(f"return {called}", arguments, indent=len(METHOD)))
+        else:
+            lines.append(wrapped(f"{', '.join(results)} = {called}", arguments, indent=len(METHOD)))
+            lines.append(returning(places))
+        behind = ["*_"] * bool(self.made)
+        return Lines(f"def backward({', '.join([ctx, *upstreams, *behind])}):", (), tuple(lines))

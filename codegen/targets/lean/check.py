@@ -1,0 +1,78 @@
+"""Compares a lean module with autograd over the statements, in every way that it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from codegen.program import Program
+from codegen.targets.lean.outside import Outside
+from codegen.targets.torch.check import arguments_of, largest_of
+from codegen.targets.torch.every_use import check_every_use as check_uses
+from codegen.targets.torch.oracle import Difference, Dims, Oracle
+from derive.notation.definition import NONE, REDUCTION, Definition
+from derive.notation.reduced import reduced, words_of
+
+
+def largest_difference(module: ModuleType, definition: Definition, program: Program) -> float:
+    """The largest difference of an output or a gradient of the public function to autograd's, for
+    each word of a reduction, relative to autograd's largest entry.
+    """
+    return max(
+        largest_of(_Comparing(module, reduced(definition, word), program, word), definition)
+        for word in words_of(definition) or (None,)
+    )
+
+
+class _Comparing:
+    """The public function with one word, beside the statements."""
+
+    def __init__(self, module: ModuleType, definition: Definition, program: Program, word):
+        self.function = getattr(module, program.name)
+        self.definition, self.program = definition, program
+        self.more = {} if word is None else {REDUCTION: word}
+
+    def __call__(self, draw, dims: Dims) -> Iterator[Difference]:
+        generator = torch.Generator().manual_seed(0)
+        arguments = arguments_of(self.definition, self.program, draw, generator, dims)
+        differentiable = [p.name for p in self.program.forward.parameters if p.role == "input"]
+        for name in differentiable:
+            arguments[name].requires_grad_()
+        shapes = [tuple(n for axis in t.home for n in dims[axis]) for t in self.definition.results]
+        upstreams = [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+        optional = {p.name for p in self.program.forward.tensors if p.default is not None}
+        required = {name: v for name, v in arguments.items() if name not in optional}
+        oracle = Oracle(self.definition, arguments, required, [upstreams], dims)
+        for passed, what in ((arguments, ""), *([(required, "bare ")] if optional else [])):
+            outputs = self.function(**passed, **self.more)
+            outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+            for t, output in zip(self.definition.results, outputs, strict=True):
+                yield oracle.difference(f"{what}{t.name}", output.detach())
+            if what:
+                continue
+            inputs = [passed[name] for name in differentiable]
+            found = torch.autograd.grad(outputs, inputs, upstreams, allow_unused=True)
+            for name, gradient in zip(differentiable, found, strict=True):
+                own = torch.zeros_like(passed[name]) if gradient is None else gradient
+                yield oracle.difference(f"0 d{name}", own)
+
+
+def check_every_use(module: ModuleType, outside: Outside, program: Program) -> tuple[str, ...]:
+    """Use the public function in every way, twice differentiated too. Raises `WrongUse`; in words,
+    what is infinite or NaN.
+    """
+    program = replace(program, without_second="its lines are differentiated")
+    return check_uses(_OfEntries(module, program.name, outside), outside.inside, program)
+
+
+class _OfEntries:
+    """The public function where every entry is returned."""
+
+    def __init__(self, module: ModuleType, name: str, outside: Outside):
+        function = getattr(module, name)
+        more = {REDUCTION: NONE} if outside.reductions else {}
+        setattr(self, name, lambda **arguments: function(**arguments, **more))

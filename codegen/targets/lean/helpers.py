@@ -1,0 +1,104 @@
+"""Functions that a lean module prints into itself where its lines call them; others, which are
+plain torch throughout, are taken from the runtime of modules (``torch/_runtime.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+from collections.abc import Iterable
+from types import FunctionType
+
+import torch
+from torch import Tensor
+from torch._C import _are_functorch_transforms_active
+from torch.autograd import forward_ad
+
+from codegen.targets.torch import _runtime
+from codegen.targets.torch._runtime import scanned, stepped
+
+CALLED = re.compile(r"_runtime\.(\w+)")
+
+
+def by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling() and _are_functorch_transforms_active():
+        return True
+    probe = torch.empty(0)
+    return forward_ad.unpack_dual(probe).primal is not probe  # itself, outside of forward mode
+
+
+def promoted(*tensors) -> torch.dtype:
+    """The format of several tensors, or formats, together."""
+    formats = [t.dtype if isinstance(t, Tensor) else t for t in tensors]
+    return functools.reduce(torch.promote_types, formats)
+
+
+def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
+    """torch's own; where that is differentiated forward it loses what is far below the largest, so
+    there it is a recurrence of exponentials relative to the largest so far.
+    """
+    if not by_lines():
+        return tensor.logcumsumexp(along)
+    most = torch.finfo(tensor.dtype).max
+    largest = tensor.detach().cummax(along).values.clamp(-most, most)
+    steps = torch.exp(stepped(largest, along, -math.inf) - largest)
+    return largest + torch.log(scanned(steps, torch.exp(tensor - largest), along))
+
+
+def solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
+    """torch.linalg.solve; in forward mode by the factors, which torch takes for constants there."""
+    if not by_lines():
+        return torch.linalg.solve(matrix, right, left=left)
+    factors, pivots = torch.linalg.lu_factor(matrix)
+    if right.dim() < matrix.dim():
+        return torch.linalg.lu_solve(factors, pivots, right.unsqueeze(-1)).squeeze(-1)
+    return torch.linalg.lu_solve(factors, pivots, right, left=left)
+
+
+def logdet(matrix: Tensor) -> Tensor:
+    """The logarithm of torch.linalg.slogdet; in forward mode by the factors, which torch takes for
+    constants there.
+    """
+    if not by_lines():
+        return torch.linalg.slogdet(matrix).logabsdet
+    return torch.linalg.lu_factor(matrix).LU.diagonal(0, -2, -1).abs().log().sum(-1)
+
+
+def index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
+    """``tensor`` with the rows of ``source`` added."""
+    return tensor.index_add(0, index, source)
+
+
+def added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor:
+    """``tensor`` with ``source`` added on its diagonal."""
+    diagonal = tensor.diagonal(0, first, second)
+    return tensor.diagonal_scatter(diagonal + source, 0, first, second)
+
+
+def printed_helpers(names: Iterable[str]) -> tuple[str, ...]:
+    """The source of these functions and of those that they call, each with a leading underscore."""
+    found: dict[str, str] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name in found:
+            continue
+        source = inspect.getsource(_helper(name)).rstrip()
+        found[name] = source
+        words = dict.fromkeys(re.findall(r"(?<![.\w])([a-z_]\w*)\(", source))
+        waiting += [word for word in words if word != name and _is_helper(word)]
+    called = re.compile(rf"(?<![.\w])({'|'.join(found)})(?=\()") if found else None
+    return tuple(called.sub(r"_\1", source) for source in found.values())
+
+
+def _helper(name: str) -> FunctionType:
+    own = globals().get(name)
+    return own if isinstance(own, FunctionType) else getattr(_runtime, name)
+
+
+def _is_helper(name: str) -> bool:
+    own = globals().get(name, getattr(_runtime, name, None))
+    return isinstance(own, FunctionType) and own.__module__ in (__name__, _runtime.__name__)

@@ -1,0 +1,219 @@
+"""What a forward keeps for its backward: inputs, labels and statistics of rows.
+
+A value of full size is computed again where that takes neither a reduction nor a product: the
+lines of the forward that make it stand before those of the backward. So what is kept is small, or
+alive anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from codegen.lowering import sizes_used
+from codegen.program import NUMBERS, Parameter, Program
+from codegen.program.arrays import (
+    ArgMaxOf,
+    Contract,
+    ContractAdd,
+    Cumulate,
+    Gathered,
+    OfMatrix,
+    Reduce,
+    Scanned,
+    Scattered,
+    SegmentArgMax,
+    SegmentMax,
+    Solved,
+)
+from codegen.program.loops import Looped
+from codegen.program.parts import values_in, with_replaced
+from codegen.program.reads import Convolve, Overlapped, Placed
+from codegen.program.steps import AddAt, Assign, Step
+from codegen.program.values import LengthOf, Load, Value
+from codegen.targets.torch.functions import layouts_in
+from derive.notation.layout import Layout
+
+# What a backward does not compute again: a reduction, a product, a solution, a loop.
+COSTLY = (
+    *(ArgMaxOf, Contract, ContractAdd, Convolve, Cumulate, Gathered, Looped, OfMatrix, Overlapped),
+    *(Placed, Reduce, Scanned, Scattered, SegmentArgMax, SegmentMax, Solved),
+)
+
+
+def with_little_kept(program: Program) -> Program:
+    """``program`` with a backward that computes values of full size again."""
+    return _Kept(program).program_with_little_kept()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The values that are computed ``again``, and what they are made of, by name."""
+
+    again: frozenset[str]
+    reads: frozenset[str]
+
+
+class _Kept:
+    """The forward of a program, and which of its values can be computed again."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.steps = list(program.forward.steps)
+        self.arguments = {p.name: p for p in program.forward.parameters}
+        self.layouts = layouts_in(program.forward)
+        self.made = _places(self.steps)
+
+    def program_with_little_kept(self) -> Program:
+        again: set[str] = set()
+        reads: set[str] = set()
+        for p in self.program.needs:
+            kept_anyway = p.name in self.arguments or p.name in self.program.outputs
+            if p.role in NUMBERS or kept_anyway or self._is_small(p.layout):
+                continue
+            before = list(self.steps), dict(self.layouts), dict(self.made)
+            plan = self._plan(p.name)
+            if plan is None:
+                self.steps, self.layouts, self.made = before
+            else:
+                again |= plan.again
+                reads |= plan.reads
+        if not again:
+            return self.program
+        return self._with([step for step in self.steps if step.name in again], reads - again)
+
+    def _with(self, again: list[Step], reads: set[str]) -> Program:
+        """The program where the backward begins with the lines ``again``, which read these."""
+        forward, backward = self.program.forward, self.program.backward
+        computed = {step.name for step in again}
+        needs = [p for p in self.program.needs if p.name not in computed]
+        more = [self._parameter(name) for name in reads - {p.name for p in needs}]
+        needs = sorted([*more, *needs], key=self._place_of)
+        steps = (*again, *backward.steps)
+        parameters = (*self.program.upstreams, *needs)
+        backward = replace(
+            backward, parameters=parameters, steps=steps, sizes=self._sizes(steps, parameters)
+        )
+        outputs = self.program.outputs
+        results = (*outputs, *(p.name for p in needs if p.name not in outputs))
+        forward = replace(forward, steps=tuple(self.steps), results=results)
+        return replace(self.program, forward=forward, backward=backward)
+
+    def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):
+        """The sizes that the lines of the backward speak of, read off its arguments."""
+        names, known = dict(self.program.sizes), dict(self.program.backward.sizes)
+        own = {p.name for p in parameters}
+        derived = dict(self.program.forward.sizes)
+        wanted = {names[axis] for axis in sizes_used(steps)}
+        found: dict[str, Value] = {}
+        for name in [*derived, *known]:  # those that others follow from come first
+            if name not in {*wanted, *known} or name in own:
+                continue
+            found[name] = self._length(name, parameters) or known.get(name) or derived[name]
+        return tuple(found.items())
+
+    def _length(self, name: str, parameters: Iterable[Parameter]) -> LengthOf | None:
+        sizes = dict(self.program.sizes)
+        for p in parameters:
+            for i, dim in enumerate(p.layout):
+                if sizes[dim.axis.name] == name and not dim.one:
+                    return LengthOf(p.name, i)
+        return None
+
+    # -- what can be computed again ------------------------------------------------
+
+    def _plan(self, name: str) -> _Plan | None:
+        """How a value is computed again; None where that is not cheap."""
+        made = self.made.get(name)
+        if name in self.arguments or (made and self._is_small(self.layouts[name])):
+            return _Plan(frozenset(), frozenset([name]))
+        if not made or name in self.program.outputs or self._is_read_in_between(name):
+            return None
+        if not all(isinstance(self.steps[i], (Assign, AddAt)) for i in made):
+            return None
+        if not all(self._without_costly(step) for step in [self.steps[i] for i in made]):
+            return None
+        again, reads = {name}, set()
+        for other in set().union(*(_loads(self.steps[i]) for i in self.made[name])) - {name}:
+            plan = self._plan(other)
+            if plan is None:
+                return None
+            again |= plan.again
+            reads |= plan.reads
+        return _Plan(frozenset(again), frozenset(reads))
+
+    def _is_read_in_between(self, name: str) -> bool:
+        """Whether another value is made of one that this is before its last line."""
+        first, last = min(self.made[name]), max(self.made[name])
+        between = range(first + 1, last)
+        return any(name in _loads(self.steps[i]) for i in between if i not in self.made[name])
+
+    def _without_costly(self, step: Step) -> bool:
+        """Give every small part of a line that is costly a line of its own before it; False where
+        a part of full size is.
+        """
+        named: dict[Value, str] = {}
+
+        def change(value: Value) -> Value | None:
+            if not isinstance(value, COSTLY) or not self._is_small(value.dims):
+                return None
+            if value not in named:
+                named[value] = self._free(f"{_named(value, step.name)}_{_kind(value)}")
+            return Load(named[value], dims=value.dims)
+
+        changed = with_replaced(step, change)
+        if any(isinstance(value, COSTLY) for value in values_in(changed)):
+            return False
+        if not named:
+            return True
+        own = [Assign(name, value) for value, name in named.items()]
+        place = self.steps.index(step)
+        self.steps[place : place + 1] = [*own, changed]
+        self.layouts |= {name: value.dims for value, name in named.items()}
+        self.made = _places(self.steps)
+        return True
+
+    def _is_small(self, layout: Layout) -> bool:
+        """Whether an input has all the axes of a value, and more."""
+        own = _axes(layout)
+        return any(own < _axes(p.layout) for p in self.arguments.values())
+
+    def _free(self, name: str) -> str:
+        while name in self.layouts or name in self.arguments:
+            name += "_"
+        return name
+
+    # -- arguments --------------------------------------------------------------------
+
+    def _parameter(self, name: str) -> Parameter:
+        own = self.arguments.get(name)
+        return own if own is not None else Parameter(name, self.layouts[name], "statement")
+
+    def _place_of(self, p: Parameter) -> tuple[bool, int]:
+        order = [*self.arguments, *(step.name for step in self.steps)]
+        return p.role in NUMBERS, order.index(p.name) if p.name in order else len(order)
+
+
+def _named(value: Value, line: str) -> str:
+    """What a reduction is of: a value with a name, or the line that it stands in."""
+    return value.operand.name if isinstance(getattr(value, "operand", None), Load) else line
+
+
+def _kind(value: Value) -> str:
+    kinds = {"max": "max", "peak": "max", "subtracted peak": "max", "sum": "sum"}
+    return kinds.get(value.kind, "part") if isinstance(value, Reduce) else "part"
+
+
+def _places(steps: Iterable[Step]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, step in enumerate(steps):
+        found.setdefault(step.name, []).append(i)
+    return found
+
+
+def _loads(step: Step) -> set[str]:
+    return {value.name for value in values_in(step) if isinstance(value, Load)}
+
+
+def _axes(layout: Layout) -> set:
+    return {dim.axis for dim in layout if not dim.one}

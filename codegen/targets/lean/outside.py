@@ -1,0 +1,84 @@
+"""What stands inside of an autograd Function, and what torch differentiates outside of it.
+
+Derived is the loss of every entry, with every label counted where an ignored one has a loss of 0.
+The sum, the divisor of a mean and the mask are lines of torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sympy import Expr
+
+from codegen.lowering import Lowering
+from codegen.program.steps import Step
+from derive.language.nodes import Sum
+from derive.language.symbols import Tensor, tensors_in
+from derive.notation.definition import NONE, SUM, Definition, Ignoring
+from derive.notation.layout import layouts_of
+from derive.notation.reduced import reduced
+from derive.notation.specialised import with_every_label
+
+DIVISOR = "divisor"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The mathematics in parts: ``inside`` is derived. ``ignoring`` are the labels that are masked
+    outside. ``divisors`` are the lines by which each word of ``reductions`` but "none" and "sum"
+    computes what it divides the sum by; the first word is the default.
+    """
+
+    inside: Definition
+    ignoring: tuple[Ignoring, ...] = ()
+    reductions: tuple[str, ...] = ()
+    divisors: tuple[tuple[str, tuple[Step, ...]], ...] = ()
+
+
+def outside_of(definition: Definition) -> Outside:
+    """What of ``definition`` is derived, and what torch does."""
+    if not definition.reductions:
+        return _with_mask_outside(definition)
+    words = [word for word, _ in definition.reductions]
+    losses = dict(definition.reductions)[NONE].expression
+    entries = replace(reduced(definition, NONE), reductions=(), reduction="", kept=None)
+    divisors = {
+        word: _divisor(statement.expression, losses)
+        for word, statement in definition.reductions
+        if word not in (NONE, SUM)
+    }
+    lines = {word: _lines(definition, e) for word, e in divisors.items()}
+    found = _with_mask_outside(entries)
+    return replace(found, reductions=tuple(words), divisors=tuple(lines.items()))
+
+
+def _with_mask_outside(definition: Definition) -> Outside:
+    inside = with_every_label(definition)
+    return Outside(definition) if inside is None else Outside(inside, definition.ignoring)
+
+
+def _divisor(mean: Expr, losses: Tensor) -> Expr:
+    """What the sum of the ``losses`` is divided by."""
+    return Sum(losses, *losses.axes) / mean
+
+
+def _lines(definition: Definition, divisor: Expr) -> tuple[Step, ...]:
+    """The lines that compute a divisor, of the labels and masks as they are given."""
+    own = {s.name: s for s in definition.statements}
+    needed: list[str] = []
+
+    def ask(e: Expr) -> None:
+        for t in tensors_in(e):
+            if t.name in own and t.name not in needed:
+                ask(own[t.name].expression)
+                needed.append(t.name)
+
+    ask(divisor)
+    layouts = layouts_of(definition)
+    lowering = Lowering(layouts, definition.axes, definition.by_name, frozenset(needed))
+    like = definition.wanted[0].name
+    steps: list[Step] = []
+    for name in needed:
+        steps += lowering.accumulated(name, (own[name].expression,), layouts[name], like)
+    steps += lowering.accumulated(DIVISOR, (divisor,), (), like)
+    return tuple(steps)

@@ -1,0 +1,252 @@
+"""The plain functions of a lean module as text: the forward, and the backward in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from textwrap import wrap
+
+from codegen.lowering.differentiated import lines_to_differentiate
+from codegen.program import NUMBERS, Function, Parameter, Program
+from codegen.program import steps as of
+from codegen.program.parts import values_in
+from codegen.program.values import LengthOf, Load
+from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.printer import LeanPrinter
+from codegen.targets.torch.checks import Surroundings, condition
+from codegen.targets.torch.functions import Functions
+from codegen.targets.torch.lines import LONGEST, STEP, broken
+from codegen.targets.torch.wrapping import KINDS, free, wrapped
+from codegen.wanted import wanted_by
+
+DONE_OUTSIDE = (of.Default, of.Fill, of.NotZero, of.SplitLabel)  # by the public function
+FEW = 3  # tensors that are named twice on a line
+OWN = ("dtype", "wide", "run", "total", "ctx", "inputs", "output")  # names that a module uses
+QUOTES = 3  # round a docstring
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A function as the template prints it: its ``def``, what it says, its lines."""
+
+    signature: str
+    doc: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+class PlainFunctions(Functions):
+    """The forward and the backward as plain functions, which train without autograd."""
+
+    asks = "_inputs"
+
+    def __init__(self, program: Program, outside: Outside):
+        super().__init__(program)
+        self.outside, self.name, self.outputs = outside, program.name, program.outputs
+        forward = program.forward
+        taken = {*self.sizes.values(), *self.outputs}
+        for function in (forward, program.backward, program.atoms):
+            taken |= {p.name for p in function.parameters} | {s.name for s in function.steps}
+        self.called = {name: free(name, taken) for name in OWN}
+        self.both, self.wide = self.called["dtype"], self.called["wide"]
+        self.masks = {s.name: s for s in forward.steps if isinstance(s, of.SplitLabel)}
+        self.inner = [*self._inner(forward.parameters)]
+        self.tensors = [p for p in self.inner if p.role not in NUMBERS]
+        self.differentiable = [p.name for p in self.inner if p.role == "input"]
+        self.floats = [p.name for p in self.tensors if p.role in ("input", "given")]
+        own = {p.name for p in self.inner}
+        read = [p.name for p in program.needs if p.role not in NUMBERS]
+        numbers = [p.name for p in program.needs if p.role in NUMBERS]
+        self.made = [n for n in read if n not in {*own, *self.outputs}]
+        self.saved = [n for n in read if n not in self.made]
+        if self.made:  # they are computed again, from all inputs
+            every = [p.name for p in self.tensors]
+            self.saved = [*every, *(n for n in self.saved if n not in every)]
+        again = [p.name for p in self.inner if p.role in NUMBERS and self.made]
+        self.read = [*read, *numbers]
+        self.noted = list(dict.fromkeys([*again, *numbers]))  # the numbers that ctx holds
+        steps = [s for s in forward.steps if isinstance(s, of.Assign)]
+        renamed = {s.name: s.value.name for s in steps if isinstance(s.value, Load)}
+        self.renamed = {n: of for n, of in renamed.items() if n in self.outputs and n not in read}
+
+    def _inner(self, parameters: Sequence[Parameter]) -> Iterator[Parameter]:
+        """What the plain forward takes; beside a label that may be ignored, where it counts."""
+        for p in parameters:
+            if p.role != "index":
+                yield replace(p, default=None)
+            if p.name in self.masks:
+                yield Parameter(self.masks[p.name].kept, self.masks[p.name].dims, "kept")
+
+    def _typed(self, parameters: Sequence[Parameter]) -> list[str]:
+        kinds = {**KINDS, "shape": "int"}  # an `Axes` is one dimension by then
+        return [f"{p.name}: {kinds.get(p.role, 'Tensor')}" for p in parameters]
+
+    # -- the plain functions -----------------------------------------------------------
+
+    def printer(self, function: Function) -> LeanPrinter:
+        roles = (("input", "adjoint", "statement"), ("kept", "given"))
+        tensors = [p for role in roles for p in function.parameters if p.role in role]
+        like = min(tensors, key=lambda p: p.default is not None).name
+        around = Surroundings(self.name, self.dims, dict(self.program.fixed), self.dtype, True)
+        numbers = [p.name for p in function.parameters if p.role in NUMBERS]
+        printer = LeanPrinter(self.sizes, numbers, like, around)
+        printer.in_place = function is self.program.backward
+        return printer
+
+    def is_left_out(self, step: of.Step, function: Function) -> bool:
+        return isinstance(step, DONE_OUTSIDE) or step.name in self.renamed
+
+    def asks_for(self, results: frozenset[str], function: Function) -> str:
+        asked = [name for result, name in self.places(function).items() if result in results]
+        return condition([f"need_{name}" for name in asked])
+
+    def lines(self, function: Function, margin: str = STEP) -> list[str]:
+        """Sizes of one tensor stand on one line where they are all that it shows."""
+        of_tensor: dict[str, dict[int, str]] = {}
+        for name, value in function.sizes:
+            if isinstance(value, LengthOf):
+                of_tensor.setdefault(value.tensor, {})[value.along] = name
+        ranks = {p.name: len(p.layout) for p in function.parameters}
+        read = []
+        for tensor, names in of_tensor.items():
+            if len(names) == ranks[tensor] > 1:
+                read.append(f"{', '.join(names[i] for i in sorted(names))} = {tensor}.shape")
+            else:
+                read += [f"{name} = {tensor}.shape[{i}]" for i, name in names.items()]
+        return [*read, *super().lines(function, margin)]
+
+    def at_hand(self, function: Function) -> set[str]:
+        return {name for name, value in function.sizes if isinstance(value, LengthOf)}
+
+    def forward(self) -> Lines:
+        """The forward: the outputs, then what the backward reads of it."""
+        said = f"The {listed('output', self.outputs)}"
+        said += ", then what the backward reads of it." if self.made else "."
+        return self._plain(self.program.forward, "forward", said, self.made)
+
+    def statements(self) -> Lines | None:
+        """The statements as they are written, where the lines of the forward decide otherwise."""
+        function = lines_to_differentiate(self.program)
+        if function is self.program.forward:
+            return None
+        said = "The forward as it is written: torch differentiates it to any order."
+        return self._plain(_of_results(function, self.outputs), "statements", said, ())
+
+    def _plain(self, function: Function, kind: str, said: str, more: Sequence[str]) -> Lines:
+        results = [*map(self.returned, self.outputs), *more]
+        several = f"tuple[{', '.join(['Tensor'] * len(results))}]"
+        returned = several if len(results) > 1 else "Tensor"
+        lines = [*self._formats(), *self._widened(self.tensors), *self.lines(function)]
+        return Lines(
+            wrapped(f"def {self.name}_{kind}", self._typed(self.inner), f" -> {returned}:"),
+            doc(said),
+            (*self._uncast(lines, self.floats[0], function), returning(results)),
+        )
+
+    def backward(self) -> Lines:
+        """The gradients of the inputs."""
+        function = self.program.backward
+        kinds = dict(zip(self.names_of(function), self._typed(function.parameters), strict=True))
+        upstreams = [p.name for p in self.program.upstreams]
+        arguments = [kinds[name] for name in (*upstreams, *self.read)]
+        arguments += [f"need_{name}: bool = True" for name in self.asked()]
+        tensors = [p for p in function.parameters if p.role not in NUMBERS]
+        given = [p for p in tensors if p.name not in self.made]
+        made = [n for n in self.made if n not in self.masks]
+        floats = [p.name for p in given if p.role not in ("label", "kept")]
+        wide = f"{made[0]}.dtype" if made else promoted(floats, "torch.float32")
+        lines = [
+            broken(f"{self.wide} = {wide}"),
+            *self._widened(given),
+            *self.lines(function),
+        ]
+        results = function.results
+        several = len(results) > 1
+        return Lines(
+            wrapped(
+                f"def {self.name}_backward", arguments, f" -> {'tuple' if several else 'Tensor'}:"
+            ),
+            doc(f"The {listed('gradient', self.differentiable, 'of ')}."),
+            (*self._uncast(lines, upstreams[0], function), returning(results)),
+        )
+
+    def names_of(self, function: Function) -> list[str]:
+        return [p.name for p in function.parameters]
+
+    def _formats(self) -> list[str]:
+        """The format of the inputs together, and that of the lines, which is at least float32."""
+        if len(self.floats) == 1:
+            return [f"{self.wide} = torch.promote_types({self.floats[0]}.dtype, torch.float32)"]
+        joined = broken(f"{self.both} = {promoted(self.floats)}")
+        return [
+            joined,
+            f"{self.wide} = torch.promote_types({self.both}, torch.float32)",
+        ]
+
+    def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
+        """16 bits become 32, and what is of several formats one; what is an index stays."""
+        names = [p.name for p in tensors if p.role not in ("label", "kept")]
+        if not names:
+            return []
+        own = ", ".join(names)
+        if len(names) <= FEW:
+            return [broken(f"{own} = {', '.join(f'{n}.to({self.wide})' for n in names)}")]
+        return [broken(f"{own} = (t.to({self.wide}) for t in ({own}))")]
+
+    def returned(self, name: str) -> str:
+        """An output in the dtype of the inputs; of a loss that is reduced in that of the lines."""
+        name = self.renamed.get(name, name)
+        if self.outside.reductions:
+            return name
+        dtype = f"{self.floats[0]}.dtype" if len(self.floats) == 1 else self.both
+        return f"{name}.to({dtype})"
+
+    def _uncast(self, lines: list[str], like: str, function: Function) -> list[str]:
+        """The lines without autocast, which would change the format of products of matrices."""
+        if not self.multiplies_matrices(function):
+            return lines
+        inside = [STEP + line.replace("\n", "\n" + STEP) for line in lines]
+        return [f"with torch.autocast({like}.device.type, enabled=False):", *inside]
+
+    def asked(self) -> list[str]:
+        """The inputs whose gradients the backward computes only where they are needed."""
+        function = self.program.backward
+        if not self.guards_in(function):
+            return []
+        everything = frozenset(function.results)
+        some = set().union(*(by for by in wanted_by(function) if by != everything))
+        return [name for name in self.differentiable if f"d{name}" in some]
+
+
+def _of_results(function: Function, results: Sequence[str]) -> Function:
+    """The function as far as it computes these."""
+    wanted, steps = {*results}, []
+    for step in function.steps[::-1]:
+        if step.name in wanted or isinstance(step, DONE_OUTSIDE):
+            steps.append(step)
+            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
+    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
+
+
+def promoted(names: Sequence[str], *more: str) -> str:
+    """The format of several tensors together."""
+    first, *others = [*(f"{name}.dtype" for name in names), *more]
+    if len(others) > 1:
+        return f"_runtime.promoted({', '.join([*names, *more])})"
+    return f"torch.promote_types({first}, {others[0]})" if others else first
+
+
+def returning(results: Sequence[str]) -> str:
+    if len(results) > FEW and {*results} == {"None"}:
+        return f"return (None,) * {len(results)}"
+    return broken(f"return {', '.join(results)}")
+
+
+def doc(text: str) -> tuple[str, ...]:
+    first, *others = wrap(text, LONGEST - len(STEP) - QUOTES)
+    return (f'"""{first}"""',) if not others else (f'"""{first}', *others, '"""')
+
+
+def listed(word: str, names: Sequence[str], before: str = "") -> str:
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"{word}{'s' * bool(first)} {before}{listed}"

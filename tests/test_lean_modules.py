@@ -1,0 +1,369 @@
+"""Lean modules, and forwards that are called as functions: in every transform of torch, in what is
+kept, in what is refused.
+"""
+
+import linecache
+import traceback
+from types import ModuleType
+
+import pytest
+import torch
+from sympy import cosh, exp, log, sqrt
+from torch.autograd import forward_ad
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.utils.checkpoint import checkpoint
+
+import codegen.functions
+from codegen.functions import function
+from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Reduced, Scalar, Sum
+from derive.language.errors import QuestionError, UnprovedError
+
+N, C, S = Axis("N"), Axis("C"), Axes("S")
+IGNORED = -100
+
+
+class Norm(Forward):
+    """Every row divided by its root mean square."""
+
+    x = Input(S, C)
+    gain = Input(C, default=1)
+    eps = Scalar(1e-5, above=0)
+    square = Sum(x**2, C) / C
+    inv_rms = 1 / sqrt(square + eps)
+    y = gain * inv_rms * x
+
+
+class Centred(Forward):
+    """Every column without its mean, over its deviation."""
+
+    x = Input(N, C)
+    gain = Input(C)
+    eps = Scalar(1e-5)
+    mean = Sum(x, N) / N
+    diff = x - mean
+    inv_std = 1 / sqrt(Sum(diff**2, N) / (N - 1) + eps)
+    y = gain * inv_std * diff
+
+
+class Entropy(Forward):
+    """The cross entropy of every row, by the weights of the classes."""
+
+    logits = Input(N, C)
+    labels = Label(N, ignored=IGNORED)
+    weight = Given(C, default=1)
+    logp = log(exp(logits) / Sum(exp(logits), C))
+    counted = Sum(OneHot(labels, C) * weight, C)
+    losses = -counted * Sum(OneHot(labels, C) * logp, C)
+    loss = Reduced(losses, mean=Sum(counted, N))
+
+
+class Bent(Forward):
+    """Its lines decide where its statement does not."""
+
+    x = Input(N, C)
+    w = Input(C)
+    y = w * log(cosh(x))
+
+
+def norm(x, gain, eps=1e-5):
+    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps) * gain
+
+
+def centred(x, gain, eps=1e-5):
+    return (x - x.mean(0)) / torch.sqrt(x.var(0) + eps) * gain
+
+
+def entropy(logits, weight):
+    labels = torch.tensor([1, IGNORED, 0, 3, 2])
+    return torch.nn.functional.cross_entropy(logits, labels, weight.detach(), reduction="none")
+
+
+def bent(x, w):
+    return w * torch.log(torch.cosh(x))
+
+
+CASES = {Norm: norm, Centred: centred, Entropy: entropy, Bent: bent}
+x, w = (
+    torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for shape in ((5, 4), (4,))
+)
+w = w.abs() + 0.5
+dx, dw = torch.cos(x), torch.sin(w)
+x[2, 1] = 0.0  # where lines by the absolute value bend
+
+
+def loss_of(f):
+    return lambda *args: (f(*args) ** 3).sum()
+
+
+def leaves():
+    return x.clone().requires_grad_(), w.clone().requires_grad_()
+
+
+def gradients(f, graph=False):
+    own = leaves()
+    return own, torch.autograd.grad(
+        loss_of(f)(*own), own, create_graph=graph, materialize_grads=True
+    )
+
+
+def twice(f, times=1):
+    own, found = gradients(f, graph=True)
+    for i in range(times):
+        total = sum((g**2).sum() for g in found)
+        found = torch.autograd.grad(total, own, create_graph=i + 1 < times, materialize_grads=True)
+    return found
+
+
+def batched(f):
+    a, b = leaves()
+    y = f(a, b)
+    ups = torch.stack([torch.ones_like(y), torch.cos(y.detach())])
+    return torch.autograd.grad(y, a, ups, is_grads_batched=True)[0]
+
+
+def dual(f):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, dx), w)).tangent
+
+
+def dual_of_gradient(f):
+    a = x.clone().requires_grad_()
+    with forward_ad.dual_level():
+        loss = loss_of(f)(forward_ad.make_dual(a, dx), w)
+        (found,) = torch.autograd.grad(loss, a, create_graph=True)
+        return forward_ad.unpack_dual(found).tangent
+
+
+def in_checkpoint(f):
+    a, b = leaves()
+    return torch.autograd.grad((checkpoint(f, a, b, use_reentrant=False) ** 2).sum(), a)[0]
+
+
+def compiled(of):
+    return torch.compile(of, backend="aot_eager", fullgraph=True)
+
+
+TRANSFORMS = {
+    "gradient": lambda f: gradients(f)[1],
+    "double backward": twice,
+    "third order": lambda f: twice(f, 2),
+    "batched gradients": batched,
+    "forward mode": dual,
+    "forward mode of a gradient": dual_of_gradient,
+    "checkpoint": in_checkpoint,
+    "jvp": lambda f: jvp(f, (x, w), (dx, dw))[1],
+    "jvp of jvp": lambda f: jvp(lambda a: jvp(lambda b: f(b, w), (a,), (dx,))[1], (x,), (dx,))[1],
+    "jacrev": lambda f: jacrev(loss_of(f), (0, 1))(x, w),
+    "jacfwd": lambda f: jacfwd(f, (0, 1))(x, w),
+    "hessian": lambda f: hessian(loss_of(f))(x, w),
+    "jacrev of jacrev": lambda f: jacrev(jacrev(loss_of(f)))(x, w),
+    "jacfwd of hessian": lambda f: jacfwd(hessian(loss_of(f)))(x, w),
+    "vmap of gradient": lambda f: vmap(grad(loss_of(f)), (0, None))(torch.stack([x, dx]), w),
+    "jvp of vmap": lambda f: jvp(
+        vmap(lambda a: f(a, w)), (torch.stack([x, dx]),), (torch.stack([dx, x]),)
+    )[1],
+    "compiled": lambda f: gradients(compiled(f))[1],
+    "compiled transform": lambda f: compiled(grad(loss_of(f)))(x, w),
+}
+
+
+@pytest.fixture(scope="module")
+def functions():
+    found = {case: function(case).derive() for case in CASES}
+    labels = torch.tensor([1, IGNORED, 0, 3, 2])
+    entries = found[Entropy]
+    found[Entropy] = lambda a, b: entries(a, labels, b.detach(), reduction="none")
+    return found, entries
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_every_transform_is_that_of_torch(case, transform, functions):
+    of = TRANSFORMS[transform]
+    found, expected = of(functions[0][case]), of(CASES[case])
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+# What is broken in the text of a module, and a transform that shows it.
+BREAKS = (
+    (Norm, "if torch.is_grad_enabled():", "if False:", "double backward"),
+    (Norm, "run = norm_forward if _by_lines() else Norm.apply", "run = Norm.apply", "jvp"),
+    (Norm, "generate_vmap_rule = True", "generate_vmap_rule = False", "vmap of gradient"),
+    (Centred, "C = x.shape\n", "C = x.shape; x = x.detach()\n", "gradient"),
+    (Bent, "y = bent_statements(", "y = bent_forward(", "jvp of jvp"),
+)
+
+
+@pytest.mark.parametrize("case, before, after, transform", BREAKS)
+def test_a_break_of_the_module_shows(case, before, after, transform, functions):
+    made = functions[0][case]
+    assert before in made.source
+    broken = ModuleType("broken")
+    exec(made.source.replace(before, after), vars(broken))
+    of, run = TRANSFORMS[transform], getattr(broken, made.__name__)
+    try:
+        found = of(run)
+    except Exception:
+        return
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(found, of(CASES[case]), rtol=1e-9, atol=1e-9)
+
+
+# What stands outside: the reduction, ignored labels, defaults, dimensions that are merged, formats.
+
+
+def reduced(reduction, weight=None, dtype=torch.float64):
+    labels = torch.tensor([1, IGNORED, 0, 3, 2])
+    own = x.to(dtype).requires_grad_()
+    more = {} if weight is None else {"weight": weight.to(dtype)}
+    return own, labels, more
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weight", [None, w], ids=["plain", "weighted"])
+def test_reductions_and_ignored_labels_are_those_of_torch(reduction, weight, functions):
+    own, labels, more = reduced(reduction, weight)
+    found = functions[1](own, labels, **more, reduction=reduction)
+    expected = torch.nn.functional.cross_entropy(own, labels, **more, reduction=reduction)
+    torch.testing.assert_close(found, expected)
+    up = torch.cos(found.detach())
+    pair = (torch.autograd.grad(y, own, up)[0] for y in (found, expected))
+    torch.testing.assert_close(*pair)
+
+
+def test_a_row_that_is_ignored_alone_has_no_gradient(functions):
+    own = x[:1].clone().requires_grad_()
+    loss = functions[1](own, torch.tensor([IGNORED]), reduction="sum")
+    assert loss == 0 and not torch.autograd.grad(loss, own)[0].any()
+
+
+@pytest.mark.parametrize("shape", [(4,), (0, 4), (2, 3, 4)])
+def test_dimensions_are_merged_and_restored(shape, functions):
+    a = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    y = functions[0][Norm](a)
+    torch.testing.assert_close(y, norm(a, torch.ones(4, dtype=a.dtype)))
+    assert torch.autograd.grad(y.sum(), a)[0].shape == shape
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_what_is_kept_has_16_bits_and_is_an_input_or_a_statistic(dtype, functions):
+    kept = []
+    a, b = x.to(dtype).requires_grad_(), w.to(dtype).requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        y = functions[0][Centred](a, b)
+    assert y.dtype == dtype
+    assert all(t.dtype == dtype for t in kept if t.numel() >= a.numel())
+    assert sum(t.numel() >= a.numel() for t in kept) == 1  # x itself
+    found = torch.autograd.grad(y.float().sum(), (a, b))
+    wide = [t.detach().double().requires_grad_() for t in (a, b)]
+    expected = torch.autograd.grad(centred(*wide).sum(), wide)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == dtype
+        torch.testing.assert_close(one.double(), other, rtol=2e-2, atol=2e-2)
+
+
+def test_formats_that_differ_are_promoted_as_torch_does(functions):
+    y = functions[0][Norm](x.bfloat16(), w.float())
+    assert y.dtype == torch.float32
+
+
+def test_autocast_changes_no_number(functions):
+    class Product(Forward):
+        x = Input(N, C)
+        w = Input(C)
+        y = Sum(x * w, C)
+
+    product = function(Product)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = product(x.float(), w.float())
+    torch.testing.assert_close(y, x.float() @ w.float())
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ((x, w[:3]), "norm: gain must be (C,), got (3,)"),
+        ((x[0, 0], w), "norm: x must be (*S, C), got ()"),
+        ((x, w, -1.0), "norm: eps must be above 0, got -1.0"),
+        ((x, w, torch.tensor(1.0)), "norm: eps must be a number, not a tensor"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
+    made = functions[0][Norm]
+    with pytest.raises((ValueError, TypeError)) as error:
+        made(*arguments)
+    assert words in str(error.value)
+    shown = "".join(traceback.format_exception(error.value))
+    assert any(line.strip().startswith("raise ") for line in shown.splitlines())
+    assert linecache.getlines(traceback.extract_tb(error.value.__traceback__)[-1].filename)
+
+
+def test_the_module_needs_nothing_but_torch(functions, tmp_path):
+    written = functions[0][Norm].write(tmp_path / "my_norm.py")
+    modules = [line.split()[1] for line in written.read_text().splitlines() if "import" in line[:7]]
+    assert {name.split(".")[0] for name in modules} <= {"math", "functools", "torch"}
+    alone = ModuleType("alone")
+    exec(written.read_text(), vars(alone))
+    y, inv_rms = alone.norm_forward(x, w, 1e-5)
+    dx_, dw_ = alone.norm_backward(torch.ones_like(y), x, w, inv_rms)
+    own = leaves()
+    expected = torch.autograd.grad(norm(*own).sum(), own)
+    torch.testing.assert_close((dx_, dw_), expected)
+
+
+# From Python
+
+
+@function("x: N C, gain: C")
+def of_torch(x, gain, eps=1e-6):
+    """A norm of mine."""
+    return x / torch.sqrt((x**2).mean(1, keepdim=True) + eps) * gain
+
+
+def test_a_torch_function_is_imported_when_it_is_called():
+    assert "not derived yet" in repr(of_torch) and of_torch.__doc__ == "A norm of mine."
+    torch.testing.assert_close(of_torch(x, w), norm(x, w, 1e-6))
+    assert repr(of_torch) == "<gradform function of_torch(x, gain, eps), proved for every size>"
+    assert "proved: exactly zero difference" in of_torch._repr_html_()
+    assert of_torch.derivation.every_size
+
+
+def test_it_is_derived_while_torch_compiles():
+    class Cube(Forward):
+        x = Input(N)
+        y = x**3
+
+    cube = function(Cube)
+    found = torch.compile(lambda a: cube(a).sum(), backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(found(w), (w**3).sum())
+
+
+def test_it_is_kept_for_the_next_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRADFORM_CACHE", str(tmp_path / "kept"))
+    first = function(Bent).derive()
+
+    def derived_again(*_):
+        raise AssertionError("it was not kept")
+
+    monkeypatch.setattr(codegen.functions, "_derived", derived_again)
+    assert function(Bent).source == first.source
+    monkeypatch.setattr(codegen.functions, "machinery_hash", lambda: "another gradform")
+    with pytest.raises(AssertionError, match="not kept"):
+        function(Bent).derive()
+
+
+def test_what_is_neither_a_forward_nor_axes_is_refused():
+    with pytest.raises(QuestionError, match="neither a Forward nor the axes"):
+        function(norm)
+
+
+def test_nothing_wrong_is_called(monkeypatch):
+    import codegen.targets.lean.driver as driver
+
+    right = driver.module_text
+    monkeypatch.setattr(
+        driver, "module_text", lambda *a: right(*a).replace("w * torch", "2 * w * torch")
+    )
+    with pytest.raises(UnprovedError, match=r"Bent: .* of the generated code differs by"):
+        function(Bent).derive()
