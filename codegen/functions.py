@@ -200,7 +200,7 @@ class Function:
 
     def _derived(self) -> list[str]:
         """What is kept: the text, what was proved, and for which sizes."""
-        from codegen.targets.lean.driver import lean_module  # all targets: a second
+        from codegen.lean import lean_module  # all targets: a second
 
         progress, outside = _said(self), self._outside()
         self._proved = self._proved or _derived(outside, self._limit, progress)

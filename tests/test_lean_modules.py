@@ -359,7 +359,7 @@ def test_what_is_neither_a_forward_nor_axes_is_refused():
 
 
 def test_nothing_wrong_is_called(monkeypatch):
-    import codegen.targets.lean.driver as driver
+    import codegen.lean as driver
 
     right = driver.module_text
     monkeypatch.setattr(

@@ -6,7 +6,7 @@ import linecache
 from dataclasses import dataclass, replace
 
 from codegen.backwards.like import InNumbers
-from codegen.backwards.several import ACCEPTED, ORDER
+from codegen.backwards.several import ORDER, OfFunction
 from codegen.backwards.steps import DERIVATIVE, Reading
 from codegen.backwards.subsets import Partly
 from derive.checking.verdict import Verdict
@@ -16,7 +16,7 @@ SAMPLED = "exit status 0 says that no number differed from --like, not that anyt
 
 
 @dataclass(frozen=True)
-class FunctionVerdict:
+class FunctionVerdict(OfFunction):
     """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
     ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise;
     ``needs`` the sizes for which alone it is meant.
@@ -43,14 +43,6 @@ class FunctionVerdict:
         outcomes += ["wrong"] * (bool(self.problem) + len(self.partly))
         outcomes += [n.outcome for n in self.numbers]
         return next((o for o in ORDER if o in outcomes), "right")
-
-    @property
-    def right(self) -> bool:
-        return self.outcome == "right"
-
-    @property
-    def status(self) -> int:
-        return 0 if self.outcome in ACCEPTED else 1
 
     @property
     def wrong(self) -> list[str]:

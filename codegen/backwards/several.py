@@ -20,8 +20,23 @@ ORDER = ("wrong", UNCHECKED, "undecided", "narrower", "agrees", DEFINED, "right"
 ACCEPTED = ("agrees", DEFINED, "right")
 
 
+class OfFunction:
+    """What all verdicts on Functions answer by their ``outcome``."""
+
+    outcome: str
+
+    @property
+    def right(self) -> bool:
+        return self.outcome == "right"
+
+    @property
+    def status(self) -> int:
+        """That of the process which says it."""
+        return 0 if self.outcome in ACCEPTED else 1
+
+
 @dataclass(frozen=True)
-class SeveralVerdicts:
+class SeveralVerdicts(OfFunction):
     """Of the Function ``name``: the values of its options in words, with the verdict that was
     found; ``refused`` are those that were not understood, with the reason, ``only`` the options of
     which one value alone was checked, and ``apart`` says that not every combination was.
@@ -39,14 +54,6 @@ class SeveralVerdicts:
     def outcome(self) -> str:
         outcomes = [v.outcome for _, v in self.cases] + ["undecided"] * bool(self.refused)
         return next(o for o in ORDER if o in outcomes)
-
-    @property
-    def right(self) -> bool:
-        return self.outcome == "right"
-
-    @property
-    def status(self) -> int:
-        return 0 if self.outcome in ACCEPTED else 1
 
     @property
     def wrong(self) -> list[str]:

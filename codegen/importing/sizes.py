@@ -143,7 +143,8 @@ class Sizes:
         if self.same(one, other):
             return
         axes = [a for a in self.hints if a not in self.fixed.values()]
-        for axis in (a for a in axes if Symbol(a) in sympy.sympify(one - other).free_symbols):
+        met = (sympy.Integer(0) + one - other).free_symbols  # either may be an int
+        for axis in (a for a in axes if Symbol(a) in met):
             for size in sympy.solve(one - other, Symbol(axis)):
                 if not size.has(sympy.I) and self.hint(size) == self.hints[axis]:
                     return self.equate(axis, size)

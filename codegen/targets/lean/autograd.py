@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.program import NUMBERS
-from codegen.targets.lean.plain import Lines, PlainFunctions, returning
+from codegen.targets.lean.plain import FunctionText, PlainFunctions, returning
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import unpacked, wrapped
 
@@ -17,7 +17,7 @@ class AutogradFunction(PlainFunctions):
         names = [p.name for p in self.inner]
         return wrapped(f"return {self.name}_forward", names, indent=len(METHOD))
 
-    def context(self) -> Lines:
+    def context(self) -> FunctionText:
         """What the Function keeps."""
         ctx, names = self.called["ctx"], [p.name for p in self.inner]
         sizes = {name: self._measured(name) for name in self.noted if name not in names}
@@ -37,7 +37,7 @@ class AutogradFunction(PlainFunctions):
             lines.append(f"{ctx}.save_for_backward({', '.join(kept)})")
         given = ", ".join(self.called[name] for name in ("ctx", "inputs", "output"))
         lines = [broken(line, METHOD) for line in lines or ["pass"]]
-        return Lines(f"def setup_context({given}):", (), tuple(lines))
+        return FunctionText(f"def setup_context({given}):", (), tuple(lines))
 
     def _measured(self, name: str) -> tuple[str, int]:
         """The argument and the dimension that show a size."""
@@ -47,7 +47,7 @@ class AutogradFunction(PlainFunctions):
                     return p.name, i
         raise AssertionError(f"{self.name}: no argument shows {name}")
 
-    def gradient(self) -> Lines:
+    def gradient(self) -> FunctionText:
         """The backward of the Function."""
         ctx, upstreams = self.called["ctx"], [p.name for p in self.program.upstreams]
         lines = []
@@ -78,4 +78,6 @@ class AutogradFunction(PlainFunctions):
             lines.append(wrapped(f"{', '.join(results)} = {called}", arguments, indent=len(METHOD)))
             lines.append(returning(places))
         behind = ["*_"] * bool(self.made)
-        return Lines(f"def backward({', '.join([ctx, *upstreams, *behind])}):", (), tuple(lines))
+        return FunctionText(
+            f"def backward({', '.join([ctx, *upstreams, *behind])}):", (), tuple(lines)
+        )

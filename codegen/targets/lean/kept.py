@@ -134,7 +134,8 @@ class _Kept:
         if not all(self._without_costly(step) for step in [self.steps[i] for i in made]):
             return None
         again, reads = {name}, set()
-        for other in set().union(*(_loads(self.steps[i]) for i in self.made[name])) - {name}:
+        read_by = set().union(*(_loads(self.steps[i]) for i in self.made[name]))
+        for other in sorted(read_by - {name}):
             plan = self._plan(other)
             if plan is None:
                 return None

@@ -7,7 +7,7 @@ import re
 from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
-from codegen.targets.lean.plain import Lines, doc, promoted, returning
+from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import condition
 from codegen.targets.torch.functions import layouts_in
@@ -22,7 +22,7 @@ from derive.notation.layout import Layout
 class LeanPage(AutogradFunction):
     """A module: the public function, the two that it calls, and the autograd Function."""
 
-    def entry(self) -> Lines:
+    def entry(self) -> FunctionText:
         """The function that is called: what it asks, and what torch differentiates."""
         arguments = public(self.program.forward.parameters)
         if self.outside.ignoring:
@@ -33,7 +33,7 @@ class LeanPage(AutogradFunction):
         kind = f"tuple[{several}]" if len(self.outputs) > 1 else "Tensor"
         lines = [*self._asked_first(), *self._called(), *self._returned()]
         signature = wrapped(f"def {self.name}", arguments, f" -> {kind}:")
-        return Lines(signature, self._shapes(), tuple(_used(lines)))
+        return FunctionText(signature, self._shapes(), tuple(_used(lines)))
 
     def _shapes(self) -> tuple[str, ...]:
         layouts = layouts_in(self.program.forward)

@@ -26,7 +26,7 @@ QUOTES = 3  # round a docstring
 
 
 @dataclass(frozen=True)
-class Lines:
+class FunctionText:
     """A function as the template prints it: its ``def``, what it says, its lines."""
 
     signature: str
@@ -117,13 +117,13 @@ class PlainFunctions(Functions):
     def at_hand(self, function: Function) -> set[str]:
         return {name for name, value in function.sizes if isinstance(value, LengthOf)}
 
-    def forward(self) -> Lines:
+    def forward(self) -> FunctionText:
         """The forward: the outputs, then what the backward reads of it."""
         said = f"The {listed('output', self.outputs)}"
         said += ", then what the backward reads of it." if self.made else "."
         return self._plain(self.program.forward, "forward", said, self.made)
 
-    def statements(self) -> Lines | None:
+    def statements(self) -> FunctionText | None:
         """The statements as they are written, where the lines of the forward decide otherwise."""
         function = lines_to_differentiate(self.program)
         if function is self.program.forward:
@@ -131,18 +131,18 @@ class PlainFunctions(Functions):
         said = "The forward as it is written: torch differentiates it to any order."
         return self._plain(_of_results(function, self.outputs), "statements", said, ())
 
-    def _plain(self, function: Function, kind: str, said: str, more: Sequence[str]) -> Lines:
+    def _plain(self, function: Function, kind: str, said: str, more: Sequence[str]) -> FunctionText:
         results = [*map(self.returned, self.outputs), *more]
         several = f"tuple[{', '.join(['Tensor'] * len(results))}]"
         returned = several if len(results) > 1 else "Tensor"
         lines = [*self._formats(), *self._widened(self.tensors), *self.lines(function)]
-        return Lines(
+        return FunctionText(
             wrapped(f"def {self.name}_{kind}", self._typed(self.inner), f" -> {returned}:"),
             doc(said),
             (*self._uncast(lines, self.floats[0], function), returning(results)),
         )
 
-    def backward(self) -> Lines:
+    def backward(self) -> FunctionText:
         """The gradients of the inputs."""
         function = self.program.backward
         kinds = dict(zip(self.names_of(function), self._typed(function.parameters), strict=True))
@@ -161,7 +161,7 @@ class PlainFunctions(Functions):
         ]
         results = function.results
         several = len(results) > 1
-        return Lines(
+        return FunctionText(
             wrapped(
                 f"def {self.name}_backward", arguments, f" -> {'tuple' if several else 'Tensor'}:"
             ),
