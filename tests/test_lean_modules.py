@@ -299,6 +299,21 @@ def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
     assert linecache.getlines(traceback.extract_tb(error.value.__traceback__)[-1].filename)
 
 
+@pytest.mark.parametrize("wrong", [-1, 4])
+def test_a_label_out_of_range_is_refused(wrong):
+    """Plain indexing would count -1 from the end."""
+
+    class Picked(Forward):
+        table = Input(C)
+        labels = Label(N)
+        y = Sum(OneHot(labels, C) * table, C) ** 2
+
+    picked = function(Picked)
+    torch.testing.assert_close(picked(w, torch.tensor([0, 3])), w[[0, 3]] ** 2)
+    with pytest.raises(IndexError, match=f"picked: labels holds {wrong}, not in 0 .. 3"):
+        picked(w, torch.tensor([0, wrong]))
+
+
 def test_the_module_needs_nothing_but_torch(functions, tmp_path):
     written = functions[0][Norm].write(tmp_path / "my_norm.py")
     modules = [line.split()[1] for line in written.read_text().splitlines() if "import" in line[:7]]

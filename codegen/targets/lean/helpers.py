@@ -36,6 +36,19 @@ def promoted(*tensors) -> torch.dtype:
     return functools.reduce(torch.promote_types, formats)
 
 
+def in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that plain indexing would count from the end, or that is in no row. Not on a
+    GPU, which would wait for it, nor in a transform.
+    """
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or _are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = (int(bound) for bound in index.aminmax())
+    if low < 0 or high >= min(lengths):
+        wrong = low if low < 0 else high
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
     """torch's own; where that is differentiated forward it loses what is far below the largest, so
     there it is a recurrence of exponentials relative to the largest so far.

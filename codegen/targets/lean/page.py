@@ -107,6 +107,7 @@ class LeanPage(AutogradFunction):
         for label, kept, ignored in masks:
             lines += [f"{kept} = {label} != {ignored}", f"{label} = {label}.where({kept}, 0)"]
         lines += [f"{s.kept} = {s.kept}.to({self.floats[0]}.dtype)" for s in self.masks.values()]
+        lines += self._ranges_asked()
         names = [p.name for p in self.inner]
         taken = ", ".join([*self.outputs, *["*_"] * bool(self.made)])
         applied = f"{self.program.title}.apply"
@@ -122,6 +123,17 @@ class LeanPage(AutogradFunction):
             *[*lines, "if _by_lines():", STEP + wrapped(written, names, indent=len(METHOD))],
             *["else:", STEP + wrapped(f"{taken} = {applied}", names, indent=len(METHOD))],
         ]
+
+    def _ranges_asked(self) -> list[str]:
+        """A test of the labels by which lines pick and that torch itself does not refuse."""
+        forward = self.program.forward
+        printer, lines = self.printer(forward), []
+        for step in self.program.ranges:
+            if not self.guarded(forward, step.name):
+                lengths = ", ".join(map(printer.text, step.lengths))
+                said = f'"{self.name}: {step.name}", {step.name}, {lengths}'
+                lines.append(broken(f"_runtime.in_range({said})"))
+        return lines
 
     def _returned(self) -> list[str]:
         """What torch differentiates behind the call."""
