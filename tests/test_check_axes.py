@@ -122,7 +122,9 @@ def test_other_axes_of_the_same_function_are_right(axes, sizes):
 
 def test_a_gradient_in_the_other_order_is_wrong_at_whatever_sizes():
     for sizes in ("", "K: 4, M: 4"):
-        assert check_function(Transposed, "x: N K, w: K M", sizes).wrong == ["dw"]
+        verdict = check_function(Transposed, "x: N K, w: K M", sizes)
+        assert verdict.wrong == ["dw"] and str(verdict).count("dw has shape") == 1
+        assert "right: dx of Transposed" in str(verdict)
     assert check_function(Matmul, "x: N K, w: K M", "K: 4, M: 4").right
 
 

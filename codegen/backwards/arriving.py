@@ -63,7 +63,7 @@ class _Trial:
     def __init__(self, subject: FunctionSubject, backward: Backward):
         self.subject, self.backward = subject, backward
         self.arguments = backward.example.arguments
-        self.lines = {said.argument: said.line for said in backward.said}
+        self.lines = {s.argument: s.line for s in backward.said if not s.problem}
 
     def some(self) -> Iterator[list[Tensor]]:
         """Arguments with finite values."""

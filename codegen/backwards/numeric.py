@@ -103,7 +103,7 @@ def _check_shapes(backward: Backward, tensors: Tensors, grads: Mapping, sizes: M
     """Raises `Raises` where torch does: the forward takes these sizes, a gradient does not fit."""
     shapes = {d.name: tuple(t.shape) for d, t in zip(backward.inputs, tensors, strict=True)}
     for said in backward.said:
-        if said.argument in grads and said.name in shapes:
+        if said.argument in grads and said.name in shapes and not said.problem:
             got = tuple(grads[said.argument].shape)
             if problem := misshapen(shapes[said.name], got, said.argument):
                 at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
