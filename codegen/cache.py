@@ -31,7 +31,7 @@ from derive.notation.library import source_hash
 from derive.orders import SECOND
 from derive.running.writing import put
 
-PLAIN = "torch"  # the target where none is named
+TORCH, PAIRS = "torch", "pairs"  # a lean module; one in pairs, of which kernels take the places
 FOLDER = ".gradform_cache"
 VARIABLE = "GRADFORM_CACHE"
 MOST = 1000  # entries that are kept: the ones that were asked for last
@@ -44,10 +44,11 @@ STARTED = time.time()
 
 class Cache:
     """A folder with one file for each result, and one for its kernels of each target beside torch;
-    ``folder`` None keeps nothing. ``order`` is that up to which derivatives have a closed form.
+    ``folder`` None keeps nothing. ``order`` is that up to which derivatives have a closed form,
+    which a lean module has no more than one of.
     """
 
-    def __init__(self, folder: Path | None, order: int = SECOND, target: str = PLAIN):
+    def __init__(self, folder: Path | None, order: int = SECOND, target: str = PAIRS):
         self.folder, self.order, self.target = folder, order, target
         self.distrusted = _distrusted(folder) if folder is not None else ""
         self.fingerprints: dict[Path, str] = {}
@@ -67,8 +68,9 @@ class Cache:
         if not _fits(found, forward):
             return None
         try:
-            kernels = _data(self._entry(forward, found)) if self.target != PLAIN else None
-            return replace(found, kernels=None if kernels is None else kernels_from(kernels))
+            if self.target in (TORCH, PAIRS):
+                return found
+            return replace(found, kernels=kernels_from(_data(self._entry(forward, found))))
         except UNREADABLE:
             return found
 
@@ -101,7 +103,7 @@ class Cache:
         file = _file(forward)
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
-        asked = f"{forward.__name__} {self.order}"
+        asked = f"{forward.__name__} {TORCH if self.target == TORCH else self.order}"
         asked += f" {self.target} {_digest(of.text)}" if of is not None else ""
         name = hashlib.sha256(f"{self.fingerprints[file]} {asked}".encode()).hexdigest()
         return self.folder / f"{name}.json"

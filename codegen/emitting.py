@@ -21,7 +21,8 @@ from functools import cache as remembered
 from importlib import import_module
 from pathlib import Path
 
-from codegen.cache import Cache
+from codegen import lean
+from codegen.cache import PAIRS, TORCH, Cache
 from codegen.driver import generate, with_kernels
 from codegen.program import Program
 from codegen.program.packed import unpacked
@@ -171,7 +172,7 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _emitted(file: str, name: str, asked: Asked = (None, SECOND, "torch", None)) -> Emitted:
+def _emitted(file: str, name: str, asked: Asked = (None, SECOND, TORCH, None)) -> Emitted:
     """Of a process: one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
@@ -180,14 +181,16 @@ def _emitted(file: str, name: str, asked: Asked = (None, SECOND, "torch", None))
 
 
 def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
-    """All that is asked for; of what the cache knows, the kernels alone."""
+    """A lean module; or pairs, and of what the cache knows the kernels alone."""
     limit, order, target, folder = asked
+    if target == TORCH:
+        return emitted(lean.generate(forward, progress, limit))
     known = Cache(folder, order).get(forward)
     program = None if known is None else _program(known, forward)
     if program is None:
         made = generate(forward, progress=progress, limit=limit, order=order)
         known, program = emitted(made), made.program
-    if target not in kernels:
+    if target == PAIRS:
         return known
     texts, why = with_kernels(forward, program, known.text, kernels[target], progress)
     name = forward.definition.name

@@ -10,8 +10,7 @@ from pathlib import Path
 from codegen.quality import Emitted
 from codegen.targets import Kernels
 from codegen.targets.tables.kernel import TEMPLATES
-from codegen.targets.torch.standalone import standalone
-from codegen.targets.torch.target import beside, runtime
+from codegen.targets.torch.target import beside
 from derive.language.errors import QuestionError
 from derive.running import writing
 from derive.running.folders import is_empty
@@ -46,10 +45,8 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
     return texts
 
 
-def with_runtime(texts: Mapping[Path, str], alone: bool = False) -> dict[Path, str]:
-    """The modules, and in each of their folders the file that they share, or all of it in each."""
-    if alone:
-        return {path: standalone(text, runtime()) for path, text in texts.items()}
+def with_runtime(texts: Mapping[Path, str]) -> dict[Path, str]:
+    """The modules, and in each of their folders the file that those share which import it."""
     shared = {
         p.parent / name: own for p, text in texts.items() for name, own in beside(text).items()
     }

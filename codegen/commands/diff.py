@@ -14,7 +14,6 @@ from codegen.commands.deriving import Answer, Deriver
 from codegen.commands.generate import OUT, TORCH
 from codegen.commands.revision import TREE, Revision
 from derive.notation.gallery import file_of
-from derive.orders import SECOND
 from derive.running.command import DONE, WRONG, add_limit, add_name, guarded
 from derive.running.limits import seconds_of
 from derive.running.parser import Parser
@@ -91,5 +90,5 @@ def _both(options: argparse.Namespace, file: Path, wanted: str, folder: Path) ->
 def _asked(options: argparse.Namespace, name: str) -> argparse.Namespace:
     """What a process is asked for, as `generate` is."""
     given = {"limit": options.limit, "no_cache": options.no_cache, "target": TORCH}
-    fixed = {"out": Path(OUT), "order": str(SECOND), "force": False, "standalone": False}
+    fixed = {"out": Path(OUT), "order": None, "force": False}
     return argparse.Namespace(names=[name], **given, **fixed)

@@ -32,11 +32,6 @@ def generate_parser(program: str) -> Parser:
         "--chunk": "write the module that computes in chunks of this axis, one at a time",
     }.items():
         parser.add_argument(way, action="append", default=[], metavar="AXIS", help=words)
-    parser.add_argument(
-        "--standalone",
-        action="store_true",
-        help="write files that need torch alone, each with all of _runtime.py in it",
-    )
     add_reduction(parser)
     _add_check(parser)
     return parser
@@ -77,7 +72,7 @@ def _report(options: argparse.Namespace) -> int:
 def add_generating(parser: Parser) -> None:
     """What all commands ask that write modules: which forwards, where, and how."""
     _add_common(parser)
-    add_order(parser, "write closed forms of", THIRD, default=SECOND)
+    add_order(parser, "beside kernels: write closed forms of", THIRD, SECOND, fills=False)
     parser.add_argument(
         "--target",
         action=OnlyOne,

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from codegen.cache import Cache, cache_folder
+from codegen.cache import PAIRS, Cache, cache_folder
 from codegen.commands.generate import TORCH
 from codegen.driver import file_of
 from codegen.emitting import emit_all
@@ -22,6 +22,8 @@ from codegen.report import FILE, report
 from codegen.sharding import CHUNK, SHARD
 from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels
+from codegen.targets.tables.kernel import TABLE
+from codegen.targets.torch.target import RUNTIME
 from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
 from derive.commands.order import order_of
 from derive.commands.reduction import refuse_reduction
@@ -42,10 +44,8 @@ Derived = tuple[list[type[Forward]], list[Emitted]]
 def generate(options: argparse.Namespace) -> int:
     """Derive, prove and write the modules that are asked for, and show the table."""
     if options.shard or options.chunk:
-        return _in_parts(options, order_of(options, THIRD))
+        return _in_parts(options)
     refuse_reduction(options)
-    if options.standalone and options.target in kernels:
-        raise QuestionError("kernels stand beside _runtime.py", "leave --standalone out")
     derived = derive_modules(options, not options.check)
     results = derived[1]
     shown = results if options.names else [each for each in results if not each.unchanged]
@@ -58,8 +58,8 @@ def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
     """
     if options.target in kernels:
         kernels[options.target].ready()
-    order, limit = order_of(options, THIRD), seconds_of(options.limit)
-    cache, forwards = _cache(options, order, options.target), _forwards(options)
+    order, limit = _order(options), seconds_of(options.limit)
+    cache, forwards = _cache(options, order, _target(options)), _forwards(options)
     if writes:
         _refuse([options.out / file_of(forward) for forward in forwards], options)
     return forwards, _emitted(forwards, cache, limit)
@@ -73,30 +73,49 @@ def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
         for reduced, way, axes in present(out, forward):
             again = generate_of_ranks(reduced, axes, limit=limit, way=way)
             texts[out / again.file] = again.text
-    texts = with_runtime(texts, options.standalone)
+    texts = with_runtime(texts)
     if options.target in kernels:
         texts |= kernel_files(out, results, kernels[options.target])
     return texts
 
 
-def _cache(options: argparse.Namespace, order: int = SECOND, target: str = TORCH) -> Cache:
+def _target(options: argparse.Namespace) -> str:
+    """What modules are written as: beside kernels, in pairs of which these take the places."""
+    folders = [options.out / each.folder for each in kernels.values()]
+    beside = any((folder / TABLE).exists() for folder in folders)
+    return PAIRS if options.target == TORCH and beside else options.target
+
+
+def _order(options: argparse.Namespace) -> int:
+    """Raises `QuestionError` for an order of a lean module, which has the closed form alone."""
+    if options.order is None:
+        return SECOND
+    if _target(options) == TORCH:
+        raise QuestionError(
+            f"--order {options.order}: the module can be differentiated any number of times",
+            "leave --order out; gradform show --order 2 shows second derivatives",
+        )
+    return order_of(options, THIRD)
+
+
+def _cache(options: argparse.Namespace, order: int = SECOND, target: str = PAIRS) -> Cache:
     cache = Cache(None if options.no_cache else cache_folder(), order, target)
     if cache.distrusted:
         say(cache.distrusted)
     return cache
 
 
-def _in_parts(options: argparse.Namespace, order: int) -> int:
+def _in_parts(options: argparse.Namespace) -> int:
     """Write the modules for the ranks of groups, or those that compute in chunks."""
     way, axes = (SHARD, options.shard) if options.shard else (CHUNK, options.chunk)
     if options.shard and options.chunk:
         raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
     if not options.names:
         raise QuestionError("which forward is split?", f"name it before --{way}")
-    if options.target != TORCH or order != SECOND or options.standalone:
+    if options.target != TORCH or options.order is not None:
         raise QuestionError(
             f"--{way} writes torch code of the first order alone, beside _runtime.py",
-            "leave --target, --order and --standalone out",
+            "leave --target and --order out",
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
     forwards = [reduced_forward(forward, options.reduction) for forward in forwards]
@@ -124,10 +143,10 @@ def _ended(
     files = [f.file for f in found if options.names or options.out / f.file in written]
     said = f"written to {options.out}: {', '.join(files)}" if files else ""
     _print(said or f"{options.out} is up to date")
-    if not (options.standalone or (options.out / "__init__.py").exists()):
+    if any(path.name == RUNTIME for path in texts) and not (options.out / "__init__.py").exists():
         say(
             f"note: {options.out} has no __init__.py, and its modules import _runtime from their "
-            "own package: import them from the folder above, or write them with --standalone"
+            "own package: import them from the folder above"
         )
     return DONE
 

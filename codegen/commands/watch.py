@@ -44,7 +44,6 @@ def watch_command(arguments: Sequence[str], program: str) -> int:
 
 def _watch(options: argparse.Namespace) -> int:
     seconds_of(options.limit)
-    options = argparse.Namespace(**vars(options), standalone=False)
     watching = Watching(options)
     try:
         watching.start()

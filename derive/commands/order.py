@@ -10,14 +10,18 @@ from derive.orders import FIRST
 WORDS = ("the gradients (1)", "second derivatives: tangent, double backward (2)", "third ones (3)")
 
 
-def add_order(parser: argparse.ArgumentParser, what: str, most: int, default: int = FIRST) -> None:
-    """``what`` says what is asked for, as its help begins; ``most`` is the highest order."""
+def add_order(
+    parser: argparse.ArgumentParser, what: str, most: int, usual: int = FIRST, fills: bool = True
+) -> None:
+    """``what`` says what is asked for, as its help begins; ``most`` is the highest order. Where it
+    is not given it is the ``usual`` one, or None where the parser ``fills`` nothing in.
+    """
     *others, last = WORDS[:most]
     parser.add_argument(
         "--order",
-        default=str(default),
+        default=str(usual) if fills else None,
         metavar="K",
-        help=f"{what} {', '.join(others)} or {last} ({default})",
+        help=f"{what} {', '.join(others)} or {last} ({usual})",
     )
 
 

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from codegen.program import Program
+from codegen.quality import Rounding
 from codegen.targets.lean.outside import Outside
 from codegen.targets.torch.check import arguments_of, largest_of
 from codegen.targets.torch.every_use import check_every_use as check_uses
+from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
+from codegen.targets.torch.rounding import rounding as rounding_of
 from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of
 
@@ -76,3 +79,14 @@ class _OfEntries:
         function = getattr(module, name)
         more = {REDUCTION: NONE} if outside.reductions else {}
         setattr(self, name, lambda **arguments: function(**arguments, **more))
+
+
+def rounding(module: ModuleType, outside: Outside, program: Program) -> Rounding:
+    """How far the public function is off in float32, and the statements."""
+    function = getattr(_OfEntries(module, program.name, outside), program.name)
+
+    def written(**arguments: object) -> list[Tensor]:
+        statements = interpreted(outside.inside, arguments)
+        return [statements[name] for name in program.outputs]
+
+    return rounding_of(function, written, outside.inside, program)

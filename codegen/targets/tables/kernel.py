@@ -12,10 +12,11 @@ import jinja2
 from codegen.targets.tables.row import Line
 
 TEMPLATES = Path(__file__).parent / "templates"
+TABLE = "_table.py"
 # What reads a table, by the names of the files beside it; a language has ``_running.py`` too.
 RUNTIME = {
     "__init__.py": "choosing.py",
-    "_table.py": "table.py",
+    TABLE: "table.py",
     "_pairs.py": "pairs.py",
     "_reading.py": "reading.py",
     "_calls.py": "calls.py",

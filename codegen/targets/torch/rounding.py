@@ -7,8 +7,7 @@ through the statements in torch as they are written, which is what a person type
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import ModuleType
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -17,16 +16,18 @@ from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
-from codegen.targets.torch.loading import loaded
 from codegen.targets.torch.several import joined, of_statements
 from derive.notation.definition import Definition
 
 ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in float64, which are around 1
 
 
-def rounding(text: str, definition: Definition, program: Program) -> Rounding:
-    """The largest errors of the gradients in float32, on random data."""
-    module = loaded(text, program)
+def rounding(
+    function: Callable, written: Callable, definition: Definition, program: Program
+) -> Rounding:
+    """The largest errors of the gradients in float32, on random data: of the ``function``, and of
+    the statements as they are ``written``, which autograd differentiates.
+    """
     for draw in DRAWS:
         single = _in(torch.float32, _drawn(definition, program, draw), program)
         double = _in(torch.float64, single, program)
@@ -38,11 +39,8 @@ def rounding(text: str, definition: Definition, program: Program) -> Rounding:
         expected = _gradients(output, double, upstream.double())
         if all(bool(g.isfinite().all()) for g in expected.values()):
             break
-    ours = joined(getattr(module, program.name)(**single))
-    errors = [_largest(_gradients(ours, single, upstream), expected)]
-    written = _written(module, program, single)
-    errors.append(_largest(_gradients(written, single, upstream), expected))
-    return Rounding(*errors)
+    found = joined(function(**single)), of_statements(written(**single))
+    return Rounding(*(_largest(_gradients(y, single, upstream), expected) for y in found))
 
 
 def _drawn(definition: Definition, program: Program, draw) -> dict[str, object]:
@@ -59,11 +57,6 @@ def _in(kind: torch.dtype, arguments: Mapping[str, object], program: Program):
         else value
         for name, value in arguments.items()
     }
-
-
-def _written(module: ModuleType, program: Program, arguments: Mapping[str, object]) -> Tensor:
-    atoms = getattr(module, program.atoms.name)(**arguments)
-    return of_statements([getattr(atoms, name) for name in program.outputs])
 
 
 def _gradients(output: Tensor, arguments: Mapping[str, object], upstream: Tensor):

@@ -41,7 +41,9 @@ def runtime() -> str:
 
 
 def beside(text: str) -> dict[str, str]:
-    """The files that stand beside a module with this text, by name."""
+    """The files that stand beside a module with this text, by name; none beside a lean one."""
+    if "import _runtime" not in text:
+        return {}
     found = {RUNTIME: _copied(RUNTIME)}
     return found | {RANKS: _copied(RANKS)} if "import _ranks" in text else found
 
@@ -171,11 +173,19 @@ class TorchTarget:
         return largest_difference_of_chunks(text, whole, definition, program, sharded)
 
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
+        from codegen.targets.torch.loading import loaded
         from codegen.targets.torch.rounding import rounding
         from codegen.targets.torch.square import undefined_where_singular
 
+        module = loaded(text, program)
+        function, atoms = (getattr(module, name) for name in (program.name, program.atoms.name))
+
+        def written(**arguments: object) -> list:
+            found = atoms(**arguments)
+            return [getattr(found, name) for name in program.outputs]
+
         with undefined_where_singular(definition):
-            return rounding(text, definition, program)
+            return rounding(function, written, definition, program)
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
         from codegen.targets.torch.extremes import extremes
