@@ -56,6 +56,7 @@ class Generated:
     refused: str = ""  # why it cannot be differentiated again, where that was asked for
     kernels: tuple[str, ...] = ()
     slow: str = ""  # why there are none, where those were asked for
+    is_lean: bool = False
 
 
 def generate(

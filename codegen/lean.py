@@ -49,7 +49,7 @@ def generate(
     off = _rounding(made, outside)
     seconds = time.perf_counter() - start
     known = proved, {}, made.program, made.difference
-    return Generated(file_of(forward), made.text, *known, off, seconds)
+    return Generated(file_of(forward), made.text, *known, off, seconds, is_lean=True)
 
 
 def lean_module(

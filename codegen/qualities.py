@@ -63,7 +63,7 @@ def _quality(generated: Generated, program: Program, proved: Proved, target: Tar
         proved=_sizes_proved(proved),
         second=() if program.second is None else sum(program.second.formulas, ()),
         second_proved="not proved" if program.second is None else program.second.proved,
-        split=tuple(collectives_of(program)),
+        split=() if generated.is_lean else tuple(collectives_of(program)),
         difference=generated.largest_difference,
         rounding=generated.rounding,
         seconds=generated.seconds,

@@ -233,7 +233,7 @@ def test_a_wrong_identity_is_not_proved():
         (["lstm_cell", "--shard", "P"], "split H"),
         (
             ["softmax_nll", "--shard", "C", "--target", "cpp"],
-            "leave --target, --order and --standalone out",
+            "leave --target and --order out",
         ),
         (["--shard", "C"], "which forward is split"),
         (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name at most 2"),

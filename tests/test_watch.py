@@ -244,7 +244,7 @@ def test_who_derives_ends_with_who_asked_and_writes_nothing(tmp_path):
     options = watch_parser("gradform watch").parse_args(arguments)
     deriver = Deriver()
     try:
-        deriver.ask(argparse.Namespace(**vars(options), standalone=False), writes=True)
+        deriver.ask(options, writes=True)
         deriver.process.stdin.close()  # as its end does
         assert deriver.process.wait(LONGEST) == 1 and not out.exists()
     finally:
