@@ -11,7 +11,7 @@ from generating import forward_file, generated
 from codegen.cli import gradform
 from codegen.qualities import emitted
 from codegen.report import report
-from codegen.targets.torch.extremes import extremes
+from codegen.targets import targets
 
 # Spellings of the same numbers, x, low, top (and w): what is exact in single precision.
 ORDERS = {
@@ -179,9 +179,9 @@ def test_what_is_worse_than_the_statements_is_seen(tmp_path):
     """Where they are exact: around numbers that have gaps."""
     body = "    x = Input(N, C)\n    y = x - Max(x, C) + 1\n"
     _, _, result = generated(forward_file(tmp_path, "Spread", body), tmp_path)
-    assert extremes(result.text, result.proved.definition, result.program) == ()
+    assert targets["torch"].extremes(result.text, result.proved.definition, result.program) == ()
     right = "y = x - x.amax(1, keepdim=True) + 1\n    return SpreadForward"
     assert right in result.text
     broken = result.text.replace(right, right.replace("x - x", "x + 1 - x").replace(" + 1\n", "\n"))
-    said = extremes(broken, result.proved.definition, result.program)
+    said = targets["torch"].extremes(broken, result.proved.definition, result.program)
     assert said == ("float32: y may be inaccurate for x around 2e7",)

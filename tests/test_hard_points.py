@@ -6,7 +6,7 @@ import pytest
 import torch
 from generating import forward_file, generated
 
-from codegen.targets.torch.extremes import extremes
+from codegen.targets import targets
 from codegen.targets.torch.hard_points import EQUAL
 
 # Statements of x (and labels, p): what is said, and what is not.
@@ -114,7 +114,7 @@ def test_a_module_that_breaks_where_the_mathematics_does_not_is_seen(tmp_path):
     assert not result.program.unsafe
     line = next(s for s in result.text.splitlines() if s.startswith("    y = "))
     broken = result.text.replace(line, f"{line}\n    y = y + 0 / (x - {EQUAL})", 1)
-    said = extremes(broken, result.proved.definition, result.program)
+    said = targets["torch"].extremes(broken, result.proved.definition, result.program)
     assert "float32: y, dx may be infinite or NaN where all entries of x are equal" in " ".join(
         said
     )

@@ -9,11 +9,12 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from codegen.loading import loaded
 from codegen.program import Program
 from codegen.targets.lean.outside import Outside
 from codegen.targets.torch.check import arguments_of, largest_of
-from codegen.targets.torch.every_use import check_every_use as check_uses
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
+from codegen.targets.torch.within_reach import infinite_in_use
 from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of
 
@@ -61,12 +62,16 @@ class _Comparing:
                 yield oracle.difference(f"0 d{name}", own)
 
 
-def check_every_use(module: ModuleType, outside: Outside, program: Program) -> tuple[str, ...]:
+def check_every_use(text: str, outside: Outside, program: Program) -> tuple[str, ...]:
     """Use the public function in every way, twice differentiated too. Raises `WrongUse`; in words,
     what is infinite or NaN.
     """
     program = replace(program, without_second="its lines are differentiated")
-    return check_uses(_OfEntries(module, program.name, outside), outside.inside, program)
+
+    def load(text: str) -> _OfEntries:
+        return _OfEntries(loaded(text, program.name), program.name, outside)
+
+    return infinite_in_use(text, outside.inside, program, load)
 
 
 class _OfEntries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from codegen.lowering.differentiated import lines_to_differentiate
+from codegen.program import Parameter
 from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
 from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
@@ -39,9 +40,14 @@ class LeanPage(AutogradFunction):
         layouts = layouts_in(self.program.forward)
         shown = ", ".join(f"{n} {self.shape_of(layouts[n])}" for n in self.outputs)
         more = ", or its sum or mean" * bool(self.outside.reductions)
-        own = self.program.forward.tensors
-        given = ", ".join(f"{p.name} {self.shape_of(p.layout)}" for p in own)
+        given = ", ".join(map(self._shape_given, self.program.forward.tensors))
         return doc(f"Returns {shown}{more}. Shapes: {given}.")
+
+    def _shape_given(self, p: Parameter) -> str:
+        """What an argument is to be, and what it is where it is left out."""
+        broadcast = "broadcast to " * (p.name in self.program.broadcast)
+        left_out = "" if p.default is None else f" or {p.default} everywhere"
+        return f"{p.name} {broadcast}{self.shape_of(p.layout)}{left_out}"
 
     def _asked_first(self) -> list[str]:
         """What is refused, the sizes, and the defaults."""

@@ -15,8 +15,15 @@ from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
-from codegen.targets.torch.documentation import formula_lines, item, part, safe
+from codegen.targets.torch.documentation import (
+    equal_largest,
+    formula_lines,
+    item,
+    part,
+    safe,
+)
 from derive.formulas.text import formula
+from derive.notation.definition import IGNORE_INDEX
 from derive.proving.proved import Proved
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -79,13 +86,14 @@ def documentation(program: Program, outside: Outside) -> tuple[str, ...]:
 
 
 def _edges(program: Program, outside: Outside) -> list[str]:
-    found = [f"NaN if {axis} is 0: {name} divides by it." for name, axis in program.means]
-    found += [f"{line}." for line in program.unsafe]
-    if outside.ignoring:
-        label = outside.ignoring[0].label.name
-        found.append(f"Entries where {label} is ignore_index are 0 and have no gradient.")
-    given = [p.name for p in program.forward.parameters if p.role == "given"]
-    found += [f"{name} gets no gradient." for name in given]
+    """What was tried and goes wrong, and what labels and masks do."""
+    found = [*(f"{line}." for line in program.unsafe), *equal_largest(program)]
+    found += [f"Entries where {label} is {IGNORE_INDEX} are ignored." for label in program.ignored]
+    for ignoring in outside.ignoring:
+        label = ignoring.label.name
+        found.append(f"Entries where {label} is {IGNORE_INDEX} are 0 and have no gradient.")
+    if given := [p.name for p in program.forward.parameters if p.role == "given"]:
+        found.append(f"{', '.join(given)} {'get' if given[1:] else 'gets'} no gradient.")
     return found
 
 

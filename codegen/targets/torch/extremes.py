@@ -1,4 +1,4 @@
-"""Where float32 ends for a module: at which magnitudes of its inputs a result is infinite,
+"""Where float32 ends for a function: at which magnitudes of its inputs a result is infinite,
 NaN or inaccurate, although it is a float32 number.
 
 ``x**2/(1 + x**2)`` is 1 for large x, and NaN where the square overflows. The mathematics does not
@@ -20,11 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from codegen.program import Program
 from codegen.targets.torch.failing import AtHardPoints
 from codegen.targets.torch.hard_points import in_words
-from codegen.targets.torch.loading import loaded
 from codegen.targets.torch.measure import (
     LARGEST,
     Arguments,
     Measure,
+    Run,
     in_dtype,
     positive,
     signed,
@@ -64,12 +64,15 @@ class Edge:
     faults: tuple[Fault, ...]
 
 
-def extremes(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-    """In words, what is unsafe: of the program's own words those that show, what goes wrong in
-    float32 at large and small inputs, and at hard points.
+def extremes(
+    function: Run, statements: Run, definition: Definition, program: Program
+) -> tuple[str, ...]:
+    """In words, what is unsafe in a ``function``, beside its ``statements``, line by line: of the
+    program's own words those that show, what goes wrong in float32 at large and small inputs, and
+    at hard points.
     """
-    module = loaded(text, program)
-    measures = [_Edges(module, definition, program, draw) for draw in (signed, positive)]
+    run = function, statements, definition, program
+    measures = [_Edges(*run, draw) for draw in (signed, positive)]
     measure = next((m for m in measures if m.is_defined), None)
     if measure is None:
         return program.unsafe
