@@ -13,10 +13,6 @@ METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of th
 class AutogradFunction(PlainFunctions):
     """The Function, beside what it calls."""
 
-    def called_forward(self) -> str:
-        names = [p.name for p in self.inner]
-        return wrapped(f"return {self.name}_forward", names, indent=len(METHOD))
-
     def context(self) -> FunctionText:
         """What the Function keeps."""
         ctx, names = self.called["ctx"], [p.name for p in self.inner]
@@ -66,14 +62,21 @@ class AutogradFunction(PlainFunctions):
             needs = [f"need_{p.name}" if p.name in asked else "_" for p in self.inner]
             while needs[-1] == "_":
                 needs.pop()
+            first = len(needs) if "_" not in needs else 0  # inputs, of which all are asked for
             needs += ["*_"] * (len(needs) < len(self.inner))
-            lines.append(broken(f"{unpacked(needs)} = {ctx}.needs_input_grad", METHOD))
+            if not first:
+                lines.append(broken(f"{unpacked(needs)} = {ctx}.needs_input_grad", METHOD))
         arguments = [*upstreams, *(n if n in kept else f"{ctx}.{n}" for n in self.read)]
-        arguments += [f"need_{name}" for name in asked]
+        if asked and first:
+            arguments.append(f"*{ctx}.needs_input_grad[:{first}]")
+        else:
+            arguments += [f"need_{name}" for name in asked]
         called, results = f"{self.name}_backward", [*self.program.backward.results]
         places = [f"d{p.name}" if p.role == "input" else "None" for p in self.inner]
-        if results == places:
-            lines.append(wrapped(f"return {called}", arguments, indent=len(METHOD)))
+        nothing = ", None" * (len(places) - len(results))
+        if results == places[: len(results)] and {*places[len(results) :]} <= {"None"}:
+            star = "*" * bool(nothing and results[1:])
+            lines.append(wrapped(f"return {star}{called}", arguments, nothing, len(METHOD)))
         else:
             lines.append(wrapped(f"{', '.join(results)} = {called}", arguments, indent=len(METHOD)))
             lines.append(returning(places))

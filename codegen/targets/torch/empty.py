@@ -16,7 +16,9 @@ from derive.notation.definition import Definition
 def nan_where_empty(
     function: Run, definition: Definition, program: Program
 ) -> Iterator[tuple[str, str]]:
-    """Axes of size 0 with the results of a ``function`` that are NaN there, in words."""
+    """Axes of size 0 with the results of a ``function`` that are NaN there, or why it has none, in
+    words.
+    """
     measure = Measure(function, function, definition, program, positive)
     indexed = {axis for _, axis in program.labels}  # no label is there
     for axis in definition.independent_axes:
@@ -27,6 +29,9 @@ def nan_where_empty(
         try:
             found = measure.found(arguments, function, torch.float64)
         except (IndexError, RuntimeError, ValueError):  # it is refused
+            continue
+        except ArithmeticError as error:
+            yield f"if {axis} is 0", type(error).__name__
             continue
         if names := [name for name, value in found.items() if value.isnan().any()]:
             yield f"if {axis} is 0", f"{', '.join(names)} {'are' if names[1:] else 'is'} NaN"

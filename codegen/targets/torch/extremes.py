@@ -87,9 +87,9 @@ class _Edges(Measure):
     """Magnitudes of inputs at which a module goes wrong."""
 
     def edges(self) -> Iterator[Edge]:
-        """Of each input while the others are around 1; else of those together that are along the
-        same axes: that a product of any two overflows need not be said. Else of all: their product
-        may be a logit.
+        """Of each input while the others are around 1; else, or where that is at the end of all
+        numbers, of those together that are along the same axes: that a product of any two overflows
+        need not be said. Else of all: their product may be a logit.
         """
         alike: dict[frozenset, list[str]] = {}
         for p in self.program.forward.parameters:
@@ -99,8 +99,10 @@ class _Edges(Measure):
             found = []
             for names in alike.values():
                 alone = [self._edge((name,), powers) for name in names]
-                if len(names) > 1 and not any(alone):
-                    alone = [self._edge(tuple(names), powers)]
+                if len(names) > 1 and all(e is None or abs(e.power) >= LAST for e in alone):
+                    together = self._edge(tuple(names), powers)
+                    if together is not None and abs(together.power) < LAST:
+                        alone = [together] if all(alone) else [*alone, together]
                 found += filter(None, alone)
             if powers is LARGE and len(alike) > 1 and not found:
                 found += filter(self._is_bounded, [self._edge(self.inputs, powers)])
