@@ -19,7 +19,10 @@ class AutogradFunction(PlainFunctions):
         sizes = {name: self._measured(name) for name in self.noted if name not in names}
         read = {*self.saved, *(tensor for tensor, _ in sizes.values())}
         given = [n if n in read else f"{ctx}.{n}" if n in self.noted else "_" for n in names]
-        lines = [f"{unpacked(given)} = {self.called['inputs']}"] if {*given} != {"_"} else []
+        whole = given == names == self.saved and not sizes  # which need no names
+        lines = (
+            [] if whole or {*given} == {"_"} else [f"{unpacked(given)} = {self.called['inputs']}"]
+        )
         results = [*self.outputs, *self.made]
         shown = [n if n in {*self.made, *self.saved} else "_" for n in results]
         if {*shown} != {"_"}:
@@ -29,7 +32,8 @@ class AutogradFunction(PlainFunctions):
         lines += [f"{ctx}.{n} = {t}.shape[{place}]" for n, (t, place) in sizes.items()]
         if len(self.outputs) == 1:
             lines.append(f"{ctx}.set_materialize_grads(False)")
-        if kept := [*self.saved, *self.made]:
+        saved = [f"*{self.called['inputs']}"] if whole else self.saved
+        if kept := [*saved, *self.made]:
             lines.append(f"{ctx}.save_for_backward({', '.join(kept)})")
         given = ", ".join(self.called[name] for name in ("ctx", "inputs", "output"))
         lines = [broken(line, METHOD) for line in lines or ["pass"]]
