@@ -25,7 +25,7 @@ from codegen.beside import Beside, beside_of, reason_of
 from codegen.build import program_of
 from codegen.program import Program
 from codegen.quality import Rounding
-from codegen.targets import Compares, Kernels, Target, WrongUse, targets
+from codegen.targets import Compares, Kernels, Target, Tries, WrongUse, targets
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
@@ -189,20 +189,29 @@ def _said(
 def with_extremes(
     forward: type[Forward], program: Program, text: str, target: Target = targets["torch"]
 ) -> tuple[Program, str]:
-    """The program and its text, which was `compared`, with what was tried: where float32 ends,
-    and what breaks at hard points.
+    """The program and its text, which was `compared`, with what `goes_wrong`."""
+
+    def tried(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        own = reduced_forward(forward, definition.reduction or None)
+        return goes_wrong(own, program, text, target)
+
+    return _said(forward, program, text, tried, target)
+
+
+def goes_wrong(
+    forward: type[Forward], program: Program, text: str, target: Tries
+) -> tuple[str, ...]:
+    """In words, what was tried and goes wrong: where float32 ends, what breaks at hard points, and
+    where the class body as it is typed does better.
     """
     from codegen.as_written import digits_lost_by_order, wider_than_body  # torch takes a second
     from codegen.targets.torch.square import undefined_where_singular
 
-    def tried(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-        own = reduced_forward(forward, definition.reduction or None)
-        found = target.extremes(text, definition, program)
-        as_typed = (own, program, text)
-        with undefined_where_singular(definition):
-            return (*found, *digits_lost_by_order(*as_typed), *wider_than_body(*as_typed))
-
-    return _said(forward, program, text, tried, target)
+    definition = forward.definition
+    found = target.extremes(text, definition, program)
+    as_typed = forward, program, target.function(text, program)
+    with undefined_where_singular(definition):
+        return (*found, *digits_lost_by_order(*as_typed), *wider_than_body(*as_typed))
 
 
 def file_of(forward: type[Forward], target: Target = targets["torch"]) -> str:

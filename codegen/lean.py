@@ -5,16 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from codegen.driver import Generated, compared, file_of
+from torch import Tensor
+
+from codegen.driver import Generated, compared, file_of, goes_wrong
 from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets.lean.check import check_every_use, largest_difference, rounding
 from codegen.targets.lean.outside import Outside, outside_of
 from codegen.targets.lean.target import lean_program, module_text
+from codegen.targets.torch.empty import nan_where_empty
+from codegen.targets.torch.extremes import extremes
+from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.square import undefined_where_singular
+from codegen.targets.torch.taken import taken
+from codegen.targets.torch.within_reach import largest_difference as within_reach
 from derive.derivation import derive_definition
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
@@ -69,11 +77,13 @@ def lean_module(
     progress("comparing with autograd")
     difference = compared(forward, program, text, _Lean())
     with undefined_where_singular(definition):
-        unsafe = check_every_use(loaded(text, program.name), outside, program)
-    if unsafe:
-        program = replace(program, unsafe=(*program.unsafe, *unsafe))
-        text = module_text(program, outside)
-    return Lean(text, program, difference)
+        unsafe = check_every_use(text, outside, program)
+    program = replace(program, unsafe=(*program.unsafe, *unsafe))
+    progress("trying hard points")
+    unsafe = goes_wrong(forward, program, text, _Lean())
+    unsafe += in_words(nan_where_empty(_Lean().function(text, program), definition, program))
+    program = replace(program, unsafe=unsafe)
+    return Lean(module_text(program, outside), program, difference)
 
 
 def _rounding(made: Lean, outside: Outside) -> Rounding:
@@ -82,8 +92,21 @@ def _rounding(made: Lean, outside: Outside) -> Rounding:
 
 
 class _Lean:
-    """Compares the public function of a lean module."""
+    """Runs the public function of a lean module, with the default reduction where none is said."""
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
+        load = partial(loaded, name=program.name)
         with undefined_where_singular(definition):
-            return largest_difference(loaded(text, program.name), definition, program)
+            return within_reach(text, definition, program, load, largest_difference)
+
+    def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        def statements(**arguments: object) -> Tensor | tuple[Tensor, ...]:
+            found = taken(definition, arguments)
+            values = tuple(found[name] for name in program.outputs)
+            return values if len(values) > 1 else values[0]
+
+        with undefined_where_singular(definition):
+            return extremes(self.function(text, program), statements, definition, program)
+
+    def function(self, text: str, program: Program) -> Callable:
+        return getattr(loaded(text, program.name), program.name)

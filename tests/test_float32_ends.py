@@ -9,9 +9,11 @@ import torch
 from generating import forward_file, generated
 
 from codegen.cli import gradform
+from codegen.functions import function
 from codegen.qualities import emitted
 from codegen.report import report
-from codegen.targets.torch.extremes import extremes
+from codegen.targets import targets
+from derive import forward_from
 
 # Spellings of the same numbers, x, low, top (and w): what is exact in single precision.
 ORDERS = {
@@ -151,11 +153,14 @@ CANCELLING = {
 @pytest.mark.parametrize("statements", CANCELLING)
 def test_digits_that_the_typed_order_keeps_and_ours_does_not_are_named(statements, tmp_path):
     body = "".join(f"    {name} = Input(N, C)\n" for name in "abc") + f"    {statements}\n"
-    _, module, result = generated(forward_file(tmp_path, "Ordered", body), tmp_path)
+    file = forward_file(tmp_path, "Ordered", body)
+    _, module, result = generated(file, tmp_path)
     said = [line for line in result.program.unsafe if "loses digits" in line]
     assert len(said) == bool(CANCELLING[statements])
     assert all(f"where {CANCELLING[statements]} are large and cancel" in line for line in said)
-    assert all(f"- {line}." in " ".join(module.__doc__.split()) for line in said)
+    own = function(forward_from(file)).source
+    for text in (module.__doc__, own):
+        assert all(f"- {line}." in " ".join(text.split()) for line in said)
 
 
 def test_it_is_named_in_table_docstring_and_report(tmp_path, capsys):
@@ -163,6 +168,7 @@ def test_it_is_named_in_table_docstring_and_report(tmp_path, capsys):
     words = "float32: y, dx may be infinite or NaN for x beyond 1e19"
     _, module, result = generated(file, tmp_path)
     assert f"- {words}." in " ".join(module.__doc__.split())
+    assert f"- {words}." in " ".join(function(forward_from(file)).source.split())
     assert f"Not safe: {words}." in report([emitted(result)], None)
     assert gradform([str(file), "--out", str(tmp_path / "out")]) == 0
     assert words in " ".join(re.findall(r"│ [^│]*│ (.*?) +│", capsys.readouterr().out))
@@ -179,9 +185,9 @@ def test_what_is_worse_than_the_statements_is_seen(tmp_path):
     """Where they are exact: around numbers that have gaps."""
     body = "    x = Input(N, C)\n    y = x - Max(x, C) + 1\n"
     _, _, result = generated(forward_file(tmp_path, "Spread", body), tmp_path)
-    assert extremes(result.text, result.proved.definition, result.program) == ()
+    assert targets["torch"].extremes(result.text, result.proved.definition, result.program) == ()
     right = "y = x - x.amax(1, keepdim=True) + 1\n    return SpreadForward"
     assert right in result.text
     broken = result.text.replace(right, right.replace("x - x", "x + 1 - x").replace(" + 1\n", "\n"))
-    said = extremes(broken, result.proved.definition, result.program)
+    said = targets["torch"].extremes(broken, result.proved.definition, result.program)
     assert said == ("float32: y may be inaccurate for x around 2e7",)

@@ -6,8 +6,10 @@ import pytest
 import torch
 from generating import forward_file, generated
 
-from codegen.targets.torch.extremes import extremes
+from codegen.functions import function
+from codegen.targets import targets
 from codegen.targets.torch.hard_points import EQUAL
+from derive import forward_from
 
 # Statements of x (and labels, p): what is said, and what is not.
 BROKEN = {
@@ -89,12 +91,33 @@ def test_what_breaks_at_a_hard_point_is_named(case, tmp_path):
     _, module, result = generated(file, tmp_path)
     assert said in result.program.unsafe
     assert f"- {said}." in " ".join(module.__doc__.split())
+    lean = said.replace("ValueError", "ZeroDivisionError")  # Python's
+    assert f"- {lean}." in " ".join(function(forward_from(file)).source.split())
 
 
 @pytest.mark.parametrize("case", WHOLE)
 def test_what_does_not_break_is_not_named(case, tmp_path):
     file = forward_file(tmp_path, "Hard", f"    x = Input(N, C)\n{WHOLE[case]}")
     assert not generated(file, tmp_path)[2].program.unsafe
+    assert "may be" not in function(forward_from(file)).source
+
+
+# Statements of x, and what is said where an axis has no entries.
+EMPTY = {
+    "y = Sum(x, N, C)/(N*C)": "y is NaN if N is 0 or if C is 0",
+    "y = x - Sum(x, C)/C": "",  # it is empty itself
+    "y = x/Sum(x, N, C)": "",
+    "losses = x**2\n    loss = Reduced(losses, mean=N)": "loss is NaN if N is 0",
+    "p = Scalar(0.5)\n    y = Sum(x, C) + p/C": "ZeroDivisionError if C is 0",
+}
+
+
+@pytest.mark.parametrize("statements", EMPTY)
+def test_what_is_nan_where_an_axis_is_empty_is_named(statements, tmp_path):
+    file = forward_file(tmp_path, "Empty", f"    x = Input(N, C)\n    {statements}\n")
+    file.write_text(f"from derive import Reduced\n{file.read_text()}")
+    said = " ".join(function(forward_from(file)).source.split())
+    assert f"- {EMPTY[statements]}." in said if EMPTY[statements] else " is 0." not in said
 
 
 def test_a_risk_that_no_point_shows_is_left_out(tmp_path):
@@ -114,7 +137,7 @@ def test_a_module_that_breaks_where_the_mathematics_does_not_is_seen(tmp_path):
     assert not result.program.unsafe
     line = next(s for s in result.text.splitlines() if s.startswith("    y = "))
     broken = result.text.replace(line, f"{line}\n    y = y + 0 / (x - {EQUAL})", 1)
-    said = extremes(broken, result.proved.definition, result.program)
+    said = targets["torch"].extremes(broken, result.proved.definition, result.program)
     assert "float32: y, dx may be infinite or NaN where all entries of x are equal" in " ".join(
         said
     )
@@ -131,10 +154,10 @@ EQUALS = {
 @pytest.mark.parametrize("statements", EQUALS)
 def test_who_has_the_gradient_of_equal_entries_is_said_where_it_matters(statements, tmp_path):
     file = forward_file(tmp_path, "Largest", f"    x = Input(N, C)\n    {statements}\n")
-    function, module, _ = generated(file, tmp_path)
+    largest, module, _ = generated(file, tmp_path)
     said = f"The first of equal largest entries of {EQUALS[statements]} has the gradient"
     known = " ".join(module.__doc__.split())
     assert (said in known) if EQUALS[statements] else ("equal largest" not in known)
     x = torch.tensor([[1.0, 1.001, -1.001]]).bfloat16().requires_grad_()
-    (dx,) = torch.autograd.grad(function(x).sum(), x)
+    (dx,) = torch.autograd.grad(largest(x).sum(), x)
     assert (dx.count_nonzero() == 1) == bool(EQUALS[statements])

@@ -191,7 +191,7 @@ BREAKS = (
     (Norm, "run = norm_forward if _by_lines() else Norm.apply", "run = Norm.apply", "jvp"),
     (Norm, "generate_vmap_rule = True", "generate_vmap_rule = False", "vmap of gradient"),
     (Centred, "C = x.shape\n", "C = x.shape; x = x.detach()\n", "gradient"),
-    (Bent, "y = bent_statements(", "y = bent_forward(", "jvp of jvp"),
+    (Bent, "return bent_statements(", "return bent_forward(", "jvp of jvp"),
 )
 
 
@@ -285,8 +285,8 @@ def test_autocast_changes_no_number(functions):
     [
         ((x, w[:3]), "norm: gain must be (C,), got (3,)"),
         ((x[0, 0], w), "norm: x must be (*S, C), got ()"),
-        ((x, w, -1.0), "norm: eps must be above 0, got -1.0"),
-        ((x, w, torch.tensor(1.0)), "norm: eps must be a number, not a tensor"),
+        ((x, w, -1.0), "norm: eps must be a number above 0, got -1.0"),
+        ((x, w, torch.tensor(1.0)), "norm: eps must be a number above 0, got 1.0"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):

@@ -1,10 +1,10 @@
-"""Where a class body keeps digits in float32 as it is written, and the module that was made of it
+"""Where a class body keeps digits in float32 as it is written, and the function that was made of it
 does not: SymPy sorts the terms of a sum, and ``(x - w) + v`` may be computed as ``v - w + x``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
 import torch
@@ -16,29 +16,39 @@ from codegen.as_written.entries import Unreadable
 from codegen.as_written.wider import defined
 from codegen.program import Program
 from codegen.targets.torch.check import dims_tried
-from codegen.targets.torch.loading import loaded
 from derive.notation.forward import Forward
 
 LARGE = 2.0**30  # beside which all digits of a number around 1 are rounded off in float32
 FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact
 
 
-def digits_lost_by_order(forward: type[Forward], program: Program, text: str) -> tuple[str, ...]:
+def digits_lost_by_order(
+    forward: type[Forward], program: Program, function: Callable
+) -> tuple[str, ...]:
     """In words, inputs that cancel in the class body before digits of others are rounded off."""
+    pairs: dict[str, dict[str, None]] = {}
     try:
-        return tuple(_lost(forward, program, text))
+        for name, pair in _lost(forward, program, function):
+            pairs.setdefault(name, {})[pair] = None
     except Unreadable:
         return ()
+    return tuple(
+        f"float32: {name} loses digits where {', '.join(own)} are large and cancel: "
+        "give what cancels a line of its own"
+        for name, own in pairs.items()
+    )
 
 
-def _lost(forward: type[Forward], program: Program, text: str) -> Iterator[str]:
+def _lost(
+    forward: type[Forward], program: Program, function: Callable
+) -> Iterator[tuple[str, str]]:
+    """Outputs, and the two inputs that cancel."""
     definition = forward.definition
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
     if len(inputs) < 3 or not any(s.expression.atoms(Add) for s in definition.statements):
         return
     dims = next(dims_tried(definition, LENGTHS[0]))
     sizes = {axis: n for axis, (n, *more) in dims.items() if not more}
-    function = getattr(loaded(text, program), program.name)
     for given in defined(forward, program, inputs, dims, sizes):
         for (one, other), sign in product(combinations(inputs, 2), (1, -1)):
             own = {
@@ -54,10 +64,7 @@ def _lost(forward: type[Forward], program: Program, text: str) -> Iterator[str]:
             said = said_by(forward, single, sizes)
             for t, exact, gap, typed in zip(definition.results, truth, gaps, said, strict=True):
                 if FAR < gap < torch.inf and _gap(typed.wide(t.home), exact) * BETTER < gap:
-                    yield (
-                        f"float32: {t.name} loses digits where {one} and {other} are large and "
-                        "cancel: give what cancels a line of its own"
-                    )
+                    yield t.name, f"{one} and {other}"
 
 
 def _outputs(found: Tensor | tuple) -> tuple:

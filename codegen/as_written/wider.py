@@ -1,10 +1,10 @@
-"""Where a class body has no number as it is written, and the module that was made of it has one:
+"""Where a class body has no number as it is written, and the function that was made of it has one:
 ``exp(log(x))`` is x to SymPy, also where x is negative.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import torch
@@ -13,7 +13,6 @@ from codegen.as_written.comparing import FEW, LENGTHS, said_by
 from codegen.as_written.entries import Unreadable
 from codegen.program import Program
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
-from codegen.targets.torch.loading import loaded
 from derive.notation.forward import Forward
 
 SIDES = (
@@ -24,25 +23,26 @@ SIDES = (
 BASES = (lambda t: t, lambda t: 10 + t.abs(), lambda t: -10 - t.abs())
 
 
-def wider_than_body(forward: type[Forward], program: Program, text: str) -> tuple[str, ...]:
-    """In words, where an output of the module has numbers and the class body has none."""
+def wider_than_body(
+    forward: type[Forward], program: Program, function: Callable
+) -> tuple[str, ...]:
+    """In words, where an output of the function has numbers and the class body has none."""
     try:
-        return _wider(forward, program, text)
+        return _wider(forward, program, function)
     except Unreadable:
         return ()
 
 
-def _wider(forward: type[Forward], program: Program, text: str) -> tuple[str, ...]:
+def _wider(forward: type[Forward], program: Program, function: Callable) -> tuple[str, ...]:
     definition = forward.definition
     dims = next(dims_tried(definition, LENGTHS[0]))
     sizes = {axis: n for axis, (n, *more) in dims.items() if not more}
-    module = loaded(text, program)
     lines: dict[tuple[str, ...], list[str]] = {}
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
     for given in defined(forward, program, inputs, dims, sizes):
         for name, (side, moved) in product(inputs, SIDES):
             own = {**given, name: moved(given[name])}
-            y = getattr(module, program.name)(**own)
+            y = function(**own)
             found = (y,) if isinstance(y, torch.Tensor) else y
             said = zip(definition.results, found, said_by(forward, own, sizes), strict=True)
             names = tuple(

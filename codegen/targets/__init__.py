@@ -11,6 +11,7 @@ run instead of lines of torch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from codegen.program import Program
@@ -29,6 +30,18 @@ class Compares(Protocol):
         """How far the gradients computed by ``text`` are from the oracle's, relative to the
         largest entry and beyond what the oracle's own rounding accounts for.
         """
+
+
+class Tries(Protocol):
+    """What is tried where numbers of float32 end, and at hard points."""
+
+    def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        """In words, what is unsafe: what of the program's own words shows when it is tried, and
+        what goes wrong in float32 and at hard points.
+        """
+
+    def function(self, text: str, program: Program) -> Callable:
+        """The function of ``text`` that is called."""
 
 
 class Kernels(Protocol):
@@ -67,7 +80,7 @@ class WrongUse(UnprovedError):
         self.order = order
 
 
-class Target(Compares, Protocol):
+class Target(Compares, Tries, Protocol):
     """A language. ``suffix`` is that of its files."""
 
     suffix: str
@@ -90,11 +103,6 @@ class Target(Compares, Protocol):
 
     def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
         """How far they are in float32, beside autograd's own."""
-
-    def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-        """In words, what is unsafe: what of the program's own words shows when it is tried, and
-        what goes wrong in float32 and at hard points.
-        """
 
     def counts(self, program: Program) -> Counts:
         """What the lines of the code move and reduce."""

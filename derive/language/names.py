@@ -10,7 +10,19 @@ from itertools import chain, count
 from derive.language.errors import NotationError
 
 RESERVED = frozenset(
-    {"torch", "math", "abs", "Tensor", "NamedTuple", "self", "ctx", "None", "True", "False"}
+    {
+        "torch",
+        "math",
+        "functools",
+        "abs",
+        "Tensor",
+        "NamedTuple",
+        "self",
+        "ctx",
+        "None",
+        "True",
+        "False",
+    }
 )
 
 

@@ -13,17 +13,16 @@ METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of th
 class AutogradFunction(PlainFunctions):
     """The Function, beside what it calls."""
 
-    def called_forward(self) -> str:
-        names = [p.name for p in self.inner]
-        return wrapped(f"return {self.name}_forward", names, indent=len(METHOD))
-
     def context(self) -> FunctionText:
         """What the Function keeps."""
         ctx, names = self.called["ctx"], [p.name for p in self.inner]
         sizes = {name: self._measured(name) for name in self.noted if name not in names}
         read = {*self.saved, *(tensor for tensor, _ in sizes.values())}
         given = [n if n in read else f"{ctx}.{n}" if n in self.noted else "_" for n in names]
-        lines = [f"{unpacked(given)} = {self.called['inputs']}"] if {*given} != {"_"} else []
+        whole = given == names == self.saved and not sizes  # which need no names
+        lines = (
+            [] if whole or {*given} == {"_"} else [f"{unpacked(given)} = {self.called['inputs']}"]
+        )
         results = [*self.outputs, *self.made]
         shown = [n if n in {*self.made, *self.saved} else "_" for n in results]
         if {*shown} != {"_"}:
@@ -33,7 +32,8 @@ class AutogradFunction(PlainFunctions):
         lines += [f"{ctx}.{n} = {t}.shape[{place}]" for n, (t, place) in sizes.items()]
         if len(self.outputs) == 1:
             lines.append(f"{ctx}.set_materialize_grads(False)")
-        if kept := [*self.saved, *self.made]:
+        saved = [f"*{self.called['inputs']}"] if whole else self.saved
+        if kept := [*saved, *self.made]:
             lines.append(f"{ctx}.save_for_backward({', '.join(kept)})")
         given = ", ".join(self.called[name] for name in ("ctx", "inputs", "output"))
         lines = [broken(line, METHOD) for line in lines or ["pass"]]
@@ -66,14 +66,21 @@ class AutogradFunction(PlainFunctions):
             needs = [f"need_{p.name}" if p.name in asked else "_" for p in self.inner]
             while needs[-1] == "_":
                 needs.pop()
+            first = len(needs) if "_" not in needs else 0  # inputs, of which all are asked for
             needs += ["*_"] * (len(needs) < len(self.inner))
-            lines.append(broken(f"{unpacked(needs)} = {ctx}.needs_input_grad", METHOD))
+            if not first:
+                lines.append(broken(f"{unpacked(needs)} = {ctx}.needs_input_grad", METHOD))
         arguments = [*upstreams, *(n if n in kept else f"{ctx}.{n}" for n in self.read)]
-        arguments += [f"need_{name}" for name in asked]
+        if asked and first:
+            arguments.append(f"*{ctx}.needs_input_grad[:{first}]")
+        else:
+            arguments += [f"need_{name}" for name in asked]
         called, results = f"{self.name}_backward", [*self.program.backward.results]
         places = [f"d{p.name}" if p.role == "input" else "None" for p in self.inner]
-        if results == places:
-            lines.append(wrapped(f"return {called}", arguments, indent=len(METHOD)))
+        nothing = ", None" * (len(places) - len(results))
+        if results == places[: len(results)] and {*places[len(results) :]} <= {"None"}:
+            star = "*" * bool(nothing and results[1:])
+            lines.append(wrapped(f"return {star}{called}", arguments, nothing, len(METHOD)))
         else:
             lines.append(wrapped(f"{', '.join(results)} = {called}", arguments, indent=len(METHOD)))
             lines.append(returning(places))

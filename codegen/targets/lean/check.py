@@ -9,14 +9,15 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets.lean.outside import Outside
 from codegen.targets.torch.check import arguments_of, largest_of
-from codegen.targets.torch.every_use import check_every_use as check_uses
-from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
 from codegen.targets.torch.rounding import rounding as rounding_of
+from codegen.targets.torch.taken import taken
+from codegen.targets.torch.within_reach import infinite_in_use
 from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of
 
@@ -64,12 +65,16 @@ class _Comparing:
                 yield oracle.difference(f"0 d{name}", own)
 
 
-def check_every_use(module: ModuleType, outside: Outside, program: Program) -> tuple[str, ...]:
+def check_every_use(text: str, outside: Outside, program: Program) -> tuple[str, ...]:
     """Use the public function in every way, twice differentiated too. Raises `WrongUse`; in words,
     what is infinite or NaN.
     """
     program = replace(program, without_second="its lines are differentiated")
-    return check_uses(_OfEntries(module, program.name, outside), outside.inside, program)
+
+    def load(text: str) -> _OfEntries:
+        return _OfEntries(loaded(text, program.name), program.name, outside)
+
+    return infinite_in_use(text, outside.inside, program, load)
 
 
 class _OfEntries:
@@ -86,7 +91,7 @@ def rounding(module: ModuleType, outside: Outside, program: Program) -> Rounding
     function = getattr(_OfEntries(module, program.name, outside), program.name)
 
     def written(**arguments: object) -> list[Tensor]:
-        statements = interpreted(outside.inside, arguments)
+        statements = taken(outside.inside, arguments)
         return [statements[name] for name in program.outputs]
 
     return rounding_of(function, written, outside.inside, program)

@@ -4,7 +4,6 @@ plain torch throughout, are taken from the runtime of modules (``torch/_runtime.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 import re
@@ -13,8 +12,6 @@ from types import FunctionType
 
 import torch
 from torch import Tensor
-from torch._C import _are_functorch_transforms_active
-from torch.autograd import forward_ad
 
 from codegen.targets.torch import _runtime
 from codegen.targets.torch._runtime import scanned, stepped
@@ -24,16 +21,9 @@ CALLED = re.compile(r"_runtime\.(\w+)")
 
 def by_lines() -> bool:
     """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
-    if torch.compiler.is_compiling() and _are_functorch_transforms_active():
-        return True
-    probe = torch.empty(0)
-    return forward_ad.unpack_dual(probe).primal is not probe  # itself, outside of forward mode
-
-
-def promoted(*tensors) -> torch.dtype:
-    """The format of several tensors, or formats, together."""
-    formats = [t.dtype if isinstance(t, Tensor) else t for t in tensors]
-    return functools.reduce(torch.promote_types, formats)
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0
 
 
 def in_range(said: str, index: Tensor, *lengths: int) -> None:
@@ -41,7 +31,7 @@ def in_range(said: str, index: Tensor, *lengths: int) -> None:
     GPU, which would wait for it, nor in a transform.
     """
     away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or _are_functorch_transforms_active() or not index.numel():
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
         return
     low, high = (int(bound) for bound in index.aminmax())
     if low < 0 or high >= min(lengths):

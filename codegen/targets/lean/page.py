@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from codegen.lowering.differentiated import lines_to_differentiate
+from codegen.program import Parameter
 from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
 from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import condition
 from codegen.targets.torch.functions import layouts_in
-from codegen.targets.torch.lines import STEP, broken
+from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.vocabulary import SIGN
 from codegen.targets.torch.wrapping import public, wrapped
 from derive.language.symbols import Axes
@@ -39,24 +43,33 @@ class LeanPage(AutogradFunction):
         layouts = layouts_in(self.program.forward)
         shown = ", ".join(f"{n} {self.shape_of(layouts[n])}" for n in self.outputs)
         more = ", or its sum or mean" * bool(self.outside.reductions)
-        own = self.program.forward.tensors
-        given = ", ".join(f"{p.name} {self.shape_of(p.layout)}" for p in own)
+        given = ", ".join(map(self._shape_given, self.program.forward.tensors))
         return doc(f"Returns {shown}{more}. Shapes: {given}.")
+
+    def _shape_given(self, p: Parameter) -> str:
+        """What an argument is to be, and what it is where it is left out."""
+        broadcast = "broadcast to " * (p.name in self.program.broadcast)
+        left_out = "" if p.default is None else f" or {p.default} everywhere"
+        return f"{p.name} {broadcast}{self.shape_of(p.layout)}{left_out}"
 
     def _asked_first(self) -> list[str]:
         """What is refused, the sizes, and the defaults."""
         forward = self.program.forward
         printer, lines = self.printer(forward), []
-        for step in forward.checks:
-            match step:
+        spread = {step.name for step in forward.checks if isinstance(step, of.Spread)}
+        bounded = {step.name for step in forward.checks if isinstance(step, of.Within)}
+        for steps in _alike(forward.checks):
+            match step := steps[0]:
                 case of.InSingle() | of.InRange():
                     continue
                 case of.Numeric():
-                    wrong = f'"{self.name}: {step.name} must be a number, not a tensor"'
-                    lines.append(f"if isinstance({step.name}, Tensor):")
-                    lines.append(f"{STEP}raise TypeError({wrong})")
+                    lines += self._numeric([s.name for s in steps if s.name not in bounded])
+                case of.Within():
+                    lines += self._within(step, printer)
                 case of.Fits():
-                    lines += self._fits(step, printer)
+                    if step.name in spread:
+                        continue  # torch refuses to spread what does not fit
+                    lines += self._fits(steps, printer)
                 case of.Spread():
                     shape = printer._expected(step.dims, (True,) * len(step.dims))
                     line = f"{step.name} = {step.name}.expand({shape})"
@@ -65,30 +78,71 @@ class LeanPage(AutogradFunction):
                     lines += self._merged(step)
                 case _:
                     lines.append(printer.step(step))
-        filled = [s for s in forward.steps if isinstance(s, (of.Default, of.Fill))]
-        return [*lines, *map(printer.step, filled), *self._reduction_asked()]
+        lines += [printer.step(s) for s in forward.steps if isinstance(s, (of.Default, of.Fill))]
+        return [*lines, *self._reduction_asked()]
 
-    def _fits(self, step: of.Fits, printer: LeanPrinter) -> list[str]:
-        """A test of a shape, and what is raised."""
-        wrong = printer._misshapen(step)
+    def _fits(self, steps: Sequence[of.Fits], printer: LeanPrinter) -> list[str]:
+        """A test of the shape that arguments have, and what is raised."""
+        names, name, shown = [step.name for step in steps], steps[0].name, steps[0].name
+        if len(names) > 1:
+            name, shown = self.called["t"], f"{{{self.called['name']}}}"
+        wrong = printer._misshapen(replace(steps[0], name=name))
         if not wrong:
             return []
-        if step.optional:
+        if steps[0].optional:
             also = f"({' or '.join(wrong)})" if len(wrong) > 1 else wrong[0]
-            wrong = [f"{step.name} is not None and {also}"]
-        words = f"{step.name} must be {printer.written(step.dims)}"
-        said = f'f"{self.name}: {words}, got {{tuple({step.name}.shape)}}"'
-        return [condition(wrong), STEP + broken(f"raise ValueError({said})", METHOD)]
+            wrong = [f"{name} is not None and {also}"]
+        words = f"{shown} must be {printer.written(steps[0].dims)}"
+        said = f'f"{self.name}: {words}, got {{tuple({name}.shape)}}"'
+        return self._for_each(names, name, condition(wrong), f"raise ValueError({said})")
+
+    def _numeric(self, names: Sequence[str]) -> list[str]:
+        """A test that numbers are no tensors: these would get no gradient."""
+        if not names:
+            return []
+        name, shown = names[0], names[0]
+        if len(names) > 1:
+            name, shown = self.called["t"], f"{{{self.called['name']}}}"
+        said = f'{"f" * (len(names) > 1)}"{self.name}: {shown} must be a number, not a tensor"'
+        test = f"if isinstance({name}, Tensor):"
+        return self._for_each(names, name, test, f"raise TypeError({said})")
+
+    def _for_each(self, names: Sequence[str], name: str, test: str, raised: str) -> list[str]:
+        """A test of one argument, or of several in a loop."""
+        if len(names) == 1:
+            return [test, STEP + broken(raised, METHOD)]
+        pairs = [f'("{own}", {own})' for own in names]
+        head = wrapped(f"for {self.called['name']}, {name} in ", pairs, ":", indent=len(STEP))
+        return [head, STEP + test, METHOD + broken(raised, METHOD + STEP)]
+
+    def _within(self, step: of.Within, printer: LeanPrinter) -> list[str]:
+        """A test of what a number may be; of one that is an argument also that it is no tensor."""
+        numbers = {p.name for p in self.program.forward.parameters if p.role == "scalar"}
+        if step.name not in numbers:
+            return [printer.step(step)]
+        tested = printer.step(replace(step, domain=f"a number {step.domain}"))
+        return [tested.replace("if not ", f"if isinstance({step.name}, Tensor) or not ", 1)]
 
     def _merged(self, step: of.MergeDims) -> list[str]:
         """One dimension for all those of an `Axes`."""
         optional = {p.name for p in self.program.forward.tensors if p.default is not None}
         lines = [f"{step.name} = math.prod({self.dims[step.name]})"]
+        required = [(name, layout) for name, layout in step.tensors if name not in optional]
+        if required:
+            values = ", ".join(self._flat(*each) for each in required)
+            line = f"{', '.join(name for name, _ in required)} = {values}"
+            if len(STEP + line) <= LONGEST:
+                lines.append(line)
+            else:
+                lines += [f"{each[0]} = {self._flat(*each)}" for each in required]
         for name, layout in step.tensors:
-            shape = ", ".join("1" if d.one else self.sizes[d.axis.name] for d in layout)
-            line = f"{name} = {name}.reshape({shape})"
-            lines += [f"if {name} is not None:", STEP + line] if name in optional else [line]
+            if name in optional:
+                lines += [f"if {name} is not None:", f"{STEP}{name} = {self._flat(name, layout)}"]
         return lines
+
+    def _flat(self, name: str, layout: Layout) -> str:
+        shape = ", ".join("1" if d.one else self.sizes[d.axis.name] for d in layout)
+        return f"{name}.reshape({shape})"
 
     def _reduction_asked(self) -> list[str]:
         words = self.outside.reductions
@@ -109,20 +163,37 @@ class LeanPage(AutogradFunction):
         lines += [f"{s.kept} = {s.kept}.to({self.floats[0]}.dtype)" for s in self.masks.values()]
         lines += self._ranges_asked()
         names = [p.name for p in self.inner]
-        taken = ", ".join([*self.outputs, *["*_"] * bool(self.made)])
+        taken = f"{', '.join([*self.outputs, *['*_'] * bool(self.made)])} ="
+        first = "[0]" * bool(self.made and self._is_at_once)
+        taken = "return" if self._is_at_once else taken
         applied = f"{self.program.title}.apply"
         if lines_to_differentiate(self.program) is self.program.forward:
             run = f"{self.called['run']} = {self.name}_forward if _by_lines() else {applied}"
             return [
                 *lines,
                 broken(run),
-                wrapped(f"{taken} = {self.called['run']}", names, indent=len(STEP)),
+                wrapped(f"{taken} {self.called['run']}", names, first, len(STEP)),
             ]
         written = f"{', '.join(self.outputs)} = {self.name}_statements"
+        if self._is_at_once:
+            written = f"return {self.name}_statements"
         return [
             *[*lines, "if _by_lines():", STEP + wrapped(written, names, indent=len(METHOD))],
-            *["else:", STEP + wrapped(f"{taken} = {applied}", names, indent=len(METHOD))],
+            *self._otherwise(f"{taken} {applied}", names, first),
         ]
+
+    def _otherwise(self, call: str, names: Sequence[str], first: str) -> list[str]:
+        if self._is_at_once:
+            return [wrapped(call, names, first, len(STEP))]
+        return ["else:", STEP + wrapped(call, names, first, len(METHOD))]
+
+    @property
+    def _is_at_once(self) -> bool:
+        """Whether the one output is returned as it is."""
+        layouts = layouts_in(self.program.forward)
+        whole = not any(isinstance(dim.axis, Axes) for dim in layouts[self.outputs[0]])
+        outside = self.outside.reductions or self.outside.ignoring
+        return whole and len(self.outputs) == 1 and not outside
 
     def _ranges_asked(self) -> list[str]:
         """A test of the labels by which lines pick and that torch itself does not refuse."""
@@ -142,9 +213,12 @@ class LeanPage(AutogradFunction):
         masks = [ignoring.kept.name for ignoring in self.outside.ignoring]
         lines = [f"{o} = {o}.where({mask}, 0)" for mask in masks for o in self.outputs]
         if not self.outside.reductions:
-            return [*lines, returning(restored)]
+            return [*lines, *([] if self._is_at_once else [returning(restored)])]
         printer, (output,) = self.printer(self.program.forward), self.outputs
         dtype, total = promoted(self.floats), self.called["total"]
+        if len(self.floats) > 2:
+            lines.append(broken(f"{self.both} = {dtype}"))
+            dtype = self.both
         lines += [
             f'if {REDUCTION} == "{NONE}":',
             STEP + broken(f"return {restored[0]}.to({dtype})", METHOD),
@@ -172,6 +246,17 @@ class LeanPage(AutogradFunction):
             return f"*{self.dims[size]}"
         shown = {self.sizes[d.axis.name] for p in self.tensors for d in p.layout}
         return size if size in shown else f"{name}.shape[{place}]"
+
+
+def _alike(checks: Iterable[of.Step]) -> Iterator[list[of.Step]]:
+    """The checks, those together that ask the same of arguments one after the other."""
+
+    def asked(step: of.Step) -> object:
+        if isinstance(step, of.Fits) and all(step.known):
+            return step.dims, step.optional
+        return type(step) if isinstance(step, of.Numeric) else step
+
+    return (list(steps) for _, steps in groupby(checks, asked))
 
 
 def _used(lines: list[str]) -> list[str]:

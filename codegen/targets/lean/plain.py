@@ -21,7 +21,10 @@ from codegen.wanted import wanted_by
 
 DONE_OUTSIDE = (of.Default, of.Fill, of.NotZero, of.SplitLabel)  # by the public function
 FEW = 3  # tensors that are named twice on a line
-OWN = ("dtype", "wide", "run", "total", "ctx", "inputs", "output")  # names that a module uses
+OWN = (  # names that a module uses
+    *("dtype", "wide", "run", "total", "name", "t"),
+    *("ctx", "inputs", "output"),
+)
 QUOTES = 3  # round a docstring
 
 
@@ -151,11 +154,8 @@ class PlainFunctions(Functions):
         arguments += [f"need_{name}: bool = True" for name in self.asked()]
         tensors = [p for p in function.parameters if p.role not in NUMBERS]
         given = [p for p in tensors if p.name not in self.made]
-        made = [n for n in self.made if n not in self.masks]
-        floats = [p.name for p in given if p.role not in ("label", "kept")]
-        wide = f"{made[0]}.dtype" if made else promoted(floats, "torch.float32")
         lines = [
-            broken(f"{self.wide} = {wide}"),
+            f"{self.wide} = torch.promote_types({upstreams[0]}.dtype, torch.float32)",
             *self._widened(given),
             *self.lines(function),
         ]
@@ -227,11 +227,12 @@ def _of_results(function: Function, results: Sequence[str]) -> Function:
     return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
-def promoted(names: Sequence[str], *more: str) -> str:
+def promoted(names: Sequence[str]) -> str:
     """The format of several tensors together."""
-    first, *others = [*(f"{name}.dtype" for name in names), *more]
+    first, *others = [f"{name}.dtype" for name in names]
     if len(others) > 1:
-        return f"_runtime.promoted({', '.join([*names, *more])})"
+        every = f"[t.dtype for t in ({', '.join(names)})]"
+        return f"functools.reduce(torch.promote_types, {every})"
     return f"torch.promote_types({first}, {others[0]})" if others else first
 
 

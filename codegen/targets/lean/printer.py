@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codegen.program import arrays, parts, steps, values
 from codegen.program.arrays import Expand
+from codegen.targets.torch.lines import LONGEST, STEP
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import ATOM
 from derive.notation.layout import Dim
@@ -35,6 +36,11 @@ class LeanPrinter(Printer):
         else:
             value = f"{self.tight(step.value)}.unsqueeze({along})"
         return f"{name} = {name}.scatter_add{here}({along}, {index}, {value})"
+
+    def _Fill(self, step: steps.Fill) -> str:
+        before, filled = super()._Fill(step).split(" = ")
+        line = f"{step.name} = {filled} if {step.name} is None else {step.name}"
+        return line if len(STEP + line) <= LONGEST else f"{before} = {filled}"
 
     def _Scattered(self, value: arrays.Scattered):
         zeros = f"{self.like}.new_zeros({self.shape(value.dims)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 
@@ -15,8 +16,16 @@ from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
-from codegen.targets.torch.documentation import formula_lines, item, part, safe
+from codegen.targets.torch.documentation import (
+    equal_largest,
+    formula_lines,
+    item,
+    part,
+    safe,
+)
 from derive.formulas.text import formula
+from derive.language.symbols import Tensor
+from derive.notation.definition import IGNORE_INDEX, Statement
 from derive.proving.proved import Proved
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -40,8 +49,6 @@ def module_text(program: Program, outside: Outside) -> str:
         "documentation": documentation(program, outside),
         "entry": page.entry(),
         "plain": plain,
-        "inner": ", ".join(p.name for p in page.inner),
-        "called": page.called_forward(),
         "context": page.context(),
         "gradient": page.gradient(),
     }
@@ -59,33 +66,42 @@ def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor"]
-    if "_are_functorch_transforms_active" in code:
-        found.append("from torch._C import _are_functorch_transforms_active")
-    if "forward_ad." in code:
-        found.append("from torch.autograd import forward_ad")
     return tuple(found)
 
 
 def documentation(program: Program, outside: Outside) -> tuple[str, ...]:
     """The lines of the docstring after the first one."""
-    stated = [f"{s.name} = {formula(s.expression)}" for s in outside.inside.statements]
+    stated = _stated(outside.inside.statements, program.formulas)
+    derived = [line for line in program.formulas if line not in stated]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
-        *part(["Forward:", "", *formula_lines(stated)]),
-        *part(["Backward:", "", *formula_lines(program.formulas)]),
+        *part(["Forward:", *formula_lines(stated)]),
+        *part(["Backward:", *formula_lines(derived)]),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
         *part([line for words in _edges(program, outside) for line in item(words)]),
     )
 
 
+def _stated(statements: Sequence[Statement], formulas: Sequence[str]) -> list[str]:
+    """The statements; an output that is another one by name stands in the place of that."""
+    named, last = {}, statements[-1]
+    if isinstance(last.expression, Tensor) and statements[1:]:
+        own = re.compile(rf"\b{last.expression.name}\b")
+        others = [formula(s.expression) for s in statements[:-1]]
+        if not any(own.search(e) for e in (*others, *formulas)):
+            named, statements = {last.expression.name: last.name}, statements[:-1]
+    return [f"{named.get(s.name, s.name)} = {formula(s.expression)}" for s in statements]
+
+
 def _edges(program: Program, outside: Outside) -> list[str]:
-    found = [f"NaN if {axis} is 0: {name} divides by it." for name, axis in program.means]
-    found += [f"{line}." for line in program.unsafe]
-    if outside.ignoring:
-        label = outside.ignoring[0].label.name
-        found.append(f"Entries where {label} is ignore_index are 0 and have no gradient.")
-    given = [p.name for p in program.forward.parameters if p.role == "given"]
-    found += [f"{name} gets no gradient." for name in given]
+    """What was tried and goes wrong, and what labels and masks do."""
+    found = [*(f"{line}." for line in program.unsafe), *equal_largest(program)]
+    found += [f"Entries where {label} is {IGNORE_INDEX} are ignored." for label in program.ignored]
+    for ignoring in outside.ignoring:
+        label = ignoring.label.name
+        found.append(f"Entries where {label} is {IGNORE_INDEX} are 0 and have no gradient.")
+    if given := [p.name for p in program.forward.parameters if p.role == "given"]:
+        found.append(f"{', '.join(given)} {'get' if given[1:] else 'gets'} no gradient.")
     return found
 
 

@@ -124,16 +124,20 @@ def edges(program: Program) -> tuple[str, ...]:
     ]
     found += [f"NaN if {axis} is 0: {name} divides by it." for name, axis in program.means]
     found += [f"{line}." for line in program.unsafe]
-    found += [
-        f"The first of equal largest entries of {e} has the gradient, as with torch.max; "
-        "torch.amax divides it. In bfloat16 many entries are equal."
-        for e in program.first
-    ]
-    found += [*_labels(program), *_arguments(program)]
+    found += [*equal_largest(program), *_labels(program), *_arguments(program)]
     given = _of_role(program, "given")
     no_gradient = "requires grad: no gradient is derived for it"
     found += [f"RuntimeError if {name} {no_gradient}." for name in given]
     return (*found, *_orders(program), COMMON)
+
+
+def equal_largest(program: Program) -> list[str]:
+    """Which of equal entries has a gradient."""
+    return [
+        f"The first of equal largest entries of {e} has the gradient, as with torch.max; "
+        "torch.amax divides it. In bfloat16 many entries are equal."
+        for e in program.first
+    ]
 
 
 def _labels(program: Program) -> list[str]:

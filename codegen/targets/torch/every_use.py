@@ -24,6 +24,7 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets import WrongUse
+from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
 from codegen.targets.torch.several import apart, joined, one_by_one
 from derive.notation.definition import Definition
@@ -56,8 +57,8 @@ def check_every_use(
             for what, order in uses.infinite:
                 said = what if order == FIRST else f"{ORDERS[order]} derivatives"
                 found.setdefault(where, {})[said] = None
-    return tuple(
-        f"{' and '.join(what)} may be NaN or infinite {where}" for where, what in found.items()
+    return in_words(
+        (where, f"{' and '.join(what)} may be NaN or infinite") for where, what in found.items()
     )
 
 

@@ -1,4 +1,4 @@
-"""Where float32 ends for a module: at which magnitudes of its inputs a result is infinite,
+"""Where float32 ends for a function: at which magnitudes of its inputs a result is infinite,
 NaN or inaccurate, although it is a float32 number.
 
 ``x**2/(1 + x**2)`` is 1 for large x, and NaN where the square overflows. The mathematics does not
@@ -20,11 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from codegen.program import Program
 from codegen.targets.torch.failing import AtHardPoints
 from codegen.targets.torch.hard_points import in_words
-from codegen.targets.torch.loading import loaded
 from codegen.targets.torch.measure import (
     LARGEST,
     Arguments,
     Measure,
+    Run,
     in_dtype,
     positive,
     signed,
@@ -64,12 +64,15 @@ class Edge:
     faults: tuple[Fault, ...]
 
 
-def extremes(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-    """In words, what is unsafe: of the program's own words those that show, what goes wrong in
-    float32 at large and small inputs, and at hard points.
+def extremes(
+    function: Run, statements: Run, definition: Definition, program: Program
+) -> tuple[str, ...]:
+    """In words, what is unsafe in a ``function``, beside its ``statements``, line by line: of the
+    program's own words those that show, what goes wrong in float32 at large and small inputs, and
+    at hard points.
     """
-    module = loaded(text, program)
-    measures = [_Edges(module, definition, program, draw) for draw in (signed, positive)]
+    run = function, statements, definition, program
+    measures = [_Edges(*run, draw) for draw in (signed, positive)]
     measure = next((m for m in measures if m.is_defined), None)
     if measure is None:
         return program.unsafe
@@ -84,9 +87,9 @@ class _Edges(Measure):
     """Magnitudes of inputs at which a module goes wrong."""
 
     def edges(self) -> Iterator[Edge]:
-        """Of each input while the others are around 1; else of those together that are along the
-        same axes: that a product of any two overflows need not be said. Else of all: their product
-        may be a logit.
+        """Of each input while the others are around 1; else, or where that is at the end of all
+        numbers, of those together that are along the same axes: that a product of any two overflows
+        need not be said. Else of all: their product may be a logit.
         """
         alike: dict[frozenset, list[str]] = {}
         for p in self.program.forward.parameters:
@@ -96,8 +99,10 @@ class _Edges(Measure):
             found = []
             for names in alike.values():
                 alone = [self._edge((name,), powers) for name in names]
-                if len(names) > 1 and not any(alone):
-                    alone = [self._edge(tuple(names), powers)]
+                if len(names) > 1 and all(e is None or abs(e.power) >= LAST for e in alone):
+                    together = self._edge(tuple(names), powers)
+                    if together is not None and abs(together.power) < LAST:
+                        alone = [together] if all(alone) else [*alone, together]
                 found += filter(None, alone)
             if powers is LARGE and len(alike) > 1 and not found:
                 found += filter(self._is_bounded, [self._edge(self.inputs, powers)])

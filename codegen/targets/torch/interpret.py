@@ -16,7 +16,7 @@ from sympy import Expr, Mul, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from codegen.targets.torch.place_by_place import Found, run_all
+from codegen.targets.torch.place_by_place import Found, format_of, run_all
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
@@ -68,12 +68,13 @@ def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float])
 
 
 class Interpreter:
-    """Runs the statements, one after the other."""
+    """Runs the statements, one after the other, in the format of the arguments."""
 
     def __init__(self, definition: Definition, arguments: Mapping[str, Tensor | float]):
         self.definition = definition
         self.sizes: dict[Axis, int] = {}
         self.values: dict[str, Tensor] = {}
+        self.dtype = format_of(arguments)
         given = [t for t in definition.inputs if arguments.get(t.name) is not None]
         ignoring = {i.label.name: i for i in definition.ignoring}
         for t in given:
@@ -81,7 +82,7 @@ class Interpreter:
             if t.name in ignoring:
                 kept = arguments[t.name] != ignoring[t.name].default
                 self.values[t.name] = torch.where(kept, arguments[t.name], 0)
-                self.values[ignoring[t.name].kept.name] = kept.double()
+                self.values[ignoring[t.name].kept.name] = kept.to(self.dtype)
             for axis, size in zip(t.home, arguments[t.name].shape, strict=True):
                 self.sizes[definition.size(axis)] = size
         self.sizes |= {axis: arguments[name] for name, axis in definition.size_arguments}
@@ -89,10 +90,10 @@ class Interpreter:
         for t, default in definition.optional:
             if t not in given:
                 shape = [self.size(axis) for axis in t.home]
-                self.values[t.name] = torch.full(shape, float(default), dtype=torch.float64)
+                self.values[t.name] = torch.full(shape, float(default), dtype=self.dtype)
         for t, default in definition.scalars:
             number = arguments.get(t.name, definition.default_at(default, self.sizes))
-            self.values[t.name] = torch.tensor(float(number), dtype=torch.float64)
+            self.values[t.name] = torch.tensor(float(number), dtype=self.dtype)
 
     def run(self) -> Found:
         lengths = {axis: self.size(axis) for axis in self.definition.axes}
@@ -118,7 +119,7 @@ class Interpreter:
         if isinstance(e, Symbolic):
             return self.spread(self.values[e.name], e.axes)
         if isinstance(e, (Axis, MinusInfinity)) or e.is_number:
-            return self.spread(torch.tensor(self.number(e), dtype=torch.float64), ())
+            return self.spread(torch.tensor(self.number(e), dtype=self.dtype), ())
         if isinstance(e, Sum):
             whole = self.value(e.operand)
             shape = [
@@ -135,9 +136,9 @@ class Interpreter:
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
             return values if isinstance(e, Max) else indices
         if isinstance(e, (OneHot, Position)):
-            entries = self.spread(torch.arange(self.size(e.axis)).double(), (e.axis,))
+            entries = self.spread(torch.arange(self.size(e.axis)).to(self.dtype), (e.axis,))
             one_hot = isinstance(e, OneHot)
-            return (self.value(e.operand) == entries).double() if one_hot else entries
+            return (self.value(e.operand) == entries).to(self.dtype) if one_hot else entries
         if isinstance(e, Piecewise):
             result = self.value(e.args[-1].expr)
             for chosen, condition in reversed(e.args[:-1]):
@@ -233,7 +234,7 @@ class Interpreter:
             return self.value(e.in_full)
         value, along = self.value(e.operand), self.place(e.axis)
         largest = value.cummax(along).values
-        return largest if isinstance(e, LargestSoFar) else (value >= largest).double()
+        return largest if isinstance(e, LargestSoFar) else (value >= largest).to(self.dtype)
 
     def recurrent(self, e: Recurrence) -> Tensor:
         """One place after the other."""

@@ -1,4 +1,4 @@
-"""A generated module and the statements it was made of, run at given numbers in float32 and in
+"""A generated function and the statements it was made of, run at given numbers in float32 and in
 float64: the outputs, and the gradients of the inputs.
 """
 
@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -21,13 +20,20 @@ LARGEST = torch.finfo(torch.float32).max
 
 Found = dict[str, Tensor]
 Arguments = Mapping[str, object]
+Run = Callable[..., Tensor | tuple[Tensor, ...]]  # of arguments by name
+Draw = Callable[..., Tensor]
 
 
 class Measure:
-    """A module beside itself in float64, with inputs that ``draw`` gives."""
+    """A function, ``ours``, beside itself in float64 and beside its ``statements``, with inputs
+    that ``draw`` gives.
+    """
 
-    def __init__(self, module: ModuleType, definition: Definition, program: Program, draw):
-        self.module, self.definition, self.program = module, definition, program
+    def __init__(
+        self, ours: Run, statements: Run, definition: Definition, program: Program, draw: Draw
+    ):
+        self.ours, self.statements = ours, statements
+        self.definition, self.program = definition, program
         generator = torch.Generator().manual_seed(0)
         dims = next(dims_tried(definition))
         self.sizes = {axis: math.prod(lengths) for axis, lengths in dims.items()}
@@ -47,7 +53,7 @@ class Measure:
     def is_whole(self) -> bool:
         return all(map(is_finite, self.usual.values()))
 
-    def found(self, arguments: Arguments, run: Callable, kind: torch.dtype) -> Found:
+    def found(self, arguments: Arguments, run: Run, kind: torch.dtype) -> Found:
         """The outputs, and the gradients of the inputs."""
         leaves = in_dtype(kind, arguments)
         inputs = {name: leaves[name].requires_grad_() for name in self.inputs}
@@ -55,20 +61,12 @@ class Measure:
         outputs = (y,) if isinstance(y, Tensor) else y
         found = {n: o.detach() for n, o in zip(self.program.outputs, outputs, strict=True)}
         y = joined(y)
+        gradients = [torch.zeros_like(leaf) for leaf in inputs.values()]
         if y.requires_grad:
             upstream = torch.linspace(0.5, 1, y.numel(), dtype=y.dtype).reshape(y.shape)
-            gradients = torch.autograd.grad(y, [*inputs.values()], upstream, allow_unused=True)
-            pairs = zip(inputs, gradients, strict=True)
-            found |= {f"d{name}": g for name, g in pairs if g is not None}
+            gradients = torch.autograd.grad(y, [*inputs.values()], upstream, materialize_grads=True)
+        found |= {f"d{name}": g for name, g in zip(inputs, gradients, strict=True)}
         return {name: value.double() for name, value in found.items()}
-
-    def ours(self, **leaves: object) -> Tensor:
-        return getattr(self.module, self.program.name)(**leaves)
-
-    def statements(self, **leaves: object) -> Tensor:
-        atoms = getattr(self.module, self.program.atoms.name)(**leaves)
-        found = [getattr(atoms, name) for name in self.program.outputs]
-        return found[0] if len(found) == 1 else tuple(found)
 
 
 def signed(shape, *, generator: torch.Generator, dtype: torch.dtype) -> Tensor:

@@ -31,6 +31,12 @@ class Found(dict[str, Tensor]):
         return {**self, **self.zeros}
 
 
+def format_of(values: Mapping[str, object]) -> torch.dtype:
+    """That of the first tensor of real numbers; float64 where there is none."""
+    tensors = (t for t in values.values() if isinstance(t, Tensor))
+    return next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
+
+
 def run_all(definition: Definition, values: dict[str, Tensor], sizes: Mapping, run: Run) -> Found:
     """Every statement's value, each after what it reads."""
     found, pending = Found(), [*definition.statements]
@@ -91,5 +97,5 @@ def _initial(c: Carried, values, sizes) -> Tensor:
     """The state before the first place."""
     shape = [sizes[a] for a in c.before.home if a != c.axis]
     if c.initial.is_number:
-        return torch.full(shape, float(c.initial), dtype=torch.float64)
+        return torch.full(shape, float(c.initial), dtype=format_of(values))
     return values[c.initial.name].expand(shape)

@@ -50,7 +50,7 @@ class Point:
 
 def points_of(definition: Definition, program: Program) -> Iterator[Point]:
     optional = [p.name for p in program.forward.tensors if p.default is not None]
-    whole = next(_sizes(definition, {}))
+    whole = next(dims_with(definition, {}))
     draw = _draw_for(definition, program, whole)
     yield Point(whole, draw, thorough=True)
     absent = [frozenset([name]) for name in optional] if len(optional) > 1 else []
@@ -61,14 +61,14 @@ def points_of(definition: Definition, program: Program) -> Iterator[Point]:
     if len(axes) > 1:
         ones.append(dict.fromkeys(axes, (1,)))
     for own in ones:
-        for dims in _sizes(definition, own):
+        for dims in dims_with(definition, own):
             yield Point(dims, _draw_for(definition, program, dims))
             break
     for edge in edges_of(definition):
         yield Point(whole, draw, edge=edge)
 
 
-def _sizes(definition: Definition, own: Mapping) -> Iterator[Dims]:
+def dims_with(definition: Definition, own: Mapping) -> Iterator[Dims]:
     """Small lengths, no two alike, but ``own`` ones, which the mathematics allows."""
     for more in range(MOST_ADDED):
         lengths = (n + more for n in SMALL)

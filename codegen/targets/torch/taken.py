@@ -37,7 +37,7 @@ class _Taken(Interpreter):
         if isinstance(e, Piecewise):
             return self._branches(e)
         if isinstance(e, (Axis, MinusInfinity)) or e.is_number:
-            return torch.tensor(self.number(e), dtype=torch.float64)
+            return torch.tensor(self.number(e), dtype=self.dtype)
         return super().value(e)
 
     def _chosen(self, e: Piecewise) -> Tensor:
@@ -53,7 +53,7 @@ class _Taken(Interpreter):
     def _branches(self, e: Piecewise) -> Tensor:
         before = self.entries
         count = prod(torch.broadcast_shapes(*(v.shape for v in before.values())))
-        result, rest = torch.zeros(count, dtype=torch.float64), torch.ones(count, dtype=torch.bool)
+        result, rest = torch.zeros(count, dtype=self.dtype), torch.ones(count, dtype=torch.bool)
         for chosen, condition in e.args:
             here = rest & self.holds(condition)
             places = here.nonzero()[:, 0]

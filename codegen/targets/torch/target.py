@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -141,20 +143,27 @@ class TorchTarget:
         return lines
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        from codegen.targets.torch.square import undefined_where_singular  # torch takes a second
+        from codegen.targets.torch.check import largest_difference_of  # torch takes a second
+        from codegen.targets.torch.loading import every_reduction, loaded
+        from codegen.targets.torch.square import undefined_where_singular
         from codegen.targets.torch.within_reach import largest_difference
 
         with undefined_where_singular(definition):
-            return largest_difference(text, definition, program)
+            return max(
+                largest_difference(text, own, p, partial(loaded, program=p), largest_difference_of)
+                for own, p in every_reduction(definition, program)
+            )
 
     def check_every_use(
         self, text: str, definition: Definition, program: Program
     ) -> tuple[str, ...]:
+        from codegen.targets.torch.loading import loaded
         from codegen.targets.torch.square import undefined_where_singular
         from codegen.targets.torch.within_reach import infinite_in_use
 
+        load = partial(loaded, program=program)
         with undefined_where_singular(definition):
-            return infinite_in_use(text, definition, program)
+            return infinite_in_use(text, definition, program, load)
 
     def difference_of_parts(
         self, text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
@@ -189,10 +198,24 @@ class TorchTarget:
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
         from codegen.targets.torch.extremes import extremes
+        from codegen.targets.torch.loading import loaded
         from codegen.targets.torch.square import undefined_where_singular
 
+        module = loaded(text, program)
+        function, atoms = (getattr(module, name) for name in (program.name, program.atoms.name))
+
+        def statements(**arguments: object) -> tuple:
+            found = atoms(**arguments)
+            values = tuple(getattr(found, name) for name in program.outputs)
+            return values if len(values) > 1 else values[0]
+
         with undefined_where_singular(definition):
-            return extremes(text, definition, program)
+            return extremes(function, statements, definition, program)
+
+    def function(self, text: str, program: Program) -> Callable:
+        from codegen.targets.torch.loading import loaded
+
+        return getattr(loaded(text, program), program.name)
 
     def counts(self, program: Program) -> Counts:
         return counts(program)

@@ -13,41 +13,40 @@ from __future__ import annotations
 import io
 import math
 import tokenize
+from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 
 import torch
 from sympy import Basic, Number, Rational
 
 from codegen.program import Program
 from codegen.targets import WrongUse
-from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_difference_of
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.every_use import check_every_use
-from codegen.targets.torch.loading import every_reduction, loaded
 from codegen.targets.torch.second_oracle import points_of, statements_at
 from codegen.targets.torch.several import joined
 from derive.notation.definition import Definition
 
 BEYOND = 1e20  # what is as large stands for infinity
 
-
-def largest_difference(text: str, definition: Definition, program: Program) -> float:
-    """The largest difference of any of its reductions, each where autograd has numbers."""
-    every = every_reduction(definition, program)
-    return max(_largest_difference(text, d, p) for d, p in every)
+Loads = Callable[[str], object]  # gives what has the functions of the module with a text
+Compares = Callable[[object, Definition, Program], float]
 
 
-def _largest_difference(text: str, definition: Definition, program: Program) -> float:
-    module = loaded(text, program)
-    found = largest_difference_of(module, definition, program)
+def largest_difference(
+    text: str, definition: Definition, program: Program, load: Loads, compare: Compares
+) -> float:
+    """The largest difference of the module, where autograd has numbers."""
+    module = load(text)
+    found = compare(module, definition, program)
     if math.isfinite(found) or (within := within_reach(text, definition)) is None:
         return found
     if not _has_numbers(module, definition, program):
         return found
-    return largest_difference_of(loaded(within[0], program), within[1], program)
+    return compare(load(within[0]), within[1], program)
 
 
-def _has_numbers(module: ModuleType, definition: Definition, program: Program) -> bool:
+def _has_numbers(module: object, definition: Definition, program: Program) -> bool:
     """Whether its outputs and gradients are finite, for some of the numbers that are drawn."""
     dims = next(dims_tried(definition))
     for draw in DRAWS:
@@ -61,7 +60,9 @@ def _has_numbers(module: ModuleType, definition: Definition, program: Program) -
     return False
 
 
-def infinite_in_use(text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+def infinite_in_use(
+    text: str, definition: Definition, program: Program, load: Loads
+) -> tuple[str, ...]:
     """What is infinite or NaN in a use of the module, in words. Raises `WrongUse` for the first
     that fails; where there are such numbers, with others for them too.
     """
@@ -69,11 +70,11 @@ def infinite_in_use(text: str, definition: Definition, program: Program) -> tupl
     first = next(points_of(definition, program))
     if within is None or statements_at(definition, program, first).finite:
         try:
-            return check_every_use(loaded(text, program), definition, program)
+            return check_every_use(load(text), definition, program)
         except WrongUse:
             if within is None:
                 raise
-    return check_every_use(loaded(within[0], program), within[1], program)
+    return check_every_use(load(within[0]), within[1], program)
 
 
 def within_reach(text: str, definition: Definition) -> tuple[str, Definition] | None:
