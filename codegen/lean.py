@@ -10,6 +10,7 @@ from codegen.driver import compared
 from codegen.loading import loaded
 from codegen.program import Program
 from codegen.targets.lean.check import check_every_use, largest_difference
+from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.target import lean_program, module_text
 from codegen.targets.torch.square import undefined_where_singular
@@ -32,11 +33,20 @@ def lean_module(
     definition = forward.definition
     progress("writing")
     program = lean_program(proved, Path(definition.place.file), source_hash(forward))
-    text = module_text(program, outside)
+
+    def tried(program: Program) -> tuple[str, tuple[str, ...]]:
+        """The text, and what is infinite or NaN where the mathematics is finite."""
+        text = module_text(program, outside)
+        compared(forward, program, text, _Lean())
+        with undefined_where_singular(definition):
+            return text, check_every_use(loaded(text, program.name), outside, program)
+
     progress("comparing with autograd")
-    compared(forward, program, text, _Lean())
-    with undefined_where_singular(definition):
-        unsafe = check_every_use(loaded(text, program.name), outside, program)
+    text, unsafe = tried(program)
+    if unsafe and (held := with_arguments_held(program)) != program:
+        other, left = tried(held)
+        if len(left) < len(unsafe):
+            program, text, unsafe = held, other, left
     if not unsafe:
         return text
     return module_text(replace(program, unsafe=(*program.unsafe, *unsafe)), outside)
