@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch.autograd import forward_ad
-from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from torch.utils.checkpoint import checkpoint
 
 ALONG = 3  # directions
@@ -133,3 +133,30 @@ COMPILED = {
     "compiled transform": lambda f, xs, vs: compiled(grad(loss_of(f), tuple(range(len(xs)))))(*xs),
 }
 TRANSFORMS = EAGER | COMPILED
+
+
+def of_plain_torch(what):
+    """The transform, in reverse alone where torch's forward mode is silently wrong in forward mode:
+    there ``torch.linalg.solve`` takes its factors for constants.
+    """
+    return IN_REVERSE.get(what) or TRANSFORMS[what]
+
+
+def in_direction(f, vs):
+    """The derivative along ``vs`` as a function, by two gradients."""
+
+    def of(*xs):
+        y, pulled = vjp(f, *xs)
+
+        def total(up):
+            return sum((g * v).sum() for g, v in zip(pulled(up), vs, strict=True))
+
+        return grad(total)(torch.zeros_like(y))
+
+    return of
+
+
+IN_REVERSE = {
+    "jvp of jvp": lambda f, xs, vs: in_direction(in_direction(f, vs), vs)(*xs),
+    "jacfwd of hessian": jacobian(lambda f: jacrev(jacrev(jacrev(f)))),
+}
