@@ -15,6 +15,7 @@ from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets.lean.check import check_every_use, largest_difference, rounding
+from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of
 from codegen.targets.lean.target import lean_program, module_text
 from codegen.targets.torch.empty import nan_where_empty
@@ -73,17 +74,36 @@ def lean_module(
     definition = forward.definition
     progress("writing")
     program = lean_program(proved, Path(definition.place.file), source_hash(forward))
-    text = module_text(program, outside)
     progress("comparing with autograd")
-    difference = compared(forward, program, text, _Lean())
-    with undefined_where_singular(definition):
-        unsafe = check_every_use(text, outside, program)
-    program = replace(program, unsafe=(*program.unsafe, *unsafe))
+    tried = _Tried(forward, outside, program)
+    if tried.unsafe and (held := with_arguments_held(program)) != program:
+        other = _Tried(forward, outside, held)
+        tried = other if len(other.unsafe) < len(tried.unsafe) else tried
     progress("trying hard points")
-    unsafe = goes_wrong(forward, program, text, _Lean())
-    unsafe += in_words(nan_where_empty(_Lean().function(text, program), definition, program))
-    program = replace(program, unsafe=unsafe)
-    return Lean(module_text(program, outside), program, difference)
+    return tried.with_edges()
+
+
+class _Tried:
+    """A module that was compared; ``unsafe`` is what is infinite or NaN where the mathematics is
+    finite.
+    """
+
+    def __init__(self, forward: type[Forward], outside: Outside, program: Program):
+        self.forward, self.outside, self.program = forward, outside, program
+        self.text = module_text(program, outside)
+        self.runs = _Lean()
+        self.difference = compared(forward, program, self.text, self.runs)
+        with undefined_where_singular(forward.definition):
+            self.unsafe = check_every_use(self.text, outside, program)
+
+    def with_edges(self) -> Lean:
+        """With all that was shown to be unsafe in its docstring."""
+        text, definition = self.text, self.forward.definition
+        program = replace(self.program, unsafe=(*self.program.unsafe, *self.unsafe))
+        unsafe = goes_wrong(self.forward, program, text, self.runs)
+        empty = nan_where_empty(self.runs.function(text, program), definition, program)
+        program = replace(program, unsafe=unsafe + in_words(empty))
+        return Lean(module_text(program, self.outside), program, self.difference)
 
 
 def _rounding(made: Lean, outside: Outside) -> Rounding:

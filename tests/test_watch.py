@@ -1,6 +1,5 @@
 """``gradform watch`` and ``gradform diff``: what a change of a file means for the mathematics."""
 
-import argparse
 import json
 import os
 import signal

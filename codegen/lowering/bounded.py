@@ -61,12 +61,14 @@ MOST_NAMES = 20  # of a condition that is written out
 
 
 def with_bounded_arguments(
-    function: Function, saved: Mapping[str, frozenset[str]] | None = None
+    function: Function,
+    saved: Mapping[str, frozenset[str]] | None = None,
+    choice: type[Choose] = Choose,
 ) -> Function:
     """``function`` where autograd may differentiate it line by line; what was ``saved``, made of
-    other names, may be infinite or NaN itself where it is not read.
+    other names, may be infinite or NaN itself where it is not read. What holds is a ``choice``.
     """
-    return _Bounded(function, saved or {}).function
+    return _Bounded(function, saved or {}, choice).function
 
 
 class Origins:
@@ -90,7 +92,10 @@ class Origins:
 class _Bounded:
     """The steps from the last one back, so that where a value is read is known before it is met."""
 
-    def __init__(self, function: Function, saved: Mapping[str, frozenset[str]]):
+    def __init__(
+        self, function: Function, saved: Mapping[str, frozenset[str]], choice: type[Choose]
+    ):
+        self.choice = choice
         self.origins = Origins(function, saved)
         for step in function.steps:
             self.origins.note(step)
@@ -217,7 +222,7 @@ class _Bounded:
         for test, holds in reversed(path):
             if names & self.origins.of(test) or names_in(u) <= self.inputs:
                 yes, no = (u, other) if holds else (other, u)
-                u = Choose(test, yes, no, dims=broadcast([test.dims, u.dims]))
+                u = self.choice(test, yes, no, dims=broadcast([test.dims, u.dims]))
         return u
 
     def _moves(self, u: Value) -> bool:
@@ -233,7 +238,9 @@ def _reading(step: Step, name: str, other: str) -> Step:
 
 def _is_held(u: Value) -> bool:
     """Whether it is a choice, and not where an exception is made of one number (``powers.py``)."""
-    return isinstance(u, Choose) and getattr(u.condition, "relation", "") != "=="
+    if type(u) is not Choose:
+        return isinstance(u, Choose)  # of the kind that was asked for
+    return getattr(u.condition, "relation", "") != "=="
 
 
 def names_in(value: Value) -> set[str]:

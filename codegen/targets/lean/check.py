@@ -16,7 +16,7 @@ from codegen.targets.lean.outside import Outside
 from codegen.targets.torch.check import arguments_of, largest_of
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
 from codegen.targets.torch.rounding import rounding as rounding_of
-from codegen.targets.torch.taken import taken
+from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.within_reach import infinite_in_use
 from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of
@@ -91,7 +91,7 @@ def rounding(module: ModuleType, outside: Outside, program: Program) -> Rounding
     function = getattr(_OfEntries(module, program.name, outside), program.name)
 
     def written(**arguments: object) -> list[Tensor]:
-        statements = taken(outside.inside, arguments)
+        statements = interpreted(outside.inside, arguments)
         return [statements[name] for name in program.outputs]
 
     return rounding_of(function, written, outside.inside, program)

@@ -75,6 +75,35 @@ def index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     return tensor.index_add(0, index, source)
 
 
+def sqrt(square: Tensor) -> Tensor:
+    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    if not torch.is_grad_enabled():
+        return torch.sqrt(square)
+    return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
+
+
+def flatten(tensor: Tensor, first: int, last: int) -> Tensor:
+    """torch.flatten by reshape, which has a rule for is_grads_batched."""
+    before, along, after = (
+        tensor.shape[:first],
+        tensor.shape[first : last + 1],
+        tensor.shape[last + 1 :],
+    )
+    return tensor.reshape(*before, math.prod(along), *after)
+
+
+def unflatten(tensor: Tensor, along: int, sizes: tuple) -> Tensor:
+    """torch.unflatten by reshape, which has a rule for is_grads_batched."""
+    return tensor.reshape(*tensor.shape[:along], *sizes, *tensor.shape[along + 1 :])
+
+
+def einsum(equation: str, *tensors: Tensor) -> Tensor:
+    """torch.einsum by what it is made of, which has rules for is_grads_batched."""
+    if torch.compiler.is_compiling():
+        return torch.einsum(equation, *tensors)
+    return torch.ops.aten.einsum.default.decompose(equation, tensors)
+
+
 def added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor:
     """``tensor`` with ``source`` added on its diagonal."""
     diagonal = tensor.diagonal(0, first, second)

@@ -46,6 +46,12 @@ def with_little_kept(program: Program) -> Program:
     return _Kept(program).program_with_little_kept()
 
 
+def is_small(layout: Layout, program: Program) -> bool:
+    """Whether an input has all the axes of a value, and more."""
+    own = _axes(layout)
+    return any(own < _axes(p.layout) for p in program.forward.parameters)
+
+
 @dataclass(frozen=True)
 class _Plan:
     """The values that are computed ``again``, and what they are made of, by name."""
@@ -69,7 +75,7 @@ class _Kept:
         reads: set[str] = set()
         for p in self.program.needs:
             kept_anyway = p.name in self.arguments or p.name in self.program.outputs
-            if p.role in NUMBERS or kept_anyway or self._is_small(p.layout):
+            if p.role in NUMBERS or kept_anyway or is_small(p.layout, self.program):
                 continue
             before = list(self.steps), dict(self.layouts), dict(self.made)
             plan = self._plan(p.name)
@@ -125,7 +131,7 @@ class _Kept:
     def _plan(self, name: str) -> _Plan | None:
         """How a value is computed again; None where that is not cheap."""
         made = self.made.get(name)
-        if name in self.arguments or (made and self._is_small(self.layouts[name])):
+        if name in self.arguments or (made and is_small(self.layouts[name], self.program)):
             return _Plan(frozenset(), frozenset([name]))
         if not made or name in self.program.outputs or self._is_read_in_between(name):
             return None
@@ -156,7 +162,7 @@ class _Kept:
         named: dict[Value, str] = {}
 
         def change(value: Value) -> Value | None:
-            if not isinstance(value, COSTLY) or not self._is_small(value.dims):
+            if not isinstance(value, COSTLY) or not is_small(value.dims, self.program):
                 return None
             if value not in named:
                 named[value] = self._free(f"{_named(value, step.name)}_{_kind(value)}")
@@ -173,11 +179,6 @@ class _Kept:
         self.layouts |= {name: value.dims for value, name in named.items()}
         self.made = _places(self.steps)
         return True
-
-    def _is_small(self, layout: Layout) -> bool:
-        """Whether an input has all the axes of a value, and more."""
-        own = _axes(layout)
-        return any(own < _axes(p.layout) for p in self.arguments.values())
 
     def _free(self, name: str) -> str:
         while name in self.layouts or name in self.arguments:

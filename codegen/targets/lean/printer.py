@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from codegen.program import arrays, parts, steps, values
 from codegen.program.arrays import Expand
+from codegen.targets.lean.held import Graded, RootOffZero
 from codegen.targets.torch.lines import LONGEST, STEP
 from codegen.targets.torch.printer import Printer
-from codegen.targets.torch.vocabulary import ATOM
+from codegen.targets.torch.vocabulary import ATOM, SUM
 from derive.notation.layout import Dim
 
 
 class LeanPrinter(Printer):
     """Prints the lines of one function. ``in_place``: what is added to is batched wherever what is
-    added is, so that vmap permits it; as in a backward, where both come from what arrives.
+    added is, so that vmap permits it; as in a backward, where both come from what arrives. There
+    composite operations are called apart too: the vmap of is_grads_batched has no rule for them.
     """
 
     in_place = False
@@ -46,3 +48,28 @@ class LeanPrinter(Printer):
         zeros = f"{self.like}.new_zeros({self.shape(value.dims)})"
         arguments = f"{value.along}, {self.text(value.index)}, {self.text(value.source)}"
         return f"{zeros}.scatter_add{'_' * self.in_place}({arguments})", ATOM
+
+    def _Graded(self, value: Graded):
+        differentiated, plain = self.text(value.differentiated), self.text(value.plain)
+        return (
+            f"{differentiated} if torch.is_grad_enabled() else {plain}",
+            SUM,
+        )  # on a line of its own
+
+    def _RootOffZero(self, value: RootOffZero):
+        return f"_runtime.sqrt({self.text(value.square)})", ATOM
+
+    def _einsum(self, value: arrays.Contract):
+        text, binding = super()._einsum(value)
+        return text.replace("torch.", "_runtime.", 1) if self.in_place else text, binding
+
+    def _Split(self, value: arrays.Split):
+        if not self.in_place:
+            return super()._Split(value)
+        sizes = ", ".join(self.sizes[axis] for axis in value.into)
+        return f"_runtime.unflatten({self.text(value.operand)}, {value.along}, ({sizes}))", ATOM
+
+    def flattened(self, text: str, first: int, last: int) -> str:
+        if not self.in_place:
+            return super().flattened(text, first, last)
+        return f"_runtime.flatten({text}, {first}, {last})"

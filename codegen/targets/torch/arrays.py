@@ -76,7 +76,10 @@ class Arrays(Reads, Convolutions, Diagonals):
 
     def _Merge(self, value: arrays.Merge):
         last = value.first + value.count - 1
-        return f"{self.tight(value.operand)}.flatten({value.first}, {last})", ATOM
+        return self.flattened(self.tight(value.operand), value.first, last), ATOM
+
+    def flattened(self, text: str, first: int, last: int) -> str:
+        return f"{text}.flatten({first}, {last})"
 
     def _Split(self, value: arrays.Split):
         sizes = ", ".join(self.sizes[axis] for axis in value.into)
@@ -230,7 +233,7 @@ class Arrays(Reads, Convolutions, Diagonals):
         if value.source.dims != value.index.dims + value.dims[1:]:
             source = f"{source}.reshape({index}.numel(), {self.shape(value.dims[1:])})"
         elif rank > 1:
-            source = f"{source}.flatten(0, {rank - 1})"
+            source = self.flattened(source, 0, rank - 1)
         index = f"{index}.flatten()" if rank > 1 else index
         shape = self.shape(value.dims)
         return f"_runtime.index_added({self.like}.new_zeros({shape}), {index}, {source})", ATOM
