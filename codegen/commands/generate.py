@@ -37,6 +37,11 @@ def generate_parser(program: str) -> Parser:
         action="store_true",
         help="write files that need torch alone, each with all of _runtime.py in it",
     )
+    parser.add_argument(
+        "--chain",
+        action="store_true",
+        help="write every statement and its gradient instead, line by line, in the folder chain",
+    )
     add_reduction(parser)
     _add_check(parser)
     return parser

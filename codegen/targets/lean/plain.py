@@ -21,7 +21,8 @@ from codegen.wanted import wanted_by
 
 DONE_OUTSIDE = (of.Default, of.Fill, of.NotZero, of.SplitLabel)  # by the public function
 FEW = 3  # tensors that are named twice on a line
-OWN = ("dtype", "wide", "run", "total", "ctx", "inputs", "output")  # names that a module uses
+# Names that a module uses.
+OWN = ("dtype", "wide", "run", "total", "ctx", "inputs", "output", "atoms")
 QUOTES = 3  # round a docstring
 
 
@@ -44,7 +45,7 @@ class PlainFunctions(Functions):
         self.outside, self.name, self.outputs = outside, program.name, program.outputs
         forward = program.forward
         taken = {*self.sizes.values(), *self.outputs}
-        for function in (forward, program.backward, program.atoms):
+        for function in (forward, program.backward, program.atoms, program.chain):
             taken |= {p.name for p in function.parameters} | {s.name for s in function.steps}
         self.called = {name: free(name, taken) for name in OWN}
         self.both, self.wide = self.called["dtype"], self.called["wide"]
