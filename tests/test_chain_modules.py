@@ -110,7 +110,9 @@ class Beside:
         for t in self.definition.arguments:
             shown |= dict(zip(t.home, given[t.name].shape, strict=True)) if t.name in given else {}
         shown |= {axis: given[name] for name, axis in self.definition.size_arguments}
-        dims = {axis: (n,) for axis, n in self.definition.sizes_from(shown).items()}
+        sizes = self.definition.sizes_from(shown)
+        self.sizes = {self.page.sizes[axis.name]: n for axis, n in sizes.items()}
+        dims = {axis: (n,) for axis, n in sizes.items()}
         taken = plain_arguments(self.definition, given, dims)
         return {p.name: taken[p.name] for p in self.page.inner}
 
@@ -135,7 +137,11 @@ class Beside:
     def by_closed_form(self, arguments, upstreams) -> dict[str, Tensor]:
         found = self.forward(**arguments)
         found = (found,) if isinstance(found, Tensor) else found
-        values = arguments | dict(zip([*self.page.outputs, *self.page.made], found, strict=True))
+        values = (
+            self.sizes
+            | arguments
+            | dict(zip([*self.page.outputs, *self.page.made], found, strict=True))
+        )
         gradients = self.backward(*upstreams, *(values[name] for name in self.page.read))
         gradients = (gradients,) if isinstance(gradients, Tensor) else gradients
         return dict(zip(self.program.backward.results, gradients, strict=True))
@@ -151,6 +157,8 @@ def test_the_chain_is_that_of_autograd_and_of_the_closed_form(forward):
     # by place: the arguments of the plain forward, then the atoms
     chain = beside.chain(*upstreams, *arguments.values(), atoms)._asdict()
     expected = beside.by_autograd(arguments, upstreams)
+    for name, upstream in zip(beside.page.outputs, upstreams, strict=True):
+        expected[f"d{name}"] = upstream  # a statement that is an output and no more has its tensor
     closed = beside.by_closed_form(arguments, upstreams)
     assert closed.keys() <= chain.keys() and chain.keys() & expected.keys()
     for name in chain.keys() & expected.keys():
