@@ -32,6 +32,11 @@ def generate_parser(program: str) -> Parser:
         "--chunk": "write the module that computes in chunks of this axis, one at a time",
     }.items():
         parser.add_argument(way, action="append", default=[], metavar="AXIS", help=words)
+    parser.add_argument(
+        "--chain",
+        action="store_true",
+        help="write every statement and its gradient instead, line by line, in the folder chain",
+    )
     add_reduction(parser)
     _add_check(parser)
     return parser

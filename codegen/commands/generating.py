@@ -6,12 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from codegen.cache import PAIRS, Cache, cache_folder
+from codegen.chain import FOLDER, kept_chain
 from codegen.commands.generate import TORCH
 from codegen.driver import file_of
 from codegen.emitting import emit_all
@@ -43,6 +45,8 @@ Derived = tuple[list[type[Forward]], list[Emitted]]
 
 def generate(options: argparse.Namespace) -> int:
     """Derive, prove and write the modules that are asked for, and show the table."""
+    if options.chain:
+        return _chains(options)
     if options.shard or options.chunk:
         return _in_parts(options)
     refuse_reduction(options)
@@ -124,6 +128,37 @@ def _in_parts(options: argparse.Namespace) -> int:
     found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
     texts = with_runtime({options.out / each.file: each.text for each in found})
     return _ended(options, texts, found, table_of_ranks(found))
+
+
+def _chains(options: argparse.Namespace) -> int:
+    """Write the files of statements and chains, or say which are out of date."""
+    refuse_reduction(options)
+    if options.target != TORCH or options.shard or options.chunk:
+        raise QuestionError(
+            "--chain writes plain torch for all of every axis",
+            "leave --target, --shard and --chunk out",
+        )
+    forwards, limit = _forwards(options), seconds_of(options.limit)
+    folder = options.out / FOLDER
+    paths = [folder / f"{forward.definition.snake}.py" for forward in forwards]
+    if not options.check:
+        _refuse(paths, options)
+    made, console = {}, _console(stderr=True)
+    tell = in_a_bar if console.is_terminal else in_lines
+    with tell(len(forwards), console) as (working, finished):
+        for forward, path in zip(forwards, paths, strict=True):
+            doing = partial(working, path.stem)
+            made[path] = kept_chain(forward, doing, limit, not options.no_cache)
+            finished(path.stem)
+    for note in filter(None, (chain.cut_short for chain in made.values())):
+        say(f"note: {note}")
+    texts = {path: chain.text for path, chain in made.items()}
+    if options.check:
+        return _said(outdated(texts))
+    written = write_modules(texts, files_read(), options.force)
+    files = [path.name for path in paths if options.names or path in written]
+    _print(f"written to {folder}: {', '.join(files)}" if files else f"{folder} is up to date")
+    return DONE
 
 
 def _ended(

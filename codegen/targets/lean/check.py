@@ -14,9 +14,9 @@ from codegen.program import Program
 from codegen.quality import Rounding
 from codegen.targets.lean.outside import Outside
 from codegen.targets.torch.check import arguments_of, largest_of
+from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
 from codegen.targets.torch.rounding import rounding as rounding_of
-from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.within_reach import infinite_in_use
 from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of

@@ -22,7 +22,7 @@ from codegen.wanted import wanted_by
 DONE_OUTSIDE = (of.Default, of.Fill, of.NotZero, of.SplitLabel)  # by the public function
 FEW = 3  # tensors that are named twice on a line
 OWN = (  # names that a module uses
-    *("dtype", "wide", "run", "total", "name", "t"),
+    *("dtype", "wide", "run", "total", "name", "t", "atoms"),
     *("ctx", "inputs", "output"),
 )
 QUOTES = 3  # round a docstring
@@ -47,7 +47,7 @@ class PlainFunctions(Functions):
         self.outside, self.name, self.outputs = outside, program.name, program.outputs
         forward = program.forward
         taken = {*self.sizes.values(), *self.outputs}
-        for function in (forward, program.backward, program.atoms):
+        for function in (forward, program.backward, program.atoms, program.chain):
             taken |= {p.name for p in function.parameters} | {s.name for s in function.steps}
         self.called = {name: free(name, taken) for name in OWN}
         self.both, self.wide = self.called["dtype"], self.called["wide"]

@@ -42,17 +42,22 @@ def module_text(program: Program, outside: Outside) -> str:
     page = LeanPage(program, outside)
     statements = page.statements()
     plain = [page.forward(), *([statements] if statements else []), page.backward()]
-    values = {
-        "header": header(program.source, program.source_hash),
-        "title": program.title,
-        "name": program.name,
-        "documentation": documentation(program, outside),
-        "entry": page.entry(),
-        "plain": plain,
-        "context": page.context(),
-        "gradient": page.gradient(),
-    }
-    template = _environment().get_template("module.py.jinja")
+    return rendered(
+        "module.py.jinja",
+        header=header(program.source, program.source_hash),
+        title=program.title,
+        name=program.name,
+        documentation=documentation(program, outside),
+        entry=page.entry(),
+        plain=plain,
+        context=page.context(),
+        gradient=page.gradient(),
+    )
+
+
+def rendered(file: str, **values: object) -> str:
+    """A template with the helpers that its lines call, and with what these import."""
+    template = _environment().get_template(file)
     text = template.render(**values, imports=(), helpers=())
     names = dict.fromkeys([*CALLED.findall(text), *re.findall(r"\b_(by_lines)\(", text)])
     helpers = tuple(printed_helpers(names))
@@ -64,6 +69,7 @@ def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     """The lines that import what the text names."""
     code = "\n".join([text, *helpers])
     found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
+    found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor"]
     return tuple(found)
