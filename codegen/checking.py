@@ -30,7 +30,8 @@ def check(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
     order: int = 1,
-) -> Verdict: ...
+) -> Verdict:
+    """Long: the arguments are those of the command, and all but two are optional."""
 
 
 @overload
@@ -43,7 +44,8 @@ def check(
     like: str | Callable = "",
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
-) -> FunctionVerdict | SeveralVerdicts: ...
+) -> FunctionVerdict | SeveralVerdicts:
+    """Long: the arguments are those of the command, and all but two are optional."""
 
 
 def check(forward: Any, *args: Any, **kwargs: Any) -> Any:
@@ -52,8 +54,8 @@ def check(forward: Any, *args: Any, **kwargs: Any) -> Any:
     ``check(MyForward, "dy*gain", of="x")`` says whether that is the gradient: `derive.orders.check`
     has all arguments. ``check(MyFunction, "x: N C, gain: C")`` says whether the backward of a
     ``torch.autograd.Function`` is the gradient of its forward, where ``axes`` names the axes of its
-    tensors; ``sizes``, ``options`` and ``like`` are as in `check_function`, ``limit`` is in seconds.
-    The verdict has ``right`` and ``outcome``; ``print`` shows all of it.
+    tensors; ``sizes``, ``options`` and ``like`` are as in `check_function`, ``limit`` is in
+    seconds. The verdict has ``right`` and ``outcome``; ``print`` shows all of it.
 
     Raises `QuestionError` for what is not understood.
     """
@@ -85,6 +87,7 @@ def _check_function(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
 ) -> FunctionVerdict | SeveralVerdicts:
+    """Long: as above."""
     from codegen.backwards.checking import check_function
     from derive.running.limits import limited, seconds_of
 

@@ -1,4 +1,7 @@
-"""A verdict in words, and as plain data for programs."""
+"""A verdict in words: whole, and in brief.
+
+Long: both say the same, of the same parts.
+"""
 
 from __future__ import annotations
 
