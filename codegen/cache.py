@@ -18,18 +18,20 @@ import os
 import stat
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codegen.dependencies import fingerprint, last_change, machinery_hash
-from codegen.header import header
 from codegen.quality import Emitted, as_data, from_data, kernels_from
 from derive.language.errors import QuestionError
-from derive.notation.forward import Forward
-from derive.notation.library import source_hash
 from derive.orders import SECOND
 from derive.running.writing import put
+
+if TYPE_CHECKING:
+    from derive.notation.forward import Forward
 
 TORCH, PAIRS = "torch", "pairs"  # a lean module; one in pairs, of which kernels take the places
 FOLDER = ".gradform_cache"
@@ -177,7 +179,8 @@ def _data(entry: Path) -> object:
     digest, _, text = _content(entry).decode().partition("\n")
     if digest != _digest(text):
         raise ValueError("damaged")
-    os.utime(entry)
+    with suppress(OSError):  # a folder that may only be read
+        os.utime(entry)
     return json.loads(text)
 
 
@@ -201,6 +204,8 @@ def _fits(found: Emitted, forward: type[Forward]) -> bool:
     has passed.
     """
     from codegen.driver import TOLERANCE
+    from codegen.header import header
+    from derive.notation.library import source_hash
 
     definition = forward.definition
     lines = header(Path(definition.place.file).name, source_hash(forward))

@@ -73,7 +73,9 @@ def lean_module(
     """
     definition = forward.definition
     progress("writing")
-    program = lean_program(proved, Path(definition.place.file), source_hash(forward))
+    file = Path(definition.place.file)
+    source = file if file.exists() else Path(definition.name)  # no name of a notebook's cell
+    program = lean_program(proved, source, source_hash(forward))
     progress("comparing with autograd")
     tried = _Tried(forward, outside, program)
     if tried.unsafe and (held := with_arguments_held(program)) != program:

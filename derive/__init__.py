@@ -13,7 +13,6 @@ os.environ.setdefault("SYMPY_CACHE_SIZE", "20000")
 
 # The module of every public name.
 PUBLIC = {
-    "check": "orders.check",
     "derive": "derivation",
     "findings": "found.findings",
     "forward_from": "notation.library",
@@ -65,10 +64,11 @@ PUBLIC = {
 # What needs torch, and so stands in codegen: a door alone, which no room of derive goes through.
 BESIDE = {
     "assert_gradient": "codegen.backwards",
+    "check": "codegen.checking",
     "from_torch": "codegen.importing",
     "function": "codegen.functions",
 }
-__all__ = list(PUBLIC)  # a star brings no torch
+__all__ = ["check", *PUBLIC]  # a star brings no torch: check does when it needs it
 
 
 def __getattr__(name: str):

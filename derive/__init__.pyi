@@ -3,6 +3,7 @@
 from sympy import Expr
 
 from codegen.backwards.checking import assert_gradient as assert_gradient
+from codegen.checking import check as check
 from codegen.functions import function as function
 from codegen.importing.driver import from_torch as from_torch
 from derive.derivation import derive as derive
@@ -55,7 +56,6 @@ from derive.notation.library import forward_from as forward_from
 from derive.notation.ordered import Ordered as Ordered
 from derive.notation.outputs import Outputs as Outputs
 from derive.notation.reduced import Reduced as Reduced
-from derive.orders.check import check as check
 from derive.proving.proved import Proved as Proved
 
 def Input(*axes: Axis, default: float | None = None, broadcast: bool = False) -> Tensor: ...

@@ -13,7 +13,7 @@ from pathlib import Path as _Path
 import derive as _derive
 from derive.version import VERSION as __version__  # noqa: F401
 
-__all__ = list(_derive.PUBLIC)  # a star brings no torch
+__all__ = list(_derive.__all__)
 
 if not (_Path(__file__).parent / "generated").is_dir():  # a checkout
     from gradform._checkout import Gallery as _Gallery

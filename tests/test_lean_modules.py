@@ -2,8 +2,16 @@
 kept, in what is refused.
 """
 
+import copy
+import inspect
 import linecache
+import os
+import pickle
+import subprocess
+import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,11 +23,13 @@ from torch.utils.checkpoint import checkpoint
 
 import codegen.functions
 from codegen.functions import function
+from codegen.recognized import digest_of
 from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Reduced, Scalar, Sum
 from derive.language.errors import QuestionError, UnprovedError
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 IGNORED = -100
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Norm(Forward):
@@ -340,7 +350,7 @@ def test_a_torch_function_is_imported_when_it_is_called():
     assert "not derived yet" in repr(of_torch) and of_torch.__doc__ == "A norm of mine."
     torch.testing.assert_close(of_torch(x, w), norm(x, w, 1e-6))
     assert repr(of_torch) == "<gradform function of_torch(x, gain, eps), proved for every size>"
-    assert "proved: exactly zero difference" in of_torch._repr_html_()
+    assert "Proved: exactly zero difference" in of_torch._repr_html_()
     assert of_torch.derivation.every_size
 
 
@@ -368,9 +378,173 @@ def test_it_is_kept_for_the_next_process(tmp_path, monkeypatch):
         function(Bent).derive()
 
 
-def test_what_is_neither_a_forward_nor_axes_is_refused():
-    with pytest.raises(QuestionError, match="neither a Forward nor the axes"):
-        function(norm)
+def test_what_is_kept_and_damaged_is_derived_again(tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    monkeypatch.setenv("GRADFORM_CACHE", str(kept))
+    text = function(Bent).source
+    (entry,) = kept.glob("*.json")
+    for damaged in (entry.read_bytes()[:-9], b"", b"\xff"):
+        entry.write_bytes(damaged)
+        assert function(Bent).source == text
+    own = entry.stem
+    codegen.functions.keep(own, ["bent", None, "", ""])
+    assert function(Bent).source == text
+
+
+def test_a_cache_that_may_only_be_read_is_read(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    monkeypatch.setenv("GRADFORM_CACHE", str(tmp_path / "kept"))
+    text = function(Bent).source
+    for name in ("utime", "replace"):
+        monkeypatch.setattr(f"codegen.cache.os.{name}", refused)
+    monkeypatch.setattr(codegen.functions, "_derived", None)
+    assert function(Bent).source == text
+
+
+PROGRAM = """
+import sys, torch, gradform
+
+@gradform.function("x: N, w: N")
+def product(x, w, power=2.0):
+    return w * x**2 / 2
+
+if __name__ == "__main__":
+    x = torch.ones(3, requires_grad=True)
+    product(x, x.detach()).sum().backward()
+    print(x.grad.tolist(), "sympy" in sys.modules)
+    with torch.multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.apply(product, (x.detach(), x.detach())).tolist())
+"""
+
+
+def test_two_processes_derive_at_once_and_a_third_one_imports_no_sympy(tmp_path):
+    """And a process that is spawned finds the function by its name."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    settings = {**os.environ, "PYTHONPATH": str(ROOT), "GRADFORM_CACHE": str(tmp_path / "kept")}
+
+    def started():
+        command = [sys.executable, "program.py"]
+        return subprocess.Popen(command, cwd=tmp_path, env=settings, stdout=subprocess.PIPE)
+
+    first = [started(), started()]
+    said = [process.communicate(timeout=200)[0].decode().split("\n")[:2] for process in first]
+    assert said == [["[1.0, 1.0, 1.0] True", "[0.5, 0.5, 0.5]"]] * 2
+    third = started().communicate(timeout=100)[0].decode().split("\n")[:2]
+    assert third == ["[1.0, 1.0, 1.0] False", "[0.5, 0.5, 0.5]"]
+
+
+SCALE = 2.0
+
+
+def test_a_torch_function_is_another_where_what_it_reads_is(monkeypatch):
+    def helper(x):
+        return SCALE * x
+
+    def made(power):
+        return lambda x: helper(x) ** power
+
+    def imports(x):
+        import math
+
+        return math.pi * x
+
+    before = digest_of(made(2), "x: N")
+    assert before == digest_of(made(2), "x: N")
+    assert before != digest_of(made(3), "x: N") and before != digest_of(made(2), "x: N C")
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 3.0)
+    assert before != digest_of(made(2), "x: N")
+    table = torch.ones(3)
+    assert digest_of(lambda x: x * table) is None and digest_of(imports) is None
+
+
+def test_threads_that_call_first_derive_once(monkeypatch):
+    bent_once, derived = function(Bent), []
+    find = codegen.functions.Function._find
+    monkeypatch.setattr(
+        codegen.functions.Function, "_find", lambda self: (derived.append(1), find(self))
+    )
+    with ThreadPoolExecutor(3) as threads:
+        found = [*threads.map(lambda _: bent_once(x, w), range(3))]
+    assert len(derived) == 1 and all(torch.equal(y, found[0]) for y in found)
+
+
+def test_it_is_a_function_to_python(functions):
+    assert of_torch.__name__ == "of_torch" and [*inspect.signature(of_torch).parameters] == [
+        "x", "gain", "eps"
+    ]  # fmt: skip
+    assert pickle.loads(pickle.dumps(of_torch)) is of_torch
+    assert copy.deepcopy(of_torch) is of_torch
+    made = functions[0][Norm]
+    again = pickle.loads(pickle.dumps(made))
+    torch.testing.assert_close(again(gain=w, x=x), made(x, w))
+    local = function("x: N")(lambda x: x**2)
+    with pytest.raises(pickle.PicklingError, match="define it at the top of a module"):
+        pickle.dumps(local)
+
+
+def test_formulas_are_shown_escaped(functions):
+    class Less(Forward):
+        """A < b & c."""
+
+        x = Input(N)
+        y = x**2
+
+    less = function(Less)
+    assert "&lt;gradform function less, not derived yet&gt;" in less._repr_html_()
+    html = less.derive()._repr_html_()
+    assert "A &lt; b &amp; c" in html and "dx = 2*dy*x" in html and "A < b" not in html
+
+
+def test_a_file_that_was_edited_is_not_replaced(functions, tmp_path):
+    made, file = functions[0][Norm], tmp_path / "norm.py"
+    text = made.write(file).read_text()
+    functions[0][Bent].write(file)
+    made.write(file)
+    assert file.read_text() == text
+    file.write_text(text.replace("gain", "scale"))
+    with pytest.raises(QuestionError, match=r"was edited, which would be lost\n.*force=True"):
+        made.write(file)
+    assert made.write(file, force=True).read_text() == text
+    file.write_text("mine")
+    with pytest.raises(QuestionError, match="not written by gradform"):
+        made.write(file)
+
+
+def star(*args):
+    return args[0] ** 2
+
+
+class Ready(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy
+
+
+# A mistake, and what is said of it where it is made: not at the first call.
+MISTAKES = {
+    lambda: function(norm): "neither a Forward nor the axes",
+    lambda: function(torch.nn.Linear(2, 2)): "an object of Linear",
+    lambda: function(Ready): "it: gradform.check.Ready",
+    lambda: function("x: N")(star): "star takes .args",
+    lambda: function("x: N, gian: C")(norm): "norm has no argument gian\n    it takes x, gain, eps",
+    lambda: function("x N")(norm): "\n    separate tensors by commas: axes=",
+    lambda: function("x: N")(torch.nn.Linear(2, 2).forward): "a method of an object",
+    lambda: type("Mine", (), {"f": function("x: N")(lambda self, x: x)}): "is a method",
+    lambda: function("x: N C")(norm).derive(): "norm needs gain, whose axes are missing\n.*axes=",
+}
+
+
+@pytest.mark.parametrize("mistake, words", MISTAKES.items(), ids=MISTAKES.values())
+def test_a_mistake_is_said(mistake, words):
+    with pytest.raises(QuestionError, match=words) as error:
+        mistake()
+    assert "--" not in str(error.value)
 
 
 def test_nothing_wrong_is_called(monkeypatch):

@@ -80,7 +80,7 @@ def normed(x: Tensor) -> Tensor:
 gradform.nothing  # attr-defined
 derive(3)  # arg-type
 derive(Loss, limit="long")  # arg-type
-check(Loss)  # call-arg
+check(Loss)  # call-overload
 Input(N, defualt=1)  # call-arg
 Axis(3)  # arg-type
 rms_norm()  # call-arg

@@ -12,10 +12,11 @@ from codegen.backwards.subsets import Partly
 from derive.checking.verdict import Verdict
 
 RUN = "its file, its forward and its backward were executed"
+MOST_LINES = 3  # of a problem, in brief
 SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FunctionVerdict(OfFunction):
     """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
     ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise;
@@ -74,6 +75,20 @@ class FunctionVerdict(OfFunction):
         lines += self.remarks
         lines += [f"warning: {words}" for words in self.warnings]
         return "\n".join(lines)
+
+    @property
+    def brief(self) -> str:
+        """What is wrong, and what was not looked at."""
+        lines = self.problem.splitlines()[:MOST_LINES]
+        lines += [p.said(self.name, "").splitlines()[0] for p in self.partly]
+        lines += [self.reading.words] if self.reading.words else []
+        lines += [self._named(verdict.brief, verdict) for verdict in self.verdicts]
+        lines += [str(n).splitlines()[0] for n in self.numbers]
+        unseen = [f"sizes other than {', '.join(self.needs)}"] if self.needs else []
+        unseen += [f"other values of {', '.join(self.fixed)}"] if self.fixed else []
+        lines += [f"not looked at: {'; '.join(unseen)}"] if unseen else []
+        lines += [f"warning: {w.splitlines()[0]}" for w in self.warnings]
+        return "\n".join(lines) or self.outcome
 
     def _named(self, words: str, verdict: Verdict) -> str:
         """Under the name of the class, not of the forward that it became."""

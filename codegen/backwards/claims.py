@@ -6,7 +6,6 @@ for each argument that a gradient is needed for.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -126,7 +125,7 @@ class _Backward:
                     self.both, self.arguments, [*self.tensors, *self.ups],
                     self.example.sizes, self.subject.file,
                 )  # fmt: skip
-        ignoring = "ignore_index" in inspect.getsource(self.subject.of_class)
+        ignoring = "ignore_index" in self.subject.source
         taken = generated_names(class_name(self.subject.name))
         self.floats.check()
         reader = Reader(traced, ignoring, taken, self.floats)

@@ -49,6 +49,15 @@ class FunctionSubject(Subject):
         return self.function
 
     @property
+    def source(self) -> str:
+        """Of its forward and its backward: of a class in a notebook Python does not find it."""
+        own = (self.of_class.forward, self.of_class.setup_context, self.of_class.backward)
+        try:
+            return "\n".join(inspect.getsource(inspect.unwrap(f)) for f in own)
+        except OSError:  # typed at a prompt
+            return ""
+
+    @property
     def of_module(self) -> dict[str, torch.Tensor]:
         return {}
 
@@ -240,7 +249,11 @@ def _is_function(value: object) -> bool:
 
 def _place_of(value: type, path: Path | None) -> Place:
     try:
-        file = inspect.getsourcefile(inspect.unwrap(value.forward)) or str(path)
-        return Place(file, inspect.getsourcelines(value)[1])
-    except (OSError, TypeError):
+        forward = inspect.unwrap(value.forward)
+        file = inspect.getsourcefile(forward) or str(path)
+    except TypeError:
         return Place(str(path or "<unknown>"), 0)
+    try:
+        return Place(file, inspect.getsourcelines(value)[1])
+    except (OSError, TypeError):  # in a notebook
+        return Place(file, forward.__code__.co_firstlineno)

@@ -6,7 +6,6 @@ becomes a verdict.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -56,7 +55,7 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
     if not _compared(subject, backward):
         raise QuestionError(
             f"{subject.name} has no finite values at the sizes that were tried",
-            UNWRITTEN if "empty" in inspect.getsource(subject.of_class) else "give --sizes",
+            UNWRITTEN if "empty" in subject.source else "give --sizes",
             subject.place,
         )
 

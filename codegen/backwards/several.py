@@ -14,13 +14,14 @@ from codegen.backwards.options import SOME_FLOAT, Setting, Settings, said
 from codegen.backwards.steps import DEFINED, UNCHECKED
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import drawn, example_of
+from derive.checking.verdict import Shown
 from derive.language.errors import QuestionError
 
 ORDER = ("wrong", UNCHECKED, "undecided", "narrower", "agrees", DEFINED, "right")
 ACCEPTED = ("agrees", DEFINED, "right")
 
 
-class OfFunction:
+class OfFunction(Shown):
     """What all verdicts on Functions answer by their ``outcome``."""
 
     outcome: str
@@ -35,7 +36,7 @@ class OfFunction:
         return 0 if self.outcome in ACCEPTED else 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SeveralVerdicts(OfFunction):
     """Of the Function ``name``: the values of its options in words, with the verdict that was
     found; ``refused`` are those that were not understood, with the reason, ``only`` the options of
@@ -95,6 +96,16 @@ class SeveralVerdicts(OfFunction):
             lines.append(verdict.body)
         lines += [f"for {words}: not understood: {reason}" for words, reason in self.refused]
         return "\n".join([*lines, self.cases[0][1].ran])
+
+    @property
+    def brief(self) -> str:
+        """Of what was accepted the first line says all."""
+        lines = [self.first_line] if self.first_line else []
+        for words, verdict in self.cases:
+            if verdict.status or not self.first_line:
+                lines += [f"for {words}:"] * bool(words)
+                lines.append(verdict.brief)
+        return "\n".join(lines)
 
     @property
     def unexplained(self) -> SeveralVerdicts:

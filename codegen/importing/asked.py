@@ -22,6 +22,10 @@ OPTIONS = '--with "temperature=0.07, reduction=mean"'
 EXAMPLE = '--axes "x: N C, labels: N"'
 ARGUMENT = re.compile(r"[A-Za-z_][\w.]*")
 
+# Options of the command, and what a call from Python has in their place.
+IN_PYTHON = {"axes": "axes", "with": "options", "sizes": "sizes", "like": "like", "limit": "limit"}
+OPTION = re.compile(r"--(\w+)(?: (\"[^\"]*\"|[A-Z]+\b))?")
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -135,3 +139,16 @@ def _argument(name: str, words: list[str]) -> Argument:
                 f"--axes: {axis!r} of {name} is neither a name nor a size", f"write {EXAMPLE}"
             )
     return Argument(name, tuple(words), kind)
+
+
+def in_python(error: QuestionError) -> QuestionError:
+    """The same mistake, where options are arguments of a call: ``axes="x: N C"``."""
+
+    def spelled(found: re.Match) -> str:
+        name, value = IN_PYTHON.get(found[1]), found[2] or ""
+        if name is None:
+            return found[0]
+        return f"{name}={value}" if value else name
+
+    words = (OPTION.sub(spelled, text) for text in (error.problem, error.remedy))
+    return QuestionError(*words, error.place)

@@ -1,4 +1,7 @@
-"""A verdict in words, and as plain data for programs."""
+"""A verdict in words: whole, and in brief.
+
+Long: both say the same, of the same parts.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ TOO_LONG = 10**40  # for a formula: shown by its first digits
 FIRST_DIGITS, DIGITS = 8, 10  # of such a number, and of an irrational one
 SHOWN_DIGITS = range(DIGITS, 50, 2)  # of two numbers: so many that they differ, and one or two more
 MOST_ITEMS, SHOWN_ITEMS = 12, 3  # of a row of numbers: more are abbreviated, --json has them all
+LONGEST_LINE = 90  # characters of a line of the text, in brief
 INDENT = "    "
 AT_KINK = (
     "it differs only at a zero or a tie, where the forward is not differentiable; expected is the "
@@ -53,6 +57,43 @@ def _lines(verdict: Answers) -> Iterator[str]:
         yield f"read where {verdict.shapes}"
         indent = INDENT
     yield from (f"{indent}where {words}" for words in verdict.other_shapes)
+
+
+def brief_of(verdict: Answers) -> str:
+    """The outcome of every gradient and what has to be changed, in a few lines."""
+    with speaking(verdict.spoken):
+        return "\n".join(_brief(verdict))
+
+
+def _brief(verdict: Answers) -> Iterator[str]:
+    forward = verdict.definition.snake
+    for outcome, answers in groupby(verdict.answers, _outcome):
+        own = [*answers]
+        yield f"{outcome}: {', '.join(a.name for a in own)} of {forward}"
+        for answer in own:
+            yield from (f"{INDENT}{line}" for line in _in_brief(answer))
+
+
+def _in_brief(answer: Answer) -> Iterator[str]:
+    """What is wrong with one gradient, or was not looked at."""
+    yield from (f"for {condition}" for condition in answer.conditions)
+    if answer.outcome == "wrong":
+        where = f"line {answer.line}: " if answer.line > 1 else ""
+        yield f"{where}{_cut(answer.source.strip())}"
+        why = answer.refutation
+        advice = [*_advice(answer, why)] if why is not None else []
+        if not advice and why is not None and why.counterexample is not None:
+            advice = [*_counterexample(why.counterexample)][-2:]
+        yield from advice[:MOST_DIFFERENCES]
+    elif answer.outcome == "undecided":
+        yield answer.cut_short or "neither proved nor refuted"
+    elif answer.proved is not None and not answer.proved.every_size:
+        yield _further(answer.agreement)
+    yield from _sampled(answer)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
 
 
 def _headline(verdict: Answers) -> Iterator[str]:
@@ -167,6 +208,19 @@ def _evidence(answer: Answer) -> str:
 def _why(answer: Answer, why: Refutation) -> Iterator[str]:
     if why is None:
         return
+    yield from _advice(answer, why)
+    if why.neighbour is not None:
+        yield "it is the right gradient of a slightly different forward:"
+        yield f"{INDENT}{why.neighbour.change}"
+    if why.counterexample is not None:
+        if why.counterexample.at_kink:
+            yield AT_KINK
+        yield "the smallest counterexample:"
+        yield from (f"{INDENT}{line}" for line in _counterexample(why.counterexample))
+
+
+def _advice(answer: Answer, why: Refutation) -> Iterator[str]:
+    """What has to be changed."""
     if why.misaligned is not None:
         yield from str(why.misaligned).splitlines()
     if why.edit is not None:
@@ -176,14 +230,6 @@ def _why(answer: Answer, why: Refutation) -> Iterator[str]:
     elif why.comparison is not None:
         yield from _terms(answer, why.comparison)
     yield from why.hints
-    if why.neighbour is not None:
-        yield "it is the right gradient of a slightly different forward:"
-        yield f"{INDENT}{why.neighbour.change}"
-    if why.counterexample is not None:
-        if why.counterexample.at_kink:
-            yield AT_KINK
-        yield "the smallest counterexample:"
-        yield from (f"{INDENT}{line}" for line in _counterexample(why.counterexample))
 
 
 def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:

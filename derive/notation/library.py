@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import linecache
 import os
 import re
 import sys
@@ -119,8 +120,13 @@ def _known(path: Path) -> list[type[Forward]]:
 
 
 def source_hash(forward: type[Forward]) -> str:
-    """SHA-256 of the file that defines ``forward``: what was read is what was derived."""
-    return hashlib.sha256(Path(forward.definition.place.file).read_bytes()).hexdigest()
+    """SHA-256 of the file or cell that defines ``forward``: what was read is what was derived."""
+    file = Path(forward.definition.place.file)
+    if file.exists():
+        source = file.read_bytes()
+    else:  # of a notebook
+        source = "".join(linecache.getlines(str(file))).encode()
+    return hashlib.sha256(source).hexdigest()
 
 
 def files_read() -> frozenset[Path]:
