@@ -29,6 +29,7 @@ from derive.language.errors import QuestionError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.proving.proved import Proved
+from derive.running.garbage import collected_seldom
 
 if TYPE_CHECKING:
     from codegen.targets.lean.outside import Outside
@@ -181,6 +182,7 @@ class Function:
     # As torch.compiler.assume_constant_result marks it, which imports the compiler: two seconds.
     _ready._dynamo_marked_constant = True
 
+    @collected_seldom()
     def _find(self) -> None:
         definition = self.forward.definition
         name = _key(definition)
