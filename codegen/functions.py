@@ -35,6 +35,7 @@ from codegen.importing.decorated import DECORATED, request_of
 from codegen.loading import loaded
 from codegen.recognized import digest_of
 from derive.language.errors import QuestionError
+from derive.running.garbage import collected_seldom
 
 if TYPE_CHECKING:
     from codegen.targets.lean.outside import Outside
@@ -248,6 +249,7 @@ class Function:
     # As torch.compiler.assume_constant_result marks it, which imports the compiler: two seconds.
     _ready._dynamo_marked_constant = True
 
+    @collected_seldom()
     def _find(self) -> None:
         digest = self._imported and digest_of(*self._imported)
         key = digest and _hash(digest, machinery_hash())

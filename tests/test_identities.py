@@ -293,3 +293,25 @@ def test_identities_leave_other_things_alone(identity):
 def test_what_does_not_fulfil_the_condition_is_left_alone(identity):
     for e in OTHERS.get(identity.name, []):
         assert identity.rewrite(e, facts) is None, e
+
+
+def test_only_what_may_sum_to_zero_is_searched_for_a_fact(monkeypatch):
+    class Sums(Forward):
+        x = Input(N, C)
+        weight = Input(C, K)
+        bias = Input(C)
+        own = Input(K)
+        centred = x - Sum(x, N) / N
+        biased = Sum(x * bias, C) * x + bias  # the bias is read elsewhere too
+        linear = Sum(x * weight, C) + own
+        above = 1 + x**2
+        y = centred * biased * above * Sum(linear, K)
+
+    looked, search = [], Facts.fact
+    monkeypatch.setattr(Facts, "fact", lambda own, node: looked.append(node) or search(own, node))
+    definition = Sums.definition
+    known = Facts(relations_of(definition))
+    found = {s.name: known.centred_along(s.tensor) for s in definition.statements}
+    assert [name for name, axes in found.items() if axes] == ["centred"]
+    assert {str(node.operand) for node in looked} >= {"centred", "biased"}
+    assert {str(node.operand) for node in looked}.isdisjoint({"linear", "above"})

@@ -6,7 +6,7 @@ from sympy import Abs, Eq, Ne, Piecewise, exp, log, sign, sqrt, symbols, tanh
 import derive
 from derive import Axis, Input, Sum
 from derive.proving.claim import Batch, Equality, proved_on
-from derive.proving.random_point import RandomPoint
+from derive.proving.random_point import RandomPoint, RandomPoints
 from derive.proving.small_batch import LargestOf, selectors
 
 a, b, c, t = symbols("a b c t", real=True)
@@ -58,6 +58,25 @@ def test_what_is_equal_may_vanish_everywhere(name):
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_what_differs_is_seen_somewhere(name):
     assert not all(RandomPoint(seed, {}).may_vanish(DIFFERENT[name]) for seed in POINTS)
+
+
+def test_a_point_that_is_kept_says_what_a_new_one_says():
+    expressions = [*DIFFERENT.values(), *EQUAL.values(), t - 1, *DIFFERENT.values()]
+
+    def said(point, e):
+        return point.may_vanish(e), point.number(e), point.number(t)
+
+    for seed in POINTS:
+        kept = RandomPoint(seed, {})
+        for e in expressions:
+            assert said(kept, e) == said(RandomPoint(seed, {}), e)
+
+
+def test_points_are_apart_by_what_is_computed_there():
+    points = RandomPoints(lambda names: {a: b + 1} if names else {})
+    assert not points.at(0, []).may_vanish(a - b - 1)
+    assert points.at(0, ["a"]).may_vanish(a - b - 1)
+    assert not points.at(0, []).may_vanish(a - b - 1)
 
 
 def test_what_has_no_value_may_vanish():

@@ -2,6 +2,7 @@
 that is installed beside it to begin.
 """
 
+import gc
 import importlib.metadata
 import os
 import subprocess
@@ -15,6 +16,7 @@ import codegen.dependencies
 import derive
 from codegen.dependencies import machinery_hash
 from codegen.header import header
+from derive.running.garbage import SELDOM, collected_seldom
 
 ROOT = Path(derive.__file__).parents[1]
 BY_MODULE = {
@@ -138,3 +140,19 @@ def test_a_source_tree_needs_no_installation(monkeypatch):
     assert header("mine.py", "0" * 64) == expected
     assert expected[2] == f"made by: gradform {derive.version.VERSION}, sympy 1.14.0"
     assert machinery_hash() != "" and codegen.dependencies._own_version("sympy") == "1.14.0"
+
+
+def test_garbage_is_looked_for_as_before_once_all_are_done():
+    before = gc.get_threshold()
+    try:
+        for often, inside in ((700, SELDOM), (2 * SELDOM, 2 * SELDOM), (0, 0)):
+            gc.set_threshold(often, 10, 10)
+            first, second = collected_seldom(), collected_seldom()
+            with first:
+                second.__enter__()  # as another thread would, which is done later
+                assert gc.get_threshold() == (inside, 10, 10)
+            assert gc.get_threshold() == (inside, 10, 10)
+            second.__exit__(None, None, None)
+            assert gc.get_threshold() == (often, 10, 10)
+    finally:
+        gc.set_threshold(*before)

@@ -65,8 +65,35 @@ class Facts:
         whole = axes_of(value.expression)
         missing = {axis for term in value.expression.args for axis in whole - axes_of(term)}
         axes = sorted(missing, key=str)
+        if axes and self._never_sums_to_zero(value.expression):
+            return []
         total = Sum.over(value.tensor, axes) if axes else None
         return axes if total is not None and Facts(self.relations).fact(total) == 0 else []
+
+    def _never_sums_to_zero(self, e: Add) -> bool:
+        """Whether that is plain, with no search for a fact: all entries are above 0, or one term is
+        an argument that no other term depends on, such as a bias.
+        """
+        if e.is_positive or e.is_negative:
+            return True
+        for term in e.args:
+            number, rest = term.as_coeff_Mul()
+            free = isinstance(rest, Tensor) and rest.role in ("input", "given")
+            if free and number and not self._depends(e - term, rest.name):
+                return True
+        return False
+
+    def _depends(self, e: Expr, name: str) -> bool:
+        """Whether ``e`` is made of the tensor of this name, by the definitions of its values."""
+        met, pending = set[str](), [e]
+        while pending:
+            new = {t.name: t for t in tensors_in(pending.pop()) if t.name not in met}
+            if name in new:
+                return True
+            met |= new.keys()
+            known = (self.relations.by_name.get(each) for each in new)
+            pending += [value.expression for value in known if value is not None]
+        return False
 
     def _discover(self, node: Sum) -> Fact | None:
         record, target, e = Record(), Tensor("fact", sorted(axes_of(node), key=str)), node

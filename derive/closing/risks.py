@@ -78,11 +78,16 @@ def _written_out(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> 
     """
     known: dict[str, Expr] = {}
     for tensor, e in pairs:
-        met = [t for t in tensors_in(e) if t.name in known]
-        e = written_in(e, {t: along(known[t.name], t) for t in met}) if met else e
+        met = [(t, known[t.name]) for t in tensors_in(e) if t.name in known]
+        e = _inserted(e, tuple(met)) if met else e
         yield e
         if tensor.name[1:] not in relations.position and operations_in(e) <= LONGEST:
             known[tensor.name] = e
+
+
+@lru_cache(maxsize=8192)  # a search for names meets the same ones again
+def _inserted(e: Expr, known: tuple[tuple[Tensor, Expr], ...]) -> Expr:
+    return written_in(e, {t: along(value, t) for t, value in known})
 
 
 def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:

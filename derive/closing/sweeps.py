@@ -44,11 +44,38 @@ class Loop:
     whole: bool = False
 
 
+class _Numbered(NamedTuple):
+    """A loop with a number for each name, a loop's being its place, and a bit for each axis: the
+    same loops are looked at for all rows, and numbers compare in no time.
+    """
+
+    axes: int
+    space: int
+    reads: tuple[tuple[int, int, int], ...]
+    entries: int
+    whole: bool
+
+
 def moved(loops: Sequence[Loop], results: frozenset[Name]) -> int:
     """The entries that are read and written for all ``loops``, of which ``results`` are asked for,
     with the rows for which that is least.
     """
-    return min(_moved(loops, results, rows) for rows in _rows(loops))
+    number = {loop.name: i for i, loop in enumerate(loops)}
+    asked = {number[name] for name in results if name in number}
+    bit: dict[Axis, int] = {}
+
+    def bits(axes: Axes) -> int:
+        return sum(bit.setdefault(axis, 1 << len(bit)) for axis in axes)
+
+    numbered = []
+    for loop in loops:
+        reads = (
+            (number.setdefault(name, len(number)), bits(axes), entries)
+            for name, axes, entries in loop.reads
+        )
+        space, axes = bits(loop.space), bits(loop.axes)
+        numbered.append(_Numbered(axes, space, tuple(reads), loop.entries, loop.whole))
+    return min(_moved(numbered, asked, bits(rows)) for rows in _rows(loops))
 
 
 def _rows(loops: Sequence[Loop]) -> Iterator[Axes]:
@@ -61,30 +88,22 @@ def _rows(loops: Sequence[Loop]) -> Iterator[Axes]:
         yield from map(frozenset, combinations(axes, count))
 
 
-def _moved(loops: Sequence[Loop], results: frozenset[Name], rows: Axes) -> int:
-    of = {loop.name: loop for loop in loops}
-    swept = {loop.name for loop in loops if not loop.whole and rows <= loop.space}
-    times: dict[Name, int] = {}
-    for loop in loops:
-        times[loop.name] = max(
-            (
-                times[read.name]
-                + (read.name in swept and not (loop.name in swept and _at_hand(read, of, rows)))
-                for read in loop.reads
-                if read.name in times
-            ),
-            default=0,
-        )
-    stored, read_in = set(results), {}
-    for loop in loops:
-        place = loop.name if loop.whole else (times[loop.name], loop.name in swept)
+def _moved(loops: Sequence[_Numbered], results: set[int], rows: int) -> int:
+    swept = [not loop.whole and not rows & ~loop.space for loop in loops]
+    times: list[int] = []
+    for i, loop in enumerate(loops):
+        latest = 0
+        for name, axes, _ in loop.reads:
+            if name < i:
+                at_hand = swept[i] and not rows & ~(loops[name].axes & axes)
+                latest = max(latest, times[name] + (swept[name] and not at_hand))
+        times.append(latest)
+    walks = [2 * time + sweeps for time, sweeps in zip(times, swept, strict=True)]
+    stored, read_in = set(results), dict[tuple[int, int], int]()
+    for i, loop in enumerate(loops):
+        walk = -1 - i if loop.whole else walks[i]  # a library walks for itself
         for name, _, entries in loop.reads:
-            made = (times[name], name in swept) if name in of else None
-            if loop.whole or made != place or of[name].whole:
-                read_in[name, place] = max(entries, read_in.get((name, place), 0))
+            if name >= len(loops) or walks[name] != walk or loops[name].whole:
+                read_in[name, walk] = max(entries, read_in.get((name, walk), 0))
                 stored.add(name)
-    return sum(read_in.values()) + sum(loop.entries for loop in loops if loop.name in stored)
-
-
-def _at_hand(read: Read, of, rows: Axes) -> bool:
-    return rows <= of[read.name].axes and rows <= read.axes
+    return sum(read_in.values()) + sum(loop.entries for i, loop in enumerate(loops) if i in stored)

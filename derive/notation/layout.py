@@ -72,11 +72,14 @@ def layouts(
         if tensor.name not in fixed:
             reduced[tensor.name] = _reduced_axes(e, reduced) - set(tensor.home)
     kept: dict[str, set[Axis]] = {}
+    reads = [{t.name for t in tensors_in(e)} for _, e in statements]
     for i in range(len(statements) - 1, -1, -1):
         tensor, _ = statements[i]
         if tensor.name not in fixed:
             back: set[Axis] = set()
-            for user, e in statements[i + 1 :]:
+            for (user, e), read in zip(statements[i + 1 :], reads[i + 1 :], strict=True):
+                if tensor.name not in read:
+                    continue
                 back |= _broadcast_back(e, tensor.name, set(user.home))
                 if tensor.name in {t.name for t in _pointwise(e)}:
                     back |= kept.get(user.name, set())

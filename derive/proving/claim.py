@@ -19,14 +19,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sympy import Add, Expr
+from sympy import Expr
 
 from derive.chain.chain import adjoint_of
 from derive.language.symbols import Axis, Tensor
 from derive.notation.definition import Definition
 from derive.proving.contraction import vanishes
 from derive.proving.every_size import IndexedForward, NotShown
-from derive.proving.random_point import RandomPoint
+from derive.proving.random_point import RandomPoints
 from derive.proving.small_batch import SmallBatch, TotalDerivative, with_definitions
 from derive.running.limits import look
 from derive.zero.exact import ZeroTest
@@ -50,7 +50,7 @@ class Derivative:
         upstream = batch.entries(adjoint_of(self.of))
         objective = [upstream[i] * value for i, value in batch.computed(self.of.name).items()]
         for i in batch.representatives(self.target.home, self.expression):
-            derivative = Add(*map(TotalDerivative(batch.entries(self.target)[i]).of, objective))
+            derivative = TotalDerivative(batch.entries(self.target)[i]).of_sum(objective)
             yield derivative - batch.scalar(self.expression, self.target.home, i)
 
     def indexed(self, forward: IndexedForward) -> Expr:
@@ -98,6 +98,7 @@ class Batch:
         self.definition, self.sizes, self.test = definition, sizes, ZeroTest()
         self.scalars = SmallBatch(definition, sizes, frozenset(definition.by_name))
         self._definitions: dict[str, dict[Expr, Expr]] = {}
+        self._points = RandomPoints(self.defining)
 
     @cached_property
     def named_sizes(self) -> tuple[tuple[str, int], ...]:
@@ -148,8 +149,7 @@ class Batch:
 
     def may_vanish(self, e: Expr, names: Collection[str], points: int = POINTS) -> bool:
         """Whether ``e`` is zero at random numbers, with these statements computed."""
-        definitions = self.defining(names)
-        return all(RandomPoint(seed, definitions).may_vanish(e) for seed in range(points))
+        return all(self._points.at(seed, names).may_vanish(e) for seed in range(points))
 
     def defining(self, names: Collection[str]) -> dict[Expr, Expr]:
         """The definitions of all entries of these statements."""

@@ -5,8 +5,9 @@ proved. What agrees is proved afterwards, exactly; no proof rests on a number.
 from __future__ import annotations
 
 import cmath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, prod
 from random import Random
 from sys import float_info
@@ -43,6 +44,7 @@ MODERATE = (0.5, 1.5)  # sizes of numbers: none overflows, and none is lost besi
 ASKED = 0.6  # the share of the numbers that are what is asked
 POSITIVE = (0.5, 0.9)  # that above 0, at every other point: what several conditions guard is met
 PLACES = 3  # among which the 1 of a group of unknown size is: that of the small batches
+MOST_POINTS = 30  # that are kept, each with all numbers that were computed there
 
 ROUNDING = 4 * float_info.epsilon  # relative, of one operation
 SAFE = 100  # times the bound of rounding: the functions are as good as their library
@@ -80,12 +82,12 @@ class RandomPoint:
         return found is None or not abs(found.value) > SAFE * found.error
 
     def _note_asked(self, e: Expr) -> None:
-        """The numbers that scalars are compared with: drawn at random, they would never be met."""
-        equalities = {node for node in parts_of(e) if isinstance(node, (Eq, Ne))}
-        for node in sorted(equalities, key=lambda node: node.sort_key()):
-            scalar, number = node.args if node.args[0].is_Symbol else node.args[::-1]
-            if scalar.is_Symbol and number.is_number:
-                self.asked.setdefault(scalar, []).append(float(number))
+        """The numbers that scalars are compared with: drawn at random, they would never be met.
+        Where others were asked of what was looked at before, all is drawn anew.
+        """
+        asked = _asked_in(e)
+        if asked != self.asked:
+            self.asked, self.known = asked, {}
 
     def number(self, e: Expr) -> Rounded | None:
         """The value of ``e``, or None where it has none that can be told."""
@@ -159,6 +161,36 @@ class RandomPoint:
                 left = right
             return COMPARED[condition.rel_op](_real(left.value), _real(right.value))
         raise ValueError(f"{condition} is no comparison")
+
+
+class RandomPoints:
+    """Points where some statements are computed, ``defining`` tells how: what has a number at one
+    keeps it.
+    """
+
+    def __init__(self, defining: Callable[[Collection[str]], Mapping[Symbol, Expr]]):
+        self.defining = defining
+        self.known: dict[tuple[int, frozenset[str]], RandomPoint] = {}
+
+    def at(self, seed: int, names: Collection[str]) -> RandomPoint:
+        """The point where the statements of these ``names`` are computed."""
+        key = seed, frozenset(names)
+        if key not in self.known:
+            if len(self.known) == MOST_POINTS:
+                self.known.clear()
+            self.known[key] = RandomPoint(seed, self.defining(names))
+        return self.known[key]
+
+
+@lru_cache(maxsize=1)  # every point asks for the same
+def _asked_in(e: Expr) -> dict[Symbol, list[float]]:
+    asked: dict[Symbol, list[float]] = {}
+    equalities = {node for node in parts_of(e) if isinstance(node, (Eq, Ne))}
+    for node in sorted(equalities, key=lambda node: node.sort_key()):
+        scalar, number = node.args if node.args[0].is_Symbol else node.args[::-1]
+        if scalar.is_Symbol and number.is_number:
+            asked.setdefault(scalar, []).append(float(number))
+    return asked
 
 
 def _computed(e: Expr, values: Sequence[complex]) -> complex:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+
 from sympy import Add, Expr, Function, Indexed, Integer, Mul, Pow, Symbol
 
 from derive.language.choices import almost_everywhere, partial
@@ -26,6 +29,10 @@ class TotalDerivative:
             self.known[e] = self._of(e)
         return self.known[e]
 
+    def of_sum(self, terms: Iterable[Expr]) -> Expr:
+        """The derivative of the sum of scalars, most of which the variable is not met in."""
+        return Add(*(self.of(e) for e in terms if self.variable in _symbols_of(e)))
+
     def _of(self, e: Expr) -> Expr:
         if not e.args:
             return Integer(0)
@@ -39,6 +46,11 @@ class TotalDerivative:
         if isinstance(e, Add):
             return Add(*inner.values())
         return Add(*(Mul(_partial(e, k), d) for k, d in inner.items()))
+
+
+@lru_cache(maxsize=4096)  # for one variable after the other
+def _symbols_of(e: Expr) -> frozenset[Symbol]:
+    return frozenset(e.free_symbols)
 
 
 def _partial(e: Expr, k: int) -> Expr:

@@ -11,6 +11,8 @@ import signal
 import sys
 from importlib import import_module
 
+from derive.running.garbage import collect_seldom
+
 DONE = 0  # the exit status
 BY_SIGNAL = 128  # what a shell adds to the number of the signal that ended a program
 WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated"}
@@ -33,6 +35,7 @@ def run(module: str, command: str) -> None:
     """
     _answer(_leave_at_once)
     _backslashes()
+    collect_seldom()
     function = getattr(import_module(module), command)
     sys.unraisablehook = _unraisable
     _answer(_raise)

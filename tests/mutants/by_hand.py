@@ -153,7 +153,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ("derive.proving.claim", "proved_on"): (("return None", "continue"),),
     ("derive.proving.claim", "Batch._named_in"): (("for v in s.values}", "for v in ()}"),),
     ("derive.proving.claim", "Batch.may_vanish"): (("all(", "any("),),
-    ("derive.proving.random_point", "RandomPoint._note_asked"): (
+    ("derive.proving.random_point", "_asked_in"): (
         ("Eq, Ne", "Eq"),
         ("Eq, Ne", "Ne"),
     ),
