@@ -36,12 +36,15 @@ from derive.chain.chain import Adjoint, Chain, derive_chain
 from derive.closing.cost import Cost
 from derive.closing.drafting import Draft, draft_keeping, read_for
 from derive.closing.facts import Facts
+from derive.closing.recomputation import named, under_their_names
 from derive.closing.risks import Preference, preference
 from derive.closing.search import names_kept
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import Arrangement, arranged, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
+from derive.language.called import words_of
+from derive.language.names import first_unused
 from derive.language.nodes import Sum
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
@@ -105,6 +108,31 @@ class ClosedForm:
         return {statement.tensor.name: statement for statement in self.statements}
 
     @cached_property
+    def gradients_shown(self) -> dict[Tensor, Tensor]:
+        """What the gradients of parts that nobody named are called where they are shown: for what
+        they are computed as, ``gain_times_dy``, or ``d_x_over_rms``.
+        """
+        own = {t.name for t in self.definition.arguments} | self.definition.by_name.keys()
+        pairs = [(s.tensor, s.expression) for s in self.statements]
+        shown = under_their_names(pairs, self.again, self.definition.at_hand)
+        taken = {t.name for tensor, e in (*pairs, *shown) for t in (tensor, *tensors_in(e))}
+        taken |= {*self.relations.position, *self.closed}
+        found: dict[Tensor, Tensor] = {}
+        for s, (_, e) in zip(self.statements, shown, strict=True):
+            if s.of is not None and s.of.name not in own:
+                names = [n for n in (words_of(e), f"d_{s.of.name}") if n]
+                found[s.tensor] = named(s.tensor, first_unused(names, taken.__contains__))
+                taken.add(found[s.tensor].name)
+        return found
+
+    @cached_property
+    def shown(self) -> list[tuple[Tensor, Expr]]:
+        """The statements as a reader has them."""
+        pairs = [(s.tensor, s.expression) for s in self.statements]
+        at_hand = self.definition.at_hand
+        return under_their_names(pairs, self.again, at_hand, self.gradients_shown)
+
+    @cached_property
     def saved(self) -> tuple[Tensor, ...]:
         """What the backward reads of the forward: inputs, labels, scalars and values, in order
         of definition.
@@ -126,7 +154,7 @@ class ClosedForm:
         return tuple(step for step in self.steps if step.target == tensor)
 
     def _repr_latex_(self) -> str:
-        return latex_statements((s.tensor, s.expression) for s in self.statements)
+        return latex_statements(self.shown)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))

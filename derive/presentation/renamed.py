@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from sympy import Basic, Expr
+from sympy import Basic, Expr, Symbol
 
 from derive.formulas.words import Side, parts_of
 from derive.language.choices import written_in
@@ -30,6 +30,7 @@ from derive.presentation.document import (
     Section,
 )
 
+ENTRY = re.compile(r"(?P<name>.*?)(?P<place>(_\d+)+)")
 WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -77,7 +78,15 @@ class Renaming:
 
     def formula(self, e: Basic) -> Basic:
         met = [t for t in e.atoms(Tensor) if t.name in self.known]
-        return written_in(e, {t: along(self.known[t.name], t) for t in met})
+        e = written_in(e, {t: along(self.known[t.name], t) for t in met})
+        return e.xreplace({s: own for s in e.atoms(Symbol) if (own := self._entry(s)) != s})
+
+    def _entry(self, entry: Symbol) -> Symbol:
+        """An entry of a tensor in a small batch, ``dx_1_2``."""
+        found = ENTRY.fullmatch(entry.name)
+        own = found and self.known.get(found["name"])
+        is_other = isinstance(own, Tensor) and own.name != found["name"]
+        return Symbol(own.name + found["place"], **entry.assumptions0) if is_other else entry
 
     def _words(self, text: str) -> str:
         return WORD.sub(lambda found: str(self.known.get(found[0], found[0])), text)
