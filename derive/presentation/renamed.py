@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sympy import Basic, Expr, Symbol
 
+from derive.formulas.entries import entry_of
 from derive.formulas.words import Side, parts_of
 from derive.language.choices import written_in
 from derive.language.nodes import along
@@ -30,7 +31,6 @@ from derive.presentation.document import (
     Section,
 )
 
-ENTRY = re.compile(r"(?P<name>.*?)(?P<place>(_\d+)+)")
 WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -82,11 +82,12 @@ class Renaming:
         return e.xreplace({s: own for s in e.atoms(Symbol) if (own := self._entry(s)) != s})
 
     def _entry(self, entry: Symbol) -> Symbol:
-        """An entry of a tensor in a small batch, ``dx_1_2``."""
-        found = ENTRY.fullmatch(entry.name)
-        own = found and self.known.get(found["name"])
-        is_other = isinstance(own, Tensor) and own.name != found["name"]
-        return Symbol(own.name + found["place"], **entry.assumptions0) if is_other else entry
+        """An entry of a tensor in a small batch."""
+        name, index = entry_of(entry)
+        own = self.known.get(name) if index else None
+        if not isinstance(own, Tensor):
+            return entry
+        return Symbol(entry.name.replace(name, own.name, 1), real=True)
 
     def _words(self, text: str) -> str:
         return WORD.sub(lambda found: str(self.known.get(found[0], found[0])), text)
