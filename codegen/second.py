@@ -270,4 +270,4 @@ class _Lines:
                 kept.append((tensor, e))
                 needed |= {t.name for t in tensors_in(e)}
         form = self.form
-        return under_their_names(kept[::-1], form.again, self.fixed, form.gradients_shown)
+        return under_their_names(kept[::-1], form.again, self.fixed, form.parts_shown)

@@ -260,8 +260,8 @@ EXACT = {
     "Sigmoid": ["dx = dy*y*(1 - y)"],
     "Softplus": ["dx = dy/(1 + exp(-x))"],
     "Silu": [
-        "y_inverse_again = 1/(1 + exp(-x))",
-        "dx = dy*y_inverse_again*(x*(1 - y_inverse_again) + 1)",
+        "sigmoid_x = 1/(1 + exp(-x))",
+        "dx = dy*sigmoid_x*(x*(1 - sigmoid_x) + 1)",
     ],
     "MSE": ["dx = 2*dloss*(-t + x)/N", "dt = -dx"],
     "LogCosh": ["dt = dloss*tanh(t - x)/N", "dx = -dt"],

@@ -44,7 +44,6 @@ from derive.closing.stages import Arrangement, arranged, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
 from derive.language.called import words_of
-from derive.language.names import first_unused
 from derive.language.nodes import Sum
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
@@ -108,21 +107,24 @@ class ClosedForm:
         return {statement.tensor.name: statement for statement in self.statements}
 
     @cached_property
-    def gradients_shown(self) -> dict[Tensor, Tensor]:
-        """What the gradients of parts that nobody named are called where they are shown: for what
-        they are computed as, ``gain_times_dy``, or ``d_x_over_rms``.
+    def parts_shown(self) -> dict[Tensor, Tensor]:
+        """What values that nobody named are called where they are shown. A gradient of one is
+        called what it is computed as, ``gain_times_dy``, or ``d_x_over_rms``.
         """
         own = {t.name for t in self.definition.arguments} | self.definition.by_name.keys()
         pairs = [(s.tensor, s.expression) for s in self.statements]
         shown = under_their_names(pairs, self.again, self.definition.at_hand)
         taken = {t.name for tensor, e in (*pairs, *shown) for t in (tensor, *tensors_in(e))}
-        taken |= {*self.relations.position, *self.closed}
+        taken |= own | self.closed.keys()
         found: dict[Tensor, Tensor] = {}
         for s, (_, e) in zip(self.statements, shown, strict=True):
-            if s.of is not None and s.of.name not in own:
-                names = [n for n in (words_of(e), f"d_{s.of.name}") if n]
-                found[s.tensor] = named(s.tensor, first_unused(names, taken.__contains__))
-                taken.add(found[s.tensor].name)
+            if s.tensor in self.again or (s.of is not None and s.of.name in own):
+                continue
+            names = [words_of(e), s.of and f"d_{s.of.name}"]
+            free = [n for n in names if n and n not in taken]
+            if free:
+                found[s.tensor] = named(s.tensor, free[0])
+                taken.add(free[0])
         return found
 
     @cached_property
@@ -130,7 +132,7 @@ class ClosedForm:
         """The statements as a reader has them."""
         pairs = [(s.tensor, s.expression) for s in self.statements]
         at_hand = self.definition.at_hand
-        return under_their_names(pairs, self.again, at_hand, self.gradients_shown)
+        return under_their_names(pairs, self.again, at_hand, self.parts_shown)
 
     @cached_property
     def saved(self) -> tuple[Tensor, ...]:
@@ -157,7 +159,7 @@ class ClosedForm:
         return latex_statements(self.shown)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.statements))
+        return "\n".join(f"{tensor} = {e}" for tensor, e in self.shown)
 
 
 def close(chain: Chain) -> ClosedForm:

@@ -55,10 +55,10 @@ def under_their_names(
     statements: Sequence[tuple[Tensor, Expr]],
     again: Mapping[Tensor, Tensor],
     taken: Iterable[str],
-    gradients: Mapping[Tensor, Tensor] = {},
+    others: Mapping[Tensor, Tensor] = {},
 ) -> list[tuple[Tensor, Expr]]:
     """``statements`` in which what is computed ``again`` is called as the value that it is, where
-    neither they nor ``taken`` have that name, and ``gradients`` as they are shown; for those who
+    neither they nor ``taken`` have that name, and the ``others`` as they are shown; for those who
     read them without the forward.
     """
     met = {t for tensor, e in statements for t in (tensor, *tensors_in(e))}
@@ -67,7 +67,7 @@ def under_their_names(
         tensor: named(tensor, again[tensor].name)
         for tensor, _ in statements
         if tensor in again and again[tensor].name not in names
-    } | dict(gradients)
+    } | {t: shown for t, shown in others.items() if shown.name not in names}
     places = {t: along(called[t.at_home], t) for t in met if t.at_home in called}
     return [(called.get(tensor, tensor), e.xreplace(places)) for tensor, e in statements]
 

@@ -35,6 +35,7 @@ RELATIONS = {
 # How tightly the words of a name hold together: a name, a function of one, a product, a sum, and
 # what can only stand alone.
 NAME, TAKEN, PRODUCT, SUM, ALONE = range(5)
+REDUCTIONS = ("sum", "mean", "max", "min")
 POWERS = {2: "squared", 3: "cubed"}
 
 Said = tuple[str, int]
@@ -95,7 +96,11 @@ class _Speaker:
         return words
 
     def of(self, name: str, e: Expr) -> Said:
-        """What is taken of ``e``: a name, or a product of names, whose words stand side by side."""
+        """What is taken of ``e``: a name, or a product of names, whose words stand side by side;
+        ``exp_of_x_minus_w`` where a name would come apart.
+        """
+        if _is_loose(e) and name not in REDUCTIONS:
+            return f"{name}_of_{e.name}", ALONE
         sign = "minus_" if e.could_extract_minus_sign() and not isinstance(e, Add) else ""
         factors = Mul.make_args(-e if sign else e)
         if len(factors) <= MOST and not any(_is_divisor(f) for f in factors):
@@ -104,17 +109,23 @@ class _Speaker:
             except _NoWordsError:
                 words = []
             if words:
-                between = "_times_" if any("_" in word for word in words[1:]) else "_"
-                return f"{name}_{sign}{between.join(words)}", TAKEN
+                return f"{name}_{sign}{'_'.join(words)}", TAKEN
         return f"{name}_of_{self.said(e)[0]}", ALONE
 
     def beside(self, factors: Iterable[Expr]) -> list[str]:
         """The words for the factors of a product, the number before the first of them."""
-        number, rest = Mul(*factors).as_independent(Tensor, as_Add=False)
+        number = Mul(*(f for f in factors if f.is_number))
         words = [self.within(f, TAKEN) for f in factors if not f.is_number]
-        if number == 1 or (not rest.is_number and not words):
+        if number == 1:
             return words
+        if not words or any(map(_is_loose, factors)):
+            raise _NoWordsError
         return [f"{_number(number)}_{words[0]}", *words[1:]]
+
+
+def _is_loose(e: Basic) -> bool:
+    """Whether the name of a value says of what it is the sum."""
+    return isinstance(e, Tensor) and any(word in e.name for word in ("_plus_", "_minus_"))
 
 
 def _number(e: Expr) -> str:
@@ -158,8 +169,7 @@ def _power(speaker: _Speaker, e: Pow) -> Said:
     if power == -1 and isinstance(base - 1, exp):  # 1/(1 + exp(-z))
         return speaker.of("sigmoid", -(base - 1).exp)
     if power.is_number and power.is_negative:
-        words, tight = speaker.said(1 / e)
-        return f"one_over_{words}", PRODUCT if tight <= TAKEN else ALONE
+        return f"one_over_{speaker.within(1 / e, TAKEN)}", PRODUCT
     if power == S.Half:
         return speaker.of("sqrt", base)
     words, tight = speaker.said(base)
@@ -178,7 +188,8 @@ def _product(speaker: _Speaker, e: Mul) -> Said:
     mean = _mean(speaker, e)
     if mean is not None:
         return mean
-    number, rest = e.as_coeff_Mul()
+    number = Mul(*(f for f in e.args if f.is_number))
+    rest = e / number
     if number == -1:
         return f"minus_{speaker.within(rest, PRODUCT)}", PRODUCT
     factors = Mul.make_args(rest)
@@ -188,7 +199,7 @@ def _product(speaker: _Speaker, e: Mul) -> Said:
         raise _NoWordsError
     words = _in_order([speaker.within(f, TAKEN) for f in above], above)
     front = [] if number == 1 else [_number(number)]
-    if number.is_negative:
+    if number.is_negative or (front and any(map(_is_loose, above))):
         raise _NoWordsError
     divided = [f"over_{speaker.within(1 / f, TAKEN)}" for f in below]
     top = "_times_".join(words) or "one"
@@ -212,6 +223,8 @@ def _sum_of_terms(speaker: _Speaker, e: Add) -> Said:
     words = ""
     for term in terms:
         negative = term.could_extract_minus_sign()
+        if negative and _is_loose(-term):
+            raise _NoWordsError
         own = speaker.within(-term if negative else term, PRODUCT)
         sign = "minus" if negative else "plus"
         words = f"{words}_{sign}_{own}" if words else f"minus_{own}" if negative else own
