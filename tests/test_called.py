@@ -109,7 +109,7 @@ class Read:
         found = NUMBERS.get(word, self.values.get(word))
         found = float(word) if found is None else found
         if self.next("to"):
-            return found ** self.total()
+            return found ** float(self.words.pop(0))
         return (
             found ** {"squared": 2, "cubed": 3}[post]
             if (post := self.next("squared", "cubed"))
@@ -147,9 +147,11 @@ def test_a_name_says_what_the_value_is():
         name = words_of(e)
         if name is None or "scaled" in name:
             continue
-        expected = float(e.subs({t: values[t.name] for t in LETTERS}))
+        expected = e.subs({t: values[t.name] for t in LETTERS})
+        if not expected.is_real:  # the root of a negative number
+            continue
         reader = Read(name, values)
-        assert reader.total() == pytest.approx(expected), (e, name)
+        assert reader.total() == pytest.approx(float(expected)), (e, name)
         assert not reader.words and len(name) <= LONGEST_NAME
         said.add(e)
 
