@@ -44,7 +44,7 @@ from derive.closing.stages import Arrangement, arranged, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
 from derive.language.called import words_of
-from derive.language.nodes import Sum
+from derive.language.nodes import Sum, along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.running.limits import Stage
@@ -120,6 +120,9 @@ class ClosedForm:
         for s, (_, e) in zip(self.statements, shown, strict=True):
             if s.tensor in self.again or (s.of is not None and s.of.name in own):
                 continue
+            e = e.xreplace(
+                {t: along(found[t.at_home], t) for t in tensors_in(e) if t.at_home in found}
+            )
             names = [words_of(e), s.of and f"d_{s.of.name}"]
             free = [n for n in names if n and n not in taken]
             if free:
