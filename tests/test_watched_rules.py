@@ -151,7 +151,7 @@ RULES = {
             "sum_dy_w = Sum(dy*w, C)",
             "exp_w = exp(w)",
             "dx = exp_w*sum_dy_w",
-            "dw = exp_w*Sum(sum_dy_w*x, N) + Sum(dy*sum_x_times_exp_w, N)",
+            "dw = exp_w*Sum(sum_dy_w*x, N) + Sum(dy*sum_x_exp_w, N)",
         ],
     ),
     "what is computed again is computed from the inputs": (
