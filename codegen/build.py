@@ -264,7 +264,9 @@ class Builder(Signatures):
             steps += self._labels_split()
         steps += self._lowered(outline, lowering, numbers)
         if not lowering.rounds_as_autograd:
-            steps = better(steps, numbers, {*known, *self.sizes.values()})
+            own = {*parameters, *self.definition.arguments, *(line.tensor for line in lines)}
+            taken = {t.name for t in own} | self.definition.by_name.keys()
+            steps = better(steps, numbers, {*taken, *self.sizes.values()})
         steps = [with_triangles(step, self._factors) for step in steps]
         steps = [*self._zeros(outline, steps, numbers), *steps]
         return Function(

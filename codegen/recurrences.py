@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from sympy import Add, Basic, Expr, Integer, Mul, Piecewise
 
 from codegen.outlines import Line, Link
+from derive.language.called import names_of
 from derive.language.choices import with_args
-from derive.language.names import unused
+from derive.language.names import first_unused
 from derive.language.nodes import ArrayNode, OneHot
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition
@@ -134,7 +135,8 @@ class _Outside:
         if isinstance(e, Tensor) or is_constant(e):
             return e
         if e not in self.before:
-            name = unused(_name_of(e), self.taken.__contains__)
+            where = next(iter(tensors_in(e))).name
+            name = first_unused(names_of(e, where), self.taken.__contains__)
             self.taken.add(name)
             along = [axis for axis in self.order if axis in axes_of(e)]
             self.before[e] = Tensor(name, along, role="statement")
@@ -169,13 +171,6 @@ def _along_the_same(of: type[Expr], parts: Sequence[Expr]) -> list[Expr]:
         i = None if is_constant(part) else next(fits, None)
         found = [*found, part] if i is None else [*found[:i], of(found[i], part), *found[i + 1 :]]
     return found
-
-
-def _name_of(e: Expr) -> str:
-    """A name that says what is computed before a loop."""
-    words = [t.name for t in tensors_in(e)]
-    kind = type(e).__name__.lower() if isinstance(e, ArrayNode) else "term"
-    return f"{words[0]}_{kind}" if len(set(words)) == 1 else kind
 
 
 def at_a_place(e: Expr, axis: Axis) -> Expr:

@@ -269,4 +269,5 @@ class _Lines:
             if tensor.name in needed and not at_hand:
                 kept.append((tensor, e))
                 needed |= {t.name for t in tensors_in(e)}
-        return under_their_names(kept[::-1], self.form.again, self.fixed)
+        form = self.form
+        return under_their_names(kept[::-1], form.again, self.fixed, form.parts_shown)

@@ -19,7 +19,6 @@ from codegen.program import Parameter
 from codegen.program.steps import Step
 from codegen.program.values import LengthOf
 from codegen.refusals import Refusals
-from derive.closing.recomputation import under_their_names
 from derive.language.nodes import Cholesky, Peak
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.notation.definition import IGNORE_INDEX
@@ -171,8 +170,7 @@ class Signatures(Refusals):
 
     def statements(self) -> list[tuple[Tensor, Expr]]:
         """The closed form, as it is read without the forward."""
-        written = [(s.tensor, s.expression) for s in self.form.statements]
-        return under_their_names(written, self.form.again, self.definition.at_hand)
+        return self.form.shown
 
     def _terms(self, tensor: Tensor, e: Expr) -> tuple[Expr, ...]:
         """The terms of a closed form ``e``; the derivative of a function by its name where the

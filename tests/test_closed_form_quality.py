@@ -260,8 +260,8 @@ EXACT = {
     "Sigmoid": ["dx = dy*y*(1 - y)"],
     "Softplus": ["dx = dy/(1 + exp(-x))"],
     "Silu": [
-        "y_inverse_again = 1/(1 + exp(-x))",
-        "dx = dy*y_inverse_again*(x*(1 - y_inverse_again) + 1)",
+        "sigmoid_x = 1/(1 + exp(-x))",
+        "dx = dy*sigmoid_x*(x*(1 - sigmoid_x) + 1)",
     ],
     "MSE": ["dx = 2*dloss*(-t + x)/N", "dt = -dx"],
     "LogCosh": ["dt = dloss*tanh(t - x)/N", "dx = -dt"],
@@ -363,12 +363,12 @@ def test_what_follows_from_an_argument_is_not_saved(form):
 
 def test_what_several_matrix_products_read_is_computed_once(form):
     statements = {s.tensor.name: s.expression for s in form("Gate").statements}
-    assert "dg_term" in statements
+    assert "dterms_in_g" in statements
     products = [n for e in statements.values() for n in e.atoms(Sum) if is_contraction(n)]
     assert len(products) == 4
     for node in products:
         assert len(node.operand.args) == 2
-        assert {t.name for t in tensors_in(node)} & {"dg_term"}
+        assert {t.name for t in tensors_in(node)} & {"dterms_in_g"}
 
 
 def test_what_is_large_is_multiplied_once():

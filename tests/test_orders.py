@@ -26,9 +26,9 @@ def test_of_a_softmax():
     """v_y = v*y - y*Sum(v*y), and the Hessian times v by way of y."""
     order = order_of("softmax")
     behind = lines(order.second)
-    assert behind["dg_x_term"] == "v_x*y"
-    assert behind["sum_dg_x_term"] == "Sum(dg_x_term, C)"
-    assert behind["v_y"] == "dg_x_term - sum_dg_x_term*y"
+    assert behind["dg_minus_sum_g_y"] == "v_x*y"
+    assert behind["sum_dg_minus_sum_g_y"] == "Sum(dg_minus_sum_g_y, C)"
+    assert behind["v_y"] == "dg_minus_sum_g_y - sum_dg_minus_sum_g_y*y"
     assert lines(order.pullback) == {"dx": "y*(c_y - Sum(c_y*y, C))"}
 
 

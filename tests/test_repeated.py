@@ -77,7 +77,7 @@ def test_numbers_are_left():
 
 
 def test_a_name_that_is_taken_is_not_taken_twice():
-    assert lines(root, root, taken=["exp_x"])[0] == "exp_x_again = torch.exp(x)"
+    assert lines(root, root, taken=["exp_x"])[0] == "exp_x_here = torch.exp(x)"
 
 
 def test_what_is_changed_in_place_is_computed_where_it_stands():

@@ -103,7 +103,10 @@ GATHERED = "Sum(dy*OneHot(dst, V), V)"
 SPELLINGS = {
     **dict.fromkeys(SHARE, f"dx = y*(dy - {SHARES})"),
     **dict.fromkeys(LOGARITHM, f"dx = dy - exp(y)*{ALL}"),
-    **dict.fromkeys(TIMES, f"dx = y_term*((x + 1)*{GATHERED} - Sum(dy*y*OneHot(dst, V), V))"),
+    **dict.fromkeys(
+        TIMES,
+        f"dx = e_over_sum_in_y_at_dst*((x + 1)*{GATHERED} - Sum(dy*y*OneHot(dst, V), V))",
+    ),
 }
 
 

@@ -39,9 +39,9 @@ RULES = {
         "x = Input(N)\nw = Input(N)\ny = w * log(cosh(x)) ** 2",
         [
             "abs_x = Abs(x)",
-            "log_x = abs_x + log(1 + exp(-2*abs_x)) - log(2)",
-            "dx = 2*dy*log_x*w*tanh(x)",
-            "dw = dy*log_x**2",
+            "log_cosh_x = abs_x + log(1 + exp(-2*abs_x)) - log(2)",
+            "dx = 2*dy*log_cosh_x*w*tanh(x)",
+            "dw = dy*log_cosh_x**2",
         ],
     ),
     "power of a one-hot": (
@@ -60,10 +60,7 @@ RULES = {
     ),
     "logarithm of a picked entry": (
         LABELLED + PROBS + "loss = Sum(own * log(own), N)",
-        [
-            "down = dloss*(loss_term + 1)",
-            "dx = p*(-down*exp(loss_term) + down*OneHot(labels, C))",
-        ],
+        ["down = dloss*(log_own + 1)", "dx = p*(-down*exp(log_own) + down*OneHot(labels, C))"],
     ),
     "reshaped back": (
         RESHAPED + "u = Unflatten(f, F, into=(T, E))\ny = u**2",
@@ -100,7 +97,7 @@ RULES = {
     ),
     "the operand of two matrix products": (
         "x = Input(N, T)\nw = Input(T, C)\ny = tanh(Sum(x * w, T))",
-        ["dy_sum = dy*(1 - y**2)", "dx = Sum(dy_sum*w, C)", "dw = Sum(dy_sum*x, N)"],
+        ["d_sum_w_x = dy*(1 - y**2)", "dx = Sum(d_sum_w_x*w, C)", "dw = Sum(d_sum_w_x*x, N)"],
     ),
     "a matrix product keeps the name of its gradient": (
         "x = Input(N, T)\nw = Input(T, C)\nv = Input(C, E)\nh = Sum(x * w, T)\ny = Sum(h * v, C)",
@@ -154,30 +151,26 @@ RULES = {
             "sum_dy_w = Sum(dy*w, C)",
             "exp_w = exp(w)",
             "dx = exp_w*sum_dy_w",
-            "dw = exp_w*Sum(sum_dy_w*x, N) + Sum(dy*y_sum, N)",
+            "dw = exp_w*Sum(sum_dy_w*x, N) + Sum(dy*sum_x_exp_w, N)",
         ],
     ),
     "what is computed again is computed from the inputs": (
         "x = Input(C)\nw = Input(C)\nk = x + 1\nb = k * x\ny = b * w + tanh(b)",
-        [
-            "b_again = x*(x + 1)",
-            "dx = dy*(2*x + 1)*(w - tanh(b_again)**2 + 1)",
-            "dw = b_again*dy",
-        ],
+        ["b = x*(x + 1)", "dx = dy*(2*x + 1)*(w - tanh(b)**2 + 1)", "dw = b*dy"],
     ),
     "what is summed up in a condition comes out of the choice": (
         X + "e = exp(x - Max(x, C))\ntotal = Sum(e, C)\n"
         "y = Piecewise((e / total, total > 1), (0, True))",
         [
-            "choice_total = Piecewise((1/total, total > 1), (0, True))",
-            "dx = choice_total*e*(-choice_total*Sum(dy*e, C) + dy)",
+            "choice_in_dx = Piecewise((1/total, total > 1), (0, True))",
+            "dx = choice_in_dx*e*(-choice_in_dx*Sum(dy*e, C) + dy)",
         ],
     ),
     "a number before a statement": (
         X + "w = Input(N, C)\nh = 2 * (x - w)\ny = h**2 * tanh(h)",
         [
-            "tanh_h_whole = -tanh(2*w - 2*x)",
-            "dx = 8*dy*(tanh_h_whole + (1 - tanh_h_whole**2)*(-w + x))*(-w + x)",
+            "tanh_in_dx = -tanh(2*w - 2*x)",
+            "dx = 8*dy*(tanh_in_dx + (1 - tanh_in_dx**2)*(-w + x))*(-w + x)",
             "dw = -dx",
         ],
     ),
@@ -185,28 +178,29 @@ RULES = {
         "x = Input(N)\nk = Input(C)\ni = Label(N)\ne = exp(x)\nt = Sum(OneHot(i, C) * e, N)\n"
         "y = Sum(OneHot(i, C) * x * e / Sum(OneHot(i, C) * t, C), N) * k",
         [
-            "dx = y_term*((x + 1)*Sum(dy*k*OneHot(i, C), C) - Sum(dy*k*y_sum_2*OneHot(i, C), C))",
-            "dk = dy*y_sum_2",
+            "dx = e_over_t_at_i*((x + 1)*Sum(dy*k*OneHot(i, C), C) "
+            "- Sum(dy*k*sum_in_y*OneHot(i, C), C))",
+            "dk = dy*sum_in_y",
         ],
     ),
     "values that are computed alike are one": (
         X + "a = tanh(x)\nb = tanh(x)\ny = a * b",
-        ["a_again = tanh(x)", "dx = 2*a_again*dy*(1 - a_again**2)"],
+        ["a = tanh(x)", "dx = 2*a*dy*(1 - a**2)"],
     ),
     "a sum of terms that are centred together": (
         X + "b = Input(C)\ny = (x + b - Sum(x + b, C) / C)**2",
         [
-            "dy_term = 2*dy*y_term",
-            "dx = dy_term - Sum(dy_term, C)/C",
+            "d_b_plus_x_minus_mean_b_plus_x = 2*b_plus_x_minus_mean_b_plus_x*dy",
+            "dx = d_b_plus_x_minus_mean_b_plus_x - Sum(d_b_plus_x_minus_mean_b_plus_x, C)/C",
             "db = Sum(dx, N)",
         ],
     ),
     "a sigmoid of a sum is one": (
         X + "w = Input(C)\ny = x / (1 + exp(-Sum(x * w, C)))",
         [
-            "dy_sum = y_inverse*(1 - y_inverse)*Sum(dy*x, C)",
-            "dw = Sum(dy_sum*x, N)",
-            "dx = dy*y_inverse + dy_sum*w",
+            "d_sum_w_x = sigmoid_sum_w_x*(1 - sigmoid_sum_w_x)*Sum(dy*x, C)",
+            "dw = Sum(d_sum_w_x*x, N)",
+            "dx = d_sum_w_x*w + dy*sigmoid_sum_w_x",
         ],
     ),
     "a choice by what is given has no name": (
@@ -216,9 +210,10 @@ RULES = {
     "a part and its negative are one": (
         X + "mean = Sum(x, C) / C\ny = (x - mean)**3 * tanh(mean - x)",
         [
-            "tanh_y_term = tanh(y_term)",
-            "dy_term = dy*y_term**2*(-3*tanh_y_term + y_term*(tanh_y_term**2 - 1))",
-            "dx = dy_term - Sum(dy_term, C)/C",
+            "tanh_of_x_minus_mean_x = tanh(x_minus_mean_x)",
+            "d_x_minus_mean_x = dy*x_minus_mean_x**2*(-3*tanh_of_x_minus_mean_x "
+            "+ x_minus_mean_x*(tanh_of_x_minus_mean_x**2 - 1))",
+            "dx = d_x_minus_mean_x - Sum(d_x_minus_mean_x, C)/C",
         ],
     ),
     "the name of a part ends with its scalar": (
@@ -238,7 +233,7 @@ RULES = {
         "x = Input(N, T)\nw = Input(T, C)\nb = Input(C)\nu = Sum(x * w, T) + b\n"
         "d = u - Sum(u, N) / N\ny = d / sqrt(Sum(d**2, N))",
         [
-            "du = y_root*(dy - y*Sum(dy*y, N) - Sum(dy, N)/N)",
+            "du = one_over_sqrt_sum_d_squared*(dy - y*Sum(dy*y, N) - Sum(dy, N)/N)",
             "dx = Sum(du*w, C)",
             "dw = Sum(du*x, N)",
             "db = 0",
@@ -247,16 +242,16 @@ RULES = {
     "a root and its reciprocal are one": (
         X + "w = Input(N, C)\nv = Sum(x**2, C)\ny = x * w / sqrt(v + 1) + w**2 * sqrt(v + 1)",
         [
-            "dx = (dy*w + x*Sum(dy*w*(w - x/y_root**2), C))/y_root",
-            "dw = dy*(2*w*y_root + x/y_root)",
+            "dx = (dy*w + x*Sum(dy*w*(w - x/sqrt_of_one_plus_v**2), C))/sqrt_of_one_plus_v",
+            "dw = dy*(2*sqrt_of_one_plus_v*w + x/sqrt_of_one_plus_v)",
         ],
     ),
     "a divisor with exponentials in it": (
         X + "b = Input(N, C)\nw = Input(N, C)\ny = w / (exp(x) + exp(b))",
         [
-            "dy_inverse = dy*w",
-            "dx = -dy_inverse/((exp(b) + exp(x))*(exp(b - x) + 1))",
-            "db = -dy_inverse/((exp(b) + exp(x))*(exp(-b + x) + 1))",
+            "w_times_dy = dy*w",
+            "dx = -w_times_dy/((exp(b) + exp(x))*(exp(b - x) + 1))",
+            "db = -w_times_dy/((exp(b) + exp(x))*(exp(-b + x) + 1))",
             "dw = dy/(exp(b) + exp(x))",
         ],
     ),
@@ -268,38 +263,46 @@ RULES = {
         X + "w = Input(N, C)\n"
         "y = Piecewise((w / (Sum(x**2, C) + 1), w / (Sum(x**2, C) + 1) < 2), (0, True))",
         [
-            "dx = 2*x*Sum(dy*Piecewise((-w/y_sum_plus_1**2, w/y_sum_plus_1 < 2), (0, True)), C)",
-            "dw = dy*Piecewise((1/y_sum_plus_1, w/y_sum_plus_1 < 2), (0, True))",
+            "dx = 2*x*Sum(dy*Piecewise((-w/one_plus_sum_x_squared**2,"
+            " w/one_plus_sum_x_squared < 2), (0, True)), C)",
+            "dw = dy*Piecewise((1/one_plus_sum_x_squared, w/one_plus_sum_x_squared < 2), (0,"
+            " True))",
         ],
     ),
     "a power of a function of a reduction": (
         X + "w = Input(N, C)\ny = w * log(Sum(exp(x), C)) ** 2",
-        ["dx = 2*y_term*exp(x - y_term)*Sum(dy*w, C)", "dw = dy*y_term**2"],
+        [
+            "dx = 2*log_sum_exp_x*exp(-log_sum_exp_x + x)*Sum(dy*w, C)",
+            "dw = dy*log_sum_exp_x**2",
+        ],
     ),
     "a gradient on the way has a name": (
         X
         + "w = Input(N, C)\nk = Input(N, C)\na = tanh(x)\nb = a * w\nt = Sum(b * k, C)\ny = t * b",
         [
-            "a_again = tanh(x)",
-            "sum_b_dy = Sum(a_again*dy*w, C)",
-            "db = dy*t + k*sum_b_dy",
-            "dx = db*w*(1 - a_again**2)",
-            "dw = a_again*db",
-            "dk = a_again*sum_b_dy*w",
+            "a = tanh(x)",
+            "sum_a_dy_w = Sum(a*dy*w, C)",
+            "db = dy*t + k*sum_a_dy_w",
+            "dx = db*w*(1 - a**2)",
+            "dw = a*db",
+            "dk = a*sum_a_dy_w*w",
         ],
     ),
     "a share is cut into no fractions of exponentials": (
         "x = Input(N)\ny = exp(2 * x) / (1 + exp(x))**3",
-        ["share_x = 1/(exp(x) + 1)", "dx = dy*share_x*(3*share_x - 1)/(1 + exp(-x))**2"],
+        [
+            "sigmoid_minus_x = 1/(exp(x) + 1)",
+            "dx = dy*sigmoid_minus_x*(3*sigmoid_minus_x - 1)/(1 + exp(-x))**2",
+        ],
     ),
     "a logarithm is taken again under its own name": (
         "x = Input(N)\nt = Input(N)\nw = Input(N)\ns = 1 / (1 + exp(-x))\n"
         "y = -(t * w * log(s) + (1 - t) * log(1 - s))",
         [
-            "x_log_term_again = log(1 + exp(-Abs(x)))",
-            "log_s = -x_log_term_again + Piecewise((x, x <= 0), (0, True))",
+            "softplus_minus_abs_x = log(1 + exp(-Abs(x)))",
+            "log_s = -softplus_minus_abs_x + Piecewise((x, x <= 0), (0, True))",
             "dx = dy*(-t*w + (t*w - t + 1)/(1 + exp(-x)))",
-            "dt = dy*(-log_s*w - x_log_term_again - Piecewise((x, x >= 0), (0, True)))",
+            "dt = dy*(-log_s*w - softplus_minus_abs_x - Piecewise((x, x >= 0), (0, True)))",
             "dw = -dy*log_s*t",
         ],
     ),
@@ -311,10 +314,9 @@ RULES = {
         "x = Input(N)\nw = Input(N)\na = Piecewise((x, x > 0), (0, True))\n"
         "y = Piecewise((a**2, a < w), (a * w, True))",
         [
-            "a_again = Piecewise((x, x > 0), (0, True))",
-            "dx = dy*Piecewise((1, x > 0), (0, True))"
-            "*Piecewise((2*a_again, w > a_again), (w, True))",
-            "dw = dy*Piecewise((0, w > a_again), (a_again, True))",
+            "a = Piecewise((x, x > 0), (0, True))",
+            "dx = dy*Piecewise((1, x > 0), (0, True))*Piecewise((2*a, w > a), (w, True))",
+            "dw = dy*Piecewise((0, w > a), (a, True))",
         ],
     ),
     "a sum of what has a name": (

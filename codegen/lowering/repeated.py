@@ -42,7 +42,7 @@ def named_once(
     while (found := _repeated(steps, numbers)) is not None:
         name = _name(found)
         while name in taken:
-            name += "_again"
+            name += "_here"
         taken.add(name)
         first = next(i for i, step in enumerate(steps) if found in values_in(step))
         read = Load(name, dims=found.dims)

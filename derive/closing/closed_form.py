@@ -36,13 +36,15 @@ from derive.chain.chain import Adjoint, Chain, derive_chain
 from derive.closing.cost import Cost
 from derive.closing.drafting import Draft, draft_keeping, read_for
 from derive.closing.facts import Facts
+from derive.closing.recomputation import named, under_their_names
 from derive.closing.risks import Preference, preference
 from derive.closing.search import names_kept
 from derive.closing.simplifying import Simplifier
 from derive.closing.stages import Arrangement, arranged, safe
 from derive.closing.steps import Fact, Pairs, Record, Step
 from derive.formulas.latex import latex_statements
-from derive.language.nodes import Sum
+from derive.language.called import words_of
+from derive.language.nodes import Sum, along
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.running.limits import Stage
@@ -105,6 +107,37 @@ class ClosedForm:
         return {statement.tensor.name: statement for statement in self.statements}
 
     @cached_property
+    def parts_shown(self) -> dict[Tensor, Tensor]:
+        """What values that nobody named are called where they are shown. A gradient of one is
+        called what it is computed as, ``gain_times_dy``, or ``d_x_over_rms``.
+        """
+        own = {t.name for t in self.definition.arguments} | self.definition.by_name.keys()
+        pairs = [(s.tensor, s.expression) for s in self.statements]
+        shown = under_their_names(pairs, self.again, self.definition.at_hand)
+        taken = {t.name for tensor, e in (*pairs, *shown) for t in (tensor, *tensors_in(e))}
+        taken |= own | self.closed.keys()
+        found: dict[Tensor, Tensor] = {}
+        for s, (_, e) in zip(self.statements, shown, strict=True):
+            if s.tensor in self.again or (s.of is not None and s.of.name in own):
+                continue
+            e = e.xreplace(
+                {t: along(found[t.at_home], t) for t in tensors_in(e) if t.at_home in found}
+            )
+            names = [words_of(e), s.of and f"d_{s.of.name}"]
+            free = [n for n in names if n and n not in taken]
+            if free:
+                found[s.tensor] = named(s.tensor, free[0])
+                taken.add(free[0])
+        return found
+
+    @cached_property
+    def shown(self) -> list[tuple[Tensor, Expr]]:
+        """The statements as a reader has them."""
+        pairs = [(s.tensor, s.expression) for s in self.statements]
+        at_hand = self.definition.at_hand
+        return under_their_names(pairs, self.again, at_hand, self.parts_shown)
+
+    @cached_property
     def saved(self) -> tuple[Tensor, ...]:
         """What the backward reads of the forward: inputs, labels, scalars and values, in order
         of definition.
@@ -126,10 +159,10 @@ class ClosedForm:
         return tuple(step for step in self.steps if step.target == tensor)
 
     def _repr_latex_(self) -> str:
-        return latex_statements((s.tensor, s.expression) for s in self.statements)
+        return latex_statements(self.shown)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.statements))
+        return "\n".join(f"{tensor} = {e}" for tensor, e in self.shown)
 
 
 def close(chain: Chain) -> ClosedForm:

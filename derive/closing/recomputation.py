@@ -52,22 +52,29 @@ def computed_again(
 
 
 def under_their_names(
-    statements: Sequence[tuple[Tensor, Expr]], again: Mapping[Tensor, Tensor], taken: Iterable[str]
+    statements: Sequence[tuple[Tensor, Expr]],
+    again: Mapping[Tensor, Tensor],
+    taken: Iterable[str],
+    others: Mapping[Tensor, Tensor] = {},
 ) -> list[tuple[Tensor, Expr]]:
     """``statements`` in which what is computed ``again`` is called as the value that it is, where
-    neither they nor ``taken`` have that name; for those who read them without the forward.
+    neither they nor ``taken`` have that name, and the ``others`` as they are shown; for those who
+    read them without the forward.
     """
     met = {t for tensor, e in statements for t in (tensor, *tensors_in(e))}
     names = {t.name for t in met} | set(taken)
     called = {
-        tensor: Tensor(
-            again[tensor].name, tensor.home, role=tensor.role, **tensor._assumptions_orig
-        )
+        tensor: named(tensor, again[tensor].name)
         for tensor, _ in statements
         if tensor in again and again[tensor].name not in names
-    }
+    } | {t: shown for t, shown in others.items() if shown.name not in names}
     places = {t: along(called[t.at_home], t) for t in met if t.at_home in called}
     return [(called.get(tensor, tensor), e.xreplace(places)) for tensor, e in statements]
+
+
+def named(tensor: Tensor, name: str) -> Tensor:
+    """The same tensor under another name."""
+    return Tensor(name, tensor.home, role=tensor.role, **tensor._assumptions_orig)
 
 
 def _found(statements: Pairs, knowledge: Facts) -> tuple[Tensor, Expr] | None:

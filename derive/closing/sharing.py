@@ -15,8 +15,9 @@ from sympy import Add, Expr, Mul, Piecewise, Pow, S
 
 from derive.closing.eager import is_computed_once
 from derive.closing.steps import Pairs, Record
+from derive.language.called import names_of
 from derive.language.choices import Compared
-from derive.language.names import unused
+from derive.language.names import first_unused
 from derive.language.nodes import OneHot, Recurrence, RecurrenceBefore, Sum, Whole, along
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import (
@@ -27,9 +28,6 @@ from derive.language.symbols import (
     tensors_in,
 )
 from derive.notation.statements import known_signs
-from derive.range.exponential_quotients import is_share
-
-KINDS = {Pow: "root", Piecewise: "choice"}  # what a value that occurs twice is called
 
 
 def _replaced(
@@ -226,7 +224,8 @@ def repeats_named(
         if not repeated:
             return statements
         e = max(repeated, key=lambda e: (operations_in(e), e.sort_key()))
-        axes, name = _axes_in_order(e, statements), _name_of(e, taken)
+        axes = _axes_in_order(e, statements)
+        name = first_unused(names_of(e, _first_with(e, statements)), taken.__contains__)
         tensor, trial = Tensor(name, axes, role="adjoint", **known_signs(e)), Record()
         why = f"computed once, as {name}"
         named = [(tensor, e), *_replaced(statements, e, tensor, why, trial, skip=tensor)]
@@ -253,15 +252,9 @@ def _nameable(e: Expr) -> list[Expr]:
     return own + [found for arg in e.args for found in _nameable(arg)]
 
 
-def _name_of(e: Expr, taken: set[str]) -> str:
-    words = [t.name for t in tensors_in(e)]
-    kind = KINDS.get(type(e), getattr(e, "word", type(e).__name__.lower()))
-    if isinstance(e, Pow) and not e.exp.is_number:
-        kind = "power"
-    elif is_share(e):
-        kind = "share"
-    name = "_".join([kind, *words]) if len(words) <= 3 else kind
-    return unused(name, taken.__contains__)
+def _first_with(e: Expr, statements: Pairs) -> str:
+    """The first value in which ``e`` is written."""
+    return next(tensor.name for tensor, whole in statements if whole.has(e))
 
 
 def in_order_of_use(statements: Pairs) -> Pairs:

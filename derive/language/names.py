@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain, count
 
 from derive.language.errors import NotationError
@@ -49,6 +49,13 @@ def unused(name: str, is_taken: Callable[[str], bool]) -> str:
     """``name``, or the first of ``name_2``, ``name_3``, ... that is free."""
     numbered = (f"{name}_{number}" for number in count(2))
     return next(free for free in chain([name], numbered) if not is_taken(free))
+
+
+def first_unused(names: Iterable[str], is_taken: Callable[[str], bool]) -> str:
+    """The first of ``names`` that is free; with a number, where none of them is."""
+    names = [*names]
+    free = (name for name in names if not is_taken(name))
+    return next(free, None) or unused(names[-1], is_taken)
 
 
 def snake_case(name: str) -> str:

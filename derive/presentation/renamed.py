@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from sympy import Basic, Expr
+from sympy import Basic, Expr, Symbol
 
+from derive.formulas.entries import entry_of
 from derive.formulas.words import Side, parts_of
 from derive.language.choices import written_in
 from derive.language.nodes import along
@@ -77,7 +78,16 @@ class Renaming:
 
     def formula(self, e: Basic) -> Basic:
         met = [t for t in e.atoms(Tensor) if t.name in self.known]
-        return written_in(e, {t: along(self.known[t.name], t) for t in met})
+        e = written_in(e, {t: along(self.known[t.name], t) for t in met})
+        return e.xreplace({s: own for s in e.atoms(Symbol) if (own := self._entry(s)) != s})
+
+    def _entry(self, entry: Symbol) -> Symbol:
+        """An entry of a tensor in a small batch."""
+        name, index = entry_of(entry)
+        own = self.known.get(name) if index else None
+        if not isinstance(own, Tensor):
+            return entry
+        return Symbol(entry.name.replace(name, own.name, 1), real=True)
 
     def _words(self, text: str) -> str:
         return WORD.sub(lambda found: str(self.known.get(found[0], found[0])), text)

@@ -37,6 +37,7 @@ from derive.presentation.document import (
 )
 from derive.presentation.names import explained
 from derive.presentation.paths import branching, paths_to
+from derive.presentation.renamed import Renaming
 from derive.presentation.small import small_batches
 from derive.presentation.stable import computed_forward
 from derive.proving.proved import Proved
@@ -87,9 +88,18 @@ def document_of(
     sections = (Section(title, tuple(blocks[title])) for title in TITLES if title in titles)
     sections = (section for section in sections if section.blocks)
     form, asked = proved.closed_form, definition.differentiable[:1]
-    sections = tuple(explained(sections, form))
+    shown = _as_shown(form)
+    sections = tuple(map(shown.section, explained(sections, form)))
     headline = next(iter(equations_of(s for s in form.statements if s.of in asked).lines), None)
+    headline = headline and shown.equation(headline)
     return Document(definition.name, _paragraphs(definition.doc), sections, overview, headline)
+
+
+def _as_shown(form: ClosedForm) -> Renaming:
+    """What is computed again under the name of the value that it is, and gradients of parts."""
+    pairs = zip(form.statements, form.shown, strict=True)
+    called = {s.tensor: t for s, (t, _) in pairs if t != s.tensor}
+    return Renaming({t.name: form.again.get(t, shown) for t, shown in called.items()})
 
 
 def _paragraphs(text: str) -> tuple[str, ...]:

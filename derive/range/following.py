@@ -4,7 +4,7 @@ factors times exponentials.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,8 +32,10 @@ class Following(Protocol):
     def of(self, e: Expr) -> Scaled:
         """``e`` as a factor times an exponential."""
 
-    def name(self, e: Expr, words: str) -> Expr:
-        """The value that ``e`` is, or ``e`` itself where no more values are made."""
+    def name(self, e: Expr, names: Iterable[str]) -> Expr:
+        """The value that ``e`` is, under the first of the ``names`` that is free; ``e`` itself
+        where no more values are made.
+        """
 
     def safe(self, e: Expr) -> Expr:
         """``e`` without exponentials that overflow, as far as they cancel."""

@@ -10,6 +10,7 @@ from functools import partial, reduce
 
 from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, S, cosh, exp, expand, log
 
+from derive.language.called import LONGEST_NAME, names_of, words_of
 from derive.language.identity import Identity
 from derive.language.nodes import (
     LogCumSumExp,
@@ -27,7 +28,7 @@ from derive.range.exponents import extreme, positive_picked
 from derive.range.following import Following, Scaled
 from derive.zero.positive import is_positive
 
-LONGEST_WORDS = 30  # characters of a name that is made of others
+LONGEST_EXPONENT = 16  # characters, so that its largest and what is left have short names too
 
 
 def _tensor(scales: Following, e: Tensor) -> Scaled:
@@ -94,7 +95,7 @@ def _larger(scales: Following, a: Expr | None, b: Expr) -> Expr | None:
 
 def _without_choice(scales: Following, e: Expr, words: str) -> Expr:
     """``e``, under a name where it holds a choice: so no choice asks for another."""
-    return scales.name(e, words) if e.has(Piecewise) else e
+    return scales.name(e, names_of(e, words)) if e.has(Piecewise) else e
 
 
 def _sum_along(scales: Following, e: Sum) -> Scaled:
@@ -108,7 +109,7 @@ def _sum_along(scales: Following, e: Sum) -> Scaled:
     picking = next((hot for hot in hots if e.axes == (hot.axis,)), None)
     if picking is not None:
         return Scaled(e.on(operand.factor), _at_label(scales, operand.exponent, picking))
-    words = getattr(operand.exponent, "name", "exponent")
+    words = _called(operand.exponent)
     terms = Add.make_args(operand.exponent)
     varying = Add(*(term for term in terms if axes_of(term) & {*carried}))
     segments = next((hot for hot in hots if _is_by_segment(hot, varying, carried)), None)
@@ -117,11 +118,13 @@ def _sum_along(scales: Following, e: Sum) -> Scaled:
     )
     for axis in carried:
         top = Peak.over(top, [axis])
-    own = top = scales.name(top, f"{words}_max")
+    along = "_".join(axis.name for axis in carried)
+    own = top = scales.name(top, (f"max_{words}", f"max_{words}_along_{along}"))
     if segments is not None:
         own = _at_label(scales, top, segments)
-    difference = scales.name(varying - own, f"{words}_shifted")
-    shifted = scales.name(exp(difference), f"exp_{words}_shifted")
+    shifted = (f"{words}_shifted", f"{words}_shifted_along_{along}")
+    difference = scales.name(varying - own, shifted)
+    shifted = scales.name(exp(difference), [f"exp_{name}" for name in shifted])
     return Scaled(e.on(operand.factor * shifted), top + operand.exponent - varying)
 
 
@@ -134,8 +137,8 @@ def _at_label(scales: Following, e: Expr, hot: OneHot) -> Expr:
     """``e`` with what varies along the axis of ``hot`` read at its label, under a name."""
     row = Add(*(term for term in Add.make_args(e) if hot.axis in axes_of(term)))
     number, read = row.as_coeff_Mul()
-    words = f"{getattr(read, 'name', 'exponent')}_picked"
-    return number * scales.name(Sum.over(hot * read, [hot.axis]), words) + e - row
+    picked = Sum.over(hot * read, [hot.axis])
+    return number * scales.name(picked, names_of(picked, _called(read))) + e - row
 
 
 def _cumulated(scales: Following, e: Recurrence) -> Scaled:
@@ -150,8 +153,9 @@ def _cumulated(scales: Following, e: Recurrence) -> Scaled:
         return Scaled(e.on(operand.factor), operand.exponent)
     if operand.factor.is_number and operand.factor.is_positive:
         kind = LogCumSumExpBack if e.reverse else LogCumSumExp
-        words = f"{getattr(operand.exponent, 'name', 'exponent')}_{kind.word}"
-        return Scaled(operand.factor, scales.name(kind.over(operand.exponent, e.axes), words))
+        whole = kind.over(operand.exponent, e.axes)
+        names = names_of(whole, _called(operand.exponent))
+        return Scaled(operand.factor, scales.name(whole, names))
     growing = -operand.exponent if e.reverse else operand.exponent
     if not scales.values.grows(growing, e.axis):
         return inside
@@ -165,12 +169,12 @@ def _choice(scales: Following, e: Piecewise) -> Scaled:
     scaled = scales.of(others[0]) if len(others) == 1 < len(e.args) else Scaled(S.One)
     if scaled.exponent == 0:
         return Scaled(scales.inside(e))
-    words = getattr(scaled.exponent, "name", "exponent")
+    words = _called(scaled.exponent)
     chosen = Piecewise(*((scaled.exponent if v != 0 else MINUS_INFINITY, c) for v, c in e.args))
     factor = scaled.factor
     if factor != 1:
         factor = Piecewise(*((factor if v != 0 else v, c) for v, c in e.args))
-    return Scaled(factor, scales.name(chosen, f"{words}_chosen"))
+    return Scaled(factor, scales.name(chosen, (f"{words}_chosen",)))
 
 
 def _logarithm(scales: Following, e: log) -> Scaled:
@@ -189,7 +193,14 @@ def _logarithm(scales: Following, e: log) -> Scaled:
 def _named_logarithm(scales: Following, e: log) -> Expr:
     """log(1 + exp(-|x|)) under one name, wherever it is met."""
     words = "_".join(dict.fromkeys(t.name for t in tensors_in(e)))
-    return scales.name(e, f"{words}_log_term" if len(words) < LONGEST_WORDS else "log_term")
+    before = f"log_of_{words}" if len(words) < LONGEST_NAME else "log_of_exponentials"
+    return scales.name(e, names_of(e, words, before))
+
+
+def _called(exponent: Expr) -> str:
+    """What an exponent is called."""
+    words = getattr(exponent, "name", None) or words_of(exponent)
+    return words if words and len(words) <= LONGEST_EXPONENT else "exponent"
 
 
 def _picked(scales: Following, e: log) -> Expr:

@@ -9,12 +9,13 @@ are used; ``forward_plan.py`` proves the result once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TypeVar
 
 from sympy import Add, Expr, Function, Mul, Not, Piecewise, Pow, S, cosh, exp, expand, log, sinh
 
+from derive.language.called import LONGEST_NAME, names_of, words_of
 from derive.language.nodes import Reduction, Reindexing, Sum, Whole
 from derive.language.symbols import Tensor, tensors_in
 from derive.range.bounds import MODERATE
@@ -47,12 +48,12 @@ def _answered_once(
 class Scales:
     """The values of a forward as factors times exponentials.
 
-    ``give_name`` makes a value of an expression and words for what it is. `learn` is told of every
-    value in order; after `finished` no new ones are made.
+    ``give_name`` makes a value of an expression and names for what it is, the best one first.
+    `learn` is told of every value in order; after `finished` no new ones are made.
     """
 
-    def __init__(self, give_name: Callable[[Expr, str], Tensor]):
-        self.give_name: Callable[[Expr, str], Tensor] | None = give_name
+    def __init__(self, give_name: Callable[[Expr, Iterable[str]], Tensor]):
+        self.give_name: Callable[[Expr, Iterable[str]], Tensor] | None = give_name
         self.definitions: dict[str, Expr] = {}
         self.values = Definitions(self.definitions)
         self.known: dict[str, Scaled] = {}
@@ -67,8 +68,8 @@ class Scales:
         if scaled.exponent == 0:
             return
         if scaled.factor.has(Reduction, Whole):
-            words = f"{tensor.name}_scaled"
-            scaled = Scaled(self.name(scaled.factor, words), scaled.exponent)
+            names = _names_over(tensor, scaled)
+            scaled = Scaled(self.name(scaled.factor, names), scaled.exponent)
         self.known[tensor.name] = scaled
 
     def finished(self) -> Scales:
@@ -76,11 +77,11 @@ class Scales:
         self.give_name = None
         return self
 
-    def name(self, e: Expr, words: str) -> Expr:
+    def name(self, e: Expr, names: Iterable[str]) -> Expr:
         """The value that ``e`` is, or ``e`` itself where no more values are made."""
         if e in self.named or self.give_name is None:
             return self.named.get(e, e)
-        tensor = self.named[e] = self.give_name(e, words)
+        tensor = self.named[e] = self.give_name(e, names)
         if tensor.name not in self.definitions:
             self.definitions[tensor.name] = e
             self.made[tensor.name] = tensor
@@ -265,3 +266,11 @@ class Scales:
             return whole
         multiplied = expand(whole)
         return multiplied if is_positive(multiplied) else positive_quotient(whole) or e
+
+
+def _names_over(tensor: Tensor, scaled: Scaled) -> Iterable[str]:
+    """Names for the factor of ``tensor``, which is that value over an exponential."""
+    exponent = getattr(scaled.exponent, "name", None) or words_of(scaled.exponent)
+    over = f"{tensor.name}_over_exp_{exponent}"
+    over = over if exponent and len(over) <= LONGEST_NAME else f"{tensor.name}_over_its_largest"
+    return names_of(scaled.factor, tensor.name, over)

@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from sympy import Add, Basic, Expr, Mul, Piecewise, Pow, exp, preorder_traversal
 
+from derive.language.called import names_of
 from derive.language.choices import Compared, written_in
-from derive.language.names import unused
+from derive.language.names import first_unused
 from derive.language.nodes import ArrayNode, Whole, along
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.notation.definition import Definition, Statement
@@ -40,9 +41,9 @@ class Names:
             *(axis.name for axis in definition.axes),
         }
 
-    def tensor(self, e: Expr, words: str) -> Tensor:
-        """The tensor of a new value ``e``, called ``words``, or so with a number."""
-        name = unused(words, lambda name: name in self.taken or f"d{name}" in self.taken)
+    def tensor(self, e: Expr, names: Iterable[str]) -> Tensor:
+        """The tensor of a new value ``e``, under the first of the ``names`` that is free."""
+        name = first_unused(names, lambda name: bool({name, f"d{name}"} & self.taken))
         axes = self.definition.in_order(axes_of(e))
         self.taken.add(name)
         return Tensor(name, axes, role="statement", **known_signs(e))
@@ -77,10 +78,10 @@ class Graph:
     def _mean(self, e: Expr) -> Tensor:
         """A value ``e`` that the statement needs, before its parts are looked for."""
         known = next((made[e] for made in self.made.values() if e in made), None)
-        return self._made(e, "mean") if known is None else known
+        return self._made(e) if known is None else known
 
-    def _made(self, e: Expr, kind: str) -> Tensor:
-        tensor = self.names.tensor(e, f"{self.statement}_{kind}")
+    def _made(self, e: Expr) -> Tensor:
+        tensor = self.names.tensor(e, names_of(e, self.statement))
         self.made[self.statement][e] = tensor
         self.spelled[tensor.name] = e
         return tensor
@@ -96,7 +97,7 @@ class Graph:
         number, rest = number_apart(e)
         if number != 1:
             del self.spelled[statement.name]
-            e = self.spelled[statement.name] = number * self._made(rest, "whole")
+            e = self.spelled[statement.name] = number * self._made(rest)
         if is_other_name(statement, e, self.spelled):
             self.aliases[statement.name] = self.spelled.pop(statement.name)
 

@@ -17,8 +17,6 @@ from derive.language.nodes import Reduction, along
 from derive.language.symbols import Tensor, tensors_in
 from derive.language.traversal import everywhere
 
-LONGEST_NAME = 30  # characters of a name that is made of two others
-
 
 @dataclass(frozen=True)
 class Value:
@@ -128,17 +126,3 @@ def reductions_in(e: Add) -> set[Expr]:
     """The reductions that are terms of a sum, or factors of its terms."""
     factors = (factor for term in e.args for factor in Mul.make_args(term))
     return {factor for factor in factors if isinstance(factor, Reduction)}
-
-
-def name_of_two(a: Expr, b: Expr) -> str | None:
-    """What a sum or difference of two is called; None where that would be no short name."""
-    first, second = sorted((a, b), key=lambda e: (e.could_extract_minus_sign(), _scalar(e)))
-    sign = "minus" if second.could_extract_minus_sign() else "plus"
-    second = -second if sign == "minus" else second
-    plain = all(isinstance(e, Tensor) or (e.is_Integer and e >= 0) for e in (first, second))
-    name = f"{getattr(first, 'name', first)}_{sign}_{getattr(second, 'name', second)}"
-    return name if plain and name.isidentifier() and len(name) <= LONGEST_NAME else None
-
-
-def _scalar(e: Expr) -> bool:
-    return getattr(e, "role", "scalar") == "scalar"

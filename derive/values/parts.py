@@ -9,17 +9,19 @@ as those of the user's statements are, so that what comes out depends little on 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, exp
 from sympy.core.relational import Relational
 
+from derive.language.called import names_of
 from derive.language.choices import Branches, Compared, as_choices
 from derive.language.nodes import Max, OneHot, Reduction, Reindexing, Sum, Whole
 from derive.language.operations import is_evaluated
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 from derive.notation.definition import Definition, Statement
 from derive.values.graph import Graph, Names
-from derive.values.naming import Value, name_of_two, reductions_in, shortened, with_names
+from derive.values.naming import Value, reductions_in, shortened, with_names
 
 
 class Parts:
@@ -171,37 +173,21 @@ class Parts:
         is_power = isinstance(e, Pow) and same.as_base_exp()[1] != e.exp
         if same != e and (is_multiple or is_power):  # of another
             return same
-        return self.found.get(same) or self.named(same, self.name_of(same))
+        return self.found.get(same) or self.named(same, names_of(same, self.statement))
 
-    def scaled(self, e: Expr, words: str) -> Tensor:
+    def scaled(self, e: Expr, names: Iterable[str]) -> Tensor:
         """The value ``e`` that follows from the others; one for all that are equal."""
         known = [t for expression, t in self.found.items() if expression == e]
         known += [s.tensor for s in self.definition.statements if s.expression == e]
-        return known[0] if known else self.named(e, words)
+        return known[0] if known else self.named(e, names)
 
-    def named(self, e: Expr, words: str) -> Tensor:
-        """A new value ``e``, called ``words``, or so with a number where that name is taken."""
-        tensor = self.found[e] = self.names.tensor(e, words)
+    def named(self, e: Expr, names: Iterable[str]) -> Tensor:
+        """A new value ``e``, under the first of the ``names`` that is free."""
+        tensor = self.found[e] = self.names.tensor(e, names)
         return tensor
 
     def found_values(self) -> tuple[Value, ...]:
         return tuple(Value(tensor, e) for e, tensor in self.found.items())
-
-    def name_of(self, e: Expr) -> str:
-        """A name that says what the part is: ``x_minus_mean``, ``counts_sum``, ``y_root``."""
-        kind = "sum" if isinstance(e, Sum) else "term"
-        if isinstance(e, Pow):
-            kind = "inverse" if e.exp.is_Integer else "root"
-        name = f"{self.statement}_{kind}"
-        if isinstance(e, Reduction) and isinstance(e.operand, Tensor):
-            name = f"{e.operand.name}_{type(e).__name__.lower()}"
-        elif isinstance(e, Whole):
-            name = f"{getattr(e.subject, 'name', self.statement)}_{e.word}"
-        elif isinstance(e, exp):
-            name = f"exp_{e.exp.name}" if isinstance(e.exp, Tensor) else f"{self.statement}_exp"
-        elif isinstance(e, Add) and len(e.args) == 2:
-            name = name_of_two(*e.args) or name
-        return name
 
 
 def _functions(e: Basic) -> list[Expr]:

@@ -64,6 +64,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.closing.label_rules": ("test_identities.py", *REST),
     "derive.closing.diagonal_rules": ("test_identities.py", "test_diagonals.py", *REST),
     "derive.language.at_numbers": ("test_at_numbers.py",),
+    "derive.language.called": ("test_called.py",),
     "derive.language.diagonals": ("test_diagonals.py",),
     "derive.closing.conditions": ("test_identities.py", "test_pieces.py", *REST),
     "derive.chain.rules": ("test_chain.py", *REST),

@@ -165,7 +165,7 @@ class _Kept:
             if not isinstance(value, COSTLY) or not is_small(value.dims, self.program):
                 return None
             if value not in named:
-                named[value] = self._free(f"{_named(value, step.name)}_{_kind(value)}")
+                named[value] = self._free(_named(value, step.name))
             return Load(named[value], dims=value.dims)
 
         changed = with_replaced(step, change)
@@ -197,13 +197,12 @@ class _Kept:
 
 
 def _named(value: Value, line: str) -> str:
-    """What a reduction is of: a value with a name, or the line that it stands in."""
-    return value.operand.name if isinstance(getattr(value, "operand", None), Load) else line
-
-
-def _kind(value: Value) -> str:
-    kinds = {"max": "max", "peak": "max", "subtracted peak": "max", "sum": "sum"}
-    return kinds.get(value.kind, "part") if isinstance(value, Reduce) else "part"
+    """What a part of a line is called: the sum or maximum of a named value, or of the line."""
+    if not isinstance(value, Reduce):
+        return f"{line}_part"
+    kind = "sum" if value.kind == "sum" else "max"
+    own = isinstance(value.operand, Load)
+    return f"{kind}_{value.operand.name}" if own else f"{kind}_in_{line}"
 
 
 def _places(steps: Iterable[Step]) -> dict[str, list[int]]:
