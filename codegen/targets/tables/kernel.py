@@ -12,25 +12,15 @@ import jinja2
 from codegen.targets.tables.row import Line
 
 TEMPLATES = Path(__file__).parent / "templates"
-TABLE = "_table.py"
-# What reads a table, by the names of the files beside it; a language has ``_running.py`` too.
-RUNTIME = {
-    "__init__.py": "choosing.py",
-    TABLE: "table.py",
-    "_pairs.py": "pairs.py",
-    "_reading.py": "reading.py",
-    "_calls.py": "calls.py",
-    "_operation.py": "operation.py",
-    "_applied.py": "applied.py",
-    "_asking.py": "asking.py",
-}
+# What all kernels share, by the names of the files beside them; a language has ``_running.py`` too.
+RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes
     and the numbers ``scalars``, some of which lines compute ``before``; ``flags`` are what it has
-    for results that it can leave out.
+    for results that it can leave out; ``repeated`` are arrays that may be one number everywhere.
     """
 
     name: str
@@ -40,14 +30,11 @@ class Kernel:
     scalars: tuple[str, ...]
     before: tuple[Line, ...] = ()
     flags: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
 
     def does_the_same_as(self, other: Self) -> bool:
         """Whether it is the same but for its name."""
         return replace(self, name="") == replace(other, name="")
-
-    def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Self:
-        """With what computes the ``gradients`` alone, which are ``made`` among what it writes."""
-        raise NotImplementedError
 
 
 def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
