@@ -215,7 +215,7 @@ def call_of(program: Program, step: Training) -> Call:
         ", ".join(step.data),
         ", ".join(step.parameters),
         wrapped(
-            f"_module.{program.name}_forward",
+            f"lines.{program.name}",
             [*first, *(f"{p.name}={p.name}" for p in numbers)],
             indent=4,
         ),

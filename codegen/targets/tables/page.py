@@ -270,12 +270,21 @@ class _Lines:
             if name not in texts:
                 texts[name] = self.printer.size_lines(name, value)[-1].partition(" = ")[2]
         texts |= {name: text for name, text in self.page.program.derived if name not in texts}
-        wanted = {*needed}
-        for name in known:  # those that others are made of
-            own = texts.get(name, "")
-            wanted |= {other for other in known if name in wanted and other in own.split()}
+        wanted: list[str] = []
+
+        def ask(name: str) -> None:
+            """For a size, after those that it is made of."""
+            for other in sorted(every - {name}):
+                if _speaks_of(texts.get(name, ""), other):
+                    ask(other)
+            if name not in wanted:
+                wanted.append(name)
+
+        every = {*self.page.codes.values()}
+        for name in sorted(needed - given):
+            ask(name)
         try:
-            found = Sizes(texts, given, parts).lines(sorted(wanted - given))
+            found = Sizes(texts, given, parts).lines([n for n in wanted if n not in given])
         except KeyError as error:
             raise QuestionError(
                 f"{self.function.name}: kernels need the size {error.args[0]} of an argument",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,10 @@ class Kernels:
             raise AttributeError(name)
         self.__dict__[name] = kernel = Kernel(self, name)
         return kernel
+
+    def every(self) -> set[str]:
+        """The names of all kernels."""
+        return {*re.findall(r"^EXPORTED\((\w+)", self.source.read_text(), re.MULTILINE)}
 
     @contextmanager
     def watched(self) -> Iterator[list[str]]:

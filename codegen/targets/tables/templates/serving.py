@@ -65,18 +65,22 @@ def serves(given: Sequence, device: str, formats: frozenset, recording: bool) ->
         or _get_tracing_state() is not None
     ):
         return False
-    keys = keys_of(device)
     for t in given:
         if isinstance(t, Tensor) and not (
-            type(t) in PLAIN
-            and _dispatch_keys(t).raw_repr() in keys
-            and t.dtype in formats
-            and t.numel()
-            and not t.data_ptr() % t.itemsize
-            and not (recording and t.requires_grad)
+            is_plain(t, device) and t.dtype in formats and not (recording and t.requires_grad)
         ):
             return False
     return True
+
+
+def is_plain(tensor: Tensor, device: str) -> bool:
+    """Whether it has entries, which are what its memory holds, at places that a kernel can read."""
+    return (
+        type(tensor) in PLAIN
+        and _dispatch_keys(tensor).raw_repr() in keys_of(device)
+        and tensor.numel() > 0
+        and not tensor.data_ptr() % tensor.itemsize
+    )
 
 
 class OnKernels:
