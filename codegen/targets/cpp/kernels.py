@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
+from codegen.schedule.asked import NOTHING, Asked, usually
 from codegen.schedule.dropping import last_axes, of_one_number, without
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.merging import with_joined_sizes
@@ -42,46 +43,45 @@ Change = tuple[str, str, Callable[[Flat], Flat]]
 
 
 def kernels_of(
-    name: str,
-    flat: Flat,
-    codes: Mapping[str, str],
-    several: Sequence[str],
-    left_out: Sequence[str] = (),
-    repeated: Sequence[str] = (),
+    name: str, flat: Flat, codes: Mapping[str, str], asked: Asked = NOTHING
 ) -> list[Kernel | Whole]:
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes, ``several`` those of axes that stand for any number of dimensions;
-    ``left_out`` are results that may be left out and ``repeated`` arrays that may be one number
-    everywhere, of what is one kernel.
+    sizes by their axes; what is ``asked`` of the kernel holds where one alone computes it all.
     """
-    writer = Kernels(name, flat, codes, left_out)
+    writer = Kernels(name, flat, codes, asked.left_out)
     pieces = writer.pieces()
-    if left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
-        return kernels_of(name, flat, codes, several)
+    if asked.left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
+        return kernels_of(name, flat, codes)
     if len(pieces) != 1 or isinstance(pieces[0], Whole):
         return pieces
     kernel = pieces[0]
-    found = tuple(array for array in repeated if array in kernel.reads)
+    repeated = tuple(a for a in asked.repeated if a in kernel.reads and _is_long(a, flat))
     changes: list[Change] = [
         (f"of_one_{array}", f"{array}_repeated", partial(of_one_number, array=array))
-        for array in found
+        for array in repeated
     ]
+    usual = usually(flat, asked)
+    filled = tuple(array for array in asked.filled if usual and array in kernel.reads)
+    if usual:
+        words = [f"{array}_repeated" for array in filled]
+        words += [f"{named(number)} == 0" for number in asked.zero if number in kernel.scalars]
+        changes.append(("usually", " && ".join(words), partial(usually, asked=asked)))
     for axis in sorted(last_axes(writer.flat) - {*writer.flat.joined}):
-        if codes[axis] in several and codes[axis] in kernel.sizes:
+        if codes[axis] in asked.several and codes[axis] in kernel.sizes:
             size = writer.names.of_codes[codes[axis]]
             changes.append((f"without_{axis}", f"{size} == 1", partial(without, axis=axis)))
     arguments = [*kernel.arguments]
     place = next(i for i, (kind, _) in enumerate(arguments) if kind not in POINTERS)
     place += len(kernel.sizes)
-    arguments[place:place] = [(I64, f"{array}_repeated") for array in found]
-    kernel = replace(kernel, repeated=found, arguments=tuple(arguments))
+    arguments[place:place] = [(I64, f"{array}_repeated") for array in (*repeated, *filled)]
+    kernel = replace(kernel, repeated=repeated, filled=filled, arguments=tuple(arguments))
     special = []
     for count in range(len(changes), 0, -1):
         for some in combinations(changes, count):
             shorter, words = flat, [name]
             for word, _, change in some:
                 shorter, words = change(shorter), [*words, word]
-            (short,) = Kernels("_".join(words), shorter, codes, left_out).pieces()
+            (short,) = Kernels("_".join(words), shorter, codes, asked.left_out).pieces()
             alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
             condition = " && ".join(condition for _, condition, _ in some)
             special.append((condition, replace(alike, arguments=kernel.arguments)))
@@ -89,6 +89,12 @@ def kernels_of(
     some = [gradients for gradients in subsets(open) if {*gradients} & {*kernel.writes}]
     variants = tuple(tuple(name in gradients for name in open) for gradients in some)
     return [replace(kernel, special=tuple(special), variants=variants)]
+
+
+def _is_long(array: str, flat: Flat) -> bool:
+    """Whether it has as many axes as anything: a copy of it takes as long as all the rest."""
+    axes = {a.name: len(a.axes) for a in (*flat.arrays, *flat.nodes)}
+    return axes[array] == max(axes.values())
 
 
 POINTERS = ("const Real*", "Real*", f"const {I64}*")
@@ -192,9 +198,14 @@ class Kernels:
             lines=tuple(lines),
             flags=tuple(self.choices.flags),
             counts=tuple(
-                (named(name), loops.count(self.axes_of(name))) for name in self.choices.open
+                (named(name), self._count(self.axes_of(name))) for name in self.choices.open
             ),
         )
+
+    def _count(self, axes: Axes) -> str:
+        """How many entries there are, in words of the arguments."""
+        parts = (part for axis in axes for part in self.flat.joined.get(axis, (axis,)))
+        return self.names.product(parts) or "1"
 
     def sizes(self, axes: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted({self.codes[axis] for axis in axes}))

@@ -106,8 +106,9 @@ def _as_printed(kernel: Kernel) -> list[Printed]:
     arguments = ", ".join(name for _, name in kernel.arguments)
     same = ", ".join(["Real", *kernel.flags])
     special = [
-        f"    if ({condition}) return {short.name}<{same}>({arguments});"
+        line
         for condition, short in kernel.special
+        for line in (f"    if ({condition})", f"        return {short.name}<{same}>({arguments});")
     ]
     template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
     signature = called(f"static int {kernel.name}", parameters, " {")

@@ -20,7 +20,8 @@ RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py"}
 class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes
     and the numbers ``scalars``, some of which lines compute ``before``; ``flags`` are what it has
-    for results that it can leave out; ``repeated`` are arrays that may be one number everywhere.
+    for results that it can leave out; ``repeated`` and ``filled`` are
+    arrays that may be one number everywhere (see `Asked`).
     """
 
     name: str
@@ -31,6 +32,7 @@ class Kernel:
     before: tuple[Line, ...] = ()
     flags: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
 
     def does_the_same_as(self, other: Self) -> bool:
         """Whether it is the same but for its name."""

@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.program import NUMBERS, Function, Program
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import Contract
 from codegen.program.parts import is_number, values_in
 from codegen.program.reads import Convolve
 from codegen.program.steps import Assign
 from codegen.program.values import Load, SizeOf
+from codegen.schedule.asked import Asked
 from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.lean.helpers import CALLED
@@ -27,15 +28,9 @@ from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import not_asked, wrapped
 from derive.language.errors import QuestionError
 
-BACKWARD = "backward"
-
-# Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, those
-# of axes that stand for any number of dimensions, results that it may leave out, and arrays that
-# may be one number everywhere.
-Prints = Callable[
-    [str, Flat, Mapping[str, str], Sequence[str], Sequence[str], Sequence[str]],
-    Sequence[Kernel | Whole],
-]
+# Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, and
+# what is asked of them.
+Prints = Callable[[str, Flat, Mapping[str, str], Asked], Sequence[Kernel | Whole]]
 
 
 @dataclass(frozen=True)
@@ -58,13 +53,13 @@ class KernelPage(PlainFunctions):
         super().__init__(program, outside)
         self.prints, self.codes = prints, dict(program.sizes)
         self.renamed = {}  # what is made is called as the results are
-        asked = [f"d{name}" for name in self.asked()]
-        repeated = [p.name for p in program.upstreams if p.layout and outside.reductions]
         self.loops = [
             found
             for found in (
-                self._loops("forward", program.forward, (), ()),
-                self._loops(BACKWARD, program.backward, asked, repeated),
+                self._loops("forward", program.forward, ()),
+                self._loops(
+                    "backward", program.backward, program.backward.results if self.asked() else ()
+                ),
             )
             if found.kernels
         ]
@@ -78,14 +73,18 @@ class KernelPage(PlainFunctions):
             own = loops.function
             yield self.forward() if own is self.program.forward else self.backward()
 
-    def _loops(
-        self, name: str, function: Function, asked: Sequence[str], repeated: Sequence[str]
-    ) -> Loops:
-        found = flat(self.program, function)
-        open = dict.fromkeys(node for result, node in found.results if result in asked)
-        several = self.program.several
-        pieces = self.prints(name, found, self.codes, several, [*open], repeated)
-        return Loops(function, found, tuple(pieces))
+    def _loops(self, name: str, function: Function, left_out: Sequence[str]) -> Loops:
+        program = self.program
+        found = flat(program, function)
+        upstreams = [p.name for p in program.upstreams if p.layout and self.outside.reductions]
+        asked = Asked(
+            tuple(dict.fromkeys(node for result, node in found.results if result in left_out)),
+            tuple(upstreams),
+            tuple(p.name for p in program.forward.tensors if p.default is not None),
+            tuple(p.name for p in program.forward.parameters if _is_zero(p)),
+            program.several,
+        )
+        return Loops(function, found, tuple(self.prints(name, found, self.codes, asked)))
 
     # -- lines ------------------------------------------------------------------------
 
@@ -187,7 +186,8 @@ class _Lines:
         for name in piece.repeated:
             yield f"{name}, {name}_repeated = one_number({name})"
         arrays = [*map(self._name, (*piece.reads, *piece.writes))]
-        others = [*piece.sizes, *(f"{name}_repeated" for name in piece.repeated), *piece.scalars]
+        others = [*piece.sizes, *(f"{name}_repeated" for name in piece.repeated)]
+        others += [*(f"is_one_number({name})" for name in piece.filled), *piece.scalars]
         yield wrapped(f"kernels.{piece.name}", [*arrays, *others], indent=len(self.margin))
 
     def _name(self, node: str) -> str:
@@ -268,7 +268,9 @@ class _Lines:
         texts |= {name: str(size) for name, size in self.page.program.fixed}
         for name, value in known.items():
             if name not in texts:
-                texts[name] = self.printer.size_lines(name, value)[-1].partition(" = ")[2]
+                lines = self.printer.size_lines(name, value)
+                start = f"{name} = "
+                texts[name] = next(t.removeprefix(start) for t in lines if t.startswith(start))
         texts |= {name: text for name, text in self.page.program.derived if name not in texts}
         wanted: list[str] = []
 
@@ -312,13 +314,18 @@ class _Lines:
         return found & every
 
 
+def _is_zero(p: Parameter) -> bool:
+    """Whether it is a number that is 0 unless it is passed."""
+    return p.role == "scalar" and p.default == 0
+
+
 def imports_of(name: str, functions: Sequence[FunctionText], folder: Sequence[str]) -> list[str]:
     """The lines that import what the functions name, with those of the ``folder``."""
     code = "\n".join(line for f in functions for line in (f.signature, *f.lines))
     found = [f"import {module}" for module in ("functools", "math") if f"{module}." in code]
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor", "", f"from .. import {name} as lines"]
-    running = ["Kernels", *(["one_number"] if "one_number(" in code else [])]
+    running = ["Kernels", *(n for n in ("is_one_number", "one_number") if f" {n}(" in code)]
     return [*found, *folder, f"from ._running import {', '.join(running)}"]
 
 

@@ -40,10 +40,13 @@ def serves(given: Sequence, recording: bool) -> bool:
 
 
 def one_number(tensor: Tensor) -> tuple[Tensor, bool]:
-    """Its first entry, where all are that one in memory: what a sum hands back needs no copy."""
-    if any(tensor.stride()):
-        return tensor, False
-    return tensor.as_strided((), ()), True
+    """Its first entry where all are that one: what a sum hands back needs no copy."""
+    return (tensor.as_strided((), ()), True) if is_one_number(tensor) else (tensor, False)
+
+
+def is_one_number(tensor: Tensor) -> bool:
+    """Whether all entries are one in memory."""
+    return not any(tensor.stride())
 
 
 class Kernels:
