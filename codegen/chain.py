@@ -51,18 +51,33 @@ def kept_chain(
     mathematics that is not supported, and `UnprovedError` if a proof fails or the code does not
     agree with autograd.
     """
-    file = Path(forward.definition.place.file)
-    asked = f"{fingerprint(file, machinery_hash())} {forward.__name__} {FOLDER}"
-    name = hashlib.sha256(asked.encode()).hexdigest()
-    text = recalled(name) if cached else None
-    if isinstance(text, str):
+    text = recalled_chain(forward) if cached else None
+    if text is not None:
         return Chain(text)
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
     text = chain_module(forward, outside, proved, progress)
-    if cached and not proved.cut_short and last_change(file) < STARTED:
-        keep(name, text)
+    if cached and not proved.cut_short:
+        keep_chain(forward, text)
     return Chain(text, proved.cut_short)
+
+
+def recalled_chain(forward: type[Forward], folder: Path | None = None) -> str | None:
+    """The text that was kept."""
+    text = recalled(_kept_as(forward), folder)
+    return text if isinstance(text, str) else None
+
+
+def keep_chain(forward: type[Forward], text: str, folder: Path | None = None) -> None:
+    """Keep the text, unless the file of its forward was edited since the process began."""
+    if last_change(Path(forward.definition.place.file)) < STARTED:
+        keep(_kept_as(forward), text, folder)
+
+
+def _kept_as(forward: type[Forward]) -> str:
+    file = Path(forward.definition.place.file)
+    asked = f"{fingerprint(file, machinery_hash())} {forward.__name__} {FOLDER}"
+    return hashlib.sha256(asked.encode()).hexdigest()
 
 
 def chain_module(

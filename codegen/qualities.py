@@ -36,6 +36,7 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
         cut_short=cut_short,
         others=others,
         program=packed(generated.program, definition.axes),
+        chain=generated.chain,
     )
 
 

@@ -113,7 +113,7 @@ class Emitted:
     ``kernels`` are the texts of a language for loops, none where there is no loop, and None where
     they were not asked for; ``slow`` says why there are none. ``others`` say how good it is with
     the other reductions. ``program`` is what all languages are printed from, as data
-    (``program/packed.py``), if it can be had so.
+    (``program/packed.py``), if it can be had so. ``chain`` is the file of statements beside it.
     """
 
     file: str
@@ -125,10 +125,11 @@ class Emitted:
     slow: str = ""
     others: tuple[Quality, ...] = ()
     program: object = None
+    chain: str | None = None
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
-    """For JSON, all but the kernels. Where it is written to is not for a record to say."""
+    """For JSON, all but kernels and chain. Where it is written to is not for a record to say."""
     quality = asdict(emitted.quality)
     others = [asdict(other) for other in emitted.others]
     text, program = emitted.text, emitted.program

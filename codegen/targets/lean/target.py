@@ -23,9 +23,13 @@ from codegen.targets.torch.documentation import (
     part,
     safe,
 )
+from codegen.targets.torch.lines import STEP
+from codegen.wanted import wanted_by
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor
 from derive.notation.definition import IGNORE_INDEX, Statement
+from derive.notation.forward import Forward
+from derive.notation.library import source_hash
 from derive.proving.proved import Proved
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -35,6 +39,32 @@ WIDTH = 96  # of a line in a docstring
 def lean_program(proved: Proved, source: Path, digest: str) -> Program:
     """What a lean module prints of a proof."""
     return with_little_kept(program_of(proved, source, digest))
+
+
+def written(
+    forward: type[Forward], outside: Outside, proved: Proved
+) -> tuple[Program, str]:
+    """What was proved of ``outside.inside``, as a program and as the text of the module, which
+    nobody may take for right before it was compared.
+    """
+    file = Path(forward.definition.place.file)
+    source = file if file.exists() else Path(forward.definition.name)  # no name of a cell's
+    program = lean_program(proved, source, source_hash(forward))
+    return program, module_text(program, outside)
+
+
+def backward_lines(program: Program, outside: Outside) -> dict[str, str]:
+    """The lines that each statement of the closed form became, by its name."""
+    page, function = LeanPage(program, outside), program.backward
+    printer, lines = page.printer(function), {}
+    everything = frozenset(function.results)
+    for step, by in zip(function.steps, wanted_by(function), strict=True):
+        if page.is_left_out(step, function):
+            continue
+        margin = STEP if by == everything or not page.guards_in(function) else STEP + STEP
+        line = CALLED.sub(r"_\1", printer.step(step, margin))
+        lines[step.name] = f"{lines[step.name]}\n{line}" if step.name in lines else line
+    return lines
 
 
 def module_text(program: Program, outside: Outside) -> str:
