@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.build import program_of
 from codegen.cache import STARTED, keep, recalled
 from codegen.dependencies import fingerprint, last_change, machinery_hash
 from codegen.driver import compared
@@ -20,12 +19,11 @@ from codegen.program import Program
 from codegen.targets.lean.chain import chain_text
 from codegen.targets.lean.chain_check import chain_difference
 from codegen.targets.lean.outside import Outside, outside_of
+from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.square import undefined_where_singular
 from derive.derivation import derive_definition
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
-from derive.notation.library import source_hash
-from derive.proving.proved import Proved
 
 FOLDER = "chain"  # beside the modules
 
@@ -56,7 +54,7 @@ def kept_chain(
         return Chain(text)
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
-    text = chain_module(forward, outside, proved, progress)
+    text = chain_module(forward, outside, whole_program(forward, proved), progress)
     if cached and not proved.cut_short:
         keep_chain(forward, text)
     return Chain(text, proved.cut_short)
@@ -83,16 +81,15 @@ def _kept_as(forward: type[Forward]) -> str:
 def chain_module(
     forward: type[Forward],
     outside: Outside,
-    proved: Proved,
+    program: Program,
     progress: Callable[[str], None] = lambda what: None,
 ) -> str:
-    """The text of the file, of which every statement and every gradient was compared with
-    autograd's.
+    """The text of the file of a ``program``, of which every statement and every gradient was
+    compared with autograd's.
 
     Raises `UnprovedError` where they differ.
     """
     progress("writing")
-    program = program_of(proved, Path(forward.definition.place.file), source_hash(forward))
     text = chain_text(program, outside)
     progress("comparing with autograd")
     compared(forward, program, text, _Chain(outside.inside))

@@ -31,7 +31,7 @@ from codegen.quality import Rounding
 from codegen.targets.lean.check import check_every_use, largest_difference, rounding
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of
-from codegen.targets.lean.target import module_text, written
+from codegen.targets.lean.target import module_text, whole_program, written
 from codegen.targets.torch.empty import nan_where_empty
 from codegen.targets.torch.extremes import extremes
 from codegen.targets.torch.hard_points import in_words
@@ -70,11 +70,13 @@ def generate(
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
     made = lean_module(forward, outside, proved, progress)
-    off = _rounding(made, outside)
+    off = rounding_of_module(made, outside)
     seconds = time.perf_counter() - start
-    beside = chain_module(forward, outside, proved, progress) if chain else None
+    whole = whole_program(forward, proved)
+    beside = chain_module(forward, outside, whole, progress) if chain else None
     known = proved, {}, made.program, made.difference
-    return Generated(file_of(forward), made.text, *known, off, seconds, is_lean=True, chain=beside)
+    more = {"is_lean": True, "whole": whole, "chain": beside}
+    return Generated(file_of(forward), made.text, *known, off, seconds, **more)
 
 
 def lean_module(
@@ -135,7 +137,8 @@ class Tried:
         return Lean(module_text(program, self.outside), program, self.difference)
 
 
-def _rounding(made: Lean, outside: Outside) -> Rounding:
+def rounding_of_module(made: Lean, outside: Outside) -> Rounding:
+    """How far the module is off in float32."""
     with undefined_where_singular(outside.inside):
         return rounding(loaded(made.text, made.program.name), outside, made.program)
 

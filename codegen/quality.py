@@ -76,9 +76,8 @@ class Quality:
     or NaN. ``saved`` are what the forward keeps, with shapes; ``reductions`` the sums, maxima
     and matrix products of the backward, ``operations`` how many its formulas have; ``full`` the
     shape of a tensor of full size. ``difference`` is the largest one to autograd in float64,
-    ``second`` are the lines behind the backward, none where they were not proved, ``split``
-    says what it costs to split an axis over ranks, and ``seconds`` is the time to derive, prove
-    and emit. ``reduction`` is the word of one beside the default.
+    ``split`` says what it costs to split an axis over ranks, and ``seconds`` is the time to derive,
+    prove and emit. ``reduction`` is the word of one beside the default.
     """
 
     name: str
@@ -92,8 +91,6 @@ class Quality:
     forward: Traffic
     backward: Traffic
     proved: str
-    second: tuple[str, ...]
-    second_proved: str
     split: tuple[Collectives, ...]
     difference: float
     rounding: Rounding
