@@ -104,7 +104,8 @@ def medians(functions, inputs: list[Tensor], gradients: int, rounds: int) -> lis
 def line(case: Pointwise, size: int, rounds: int) -> str:
     """The name, milliseconds, and the two ratios."""
     module = import_module(f"gradform.generated.{case.name}")
-    atoms = getattr(module, f"{case.name}_atoms")
+    chain = import_module(f"gradform.generated.chain.{case.name}")
+    atoms = getattr(chain, f"{case.name}_atoms")
     functions = [getattr(module, case.name), lambda *args: atoms(*args)[-1]]
     functions += [case.torchs] * (case.torchs is not None)
     generator = torch.Generator().manual_seed(0)

@@ -87,7 +87,8 @@ def main() -> None:
     print("ours / autograd on the statements", *ASKED, sep="  ")
     for name in chosen.names or FUNCTIONS:
         module = import_module(f"gradform.generated.{name}")
-        ours, atoms = getattr(module, name), getattr(module, f"{name}_atoms")
+        chain = import_module(f"gradform.generated.chain.{name}")
+        ours, atoms = getattr(module, name), getattr(chain, f"{name}_atoms")
         x, *rest = arguments_of(FUNCTIONS[name], chosen.size)
         x.requires_grad_()
         v = torch.randn(x.shape, generator=torch.Generator().manual_seed(1))

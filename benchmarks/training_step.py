@@ -99,8 +99,10 @@ def step_by_autograd(parameters: Parameters, examples: Examples, chosen: Tensor)
 
 @torch.no_grad()
 def step_of_ours(parameters: Parameters, examples: Examples, chosen: Tensor) -> None:
-    saved = mlp_forward(*picked(examples, chosen), **parameters, eps=EPS)
-    update(parameters, mlp_backward(torch.ones(()), *saved[1:]))
+    contexts, labels = picked(examples, chosen)
+    _, *kept = mlp_forward(contexts, labels, **parameters, eps=EPS)
+    read = [parameters[name] for name in ("C", "W1", "W2", "bngain")]
+    update(parameters, mlp_backward(torch.ones(()), contexts, labels, *read, *kept))
 
 
 def picked(examples: Examples, chosen: Tensor) -> Examples:

@@ -50,7 +50,7 @@ class Cache:
     which a lean module has no more than one of.
     """
 
-    def __init__(self, folder: Path | None, order: int = SECOND, target: str = PAIRS):
+    def __init__(self, folder: Path | None, order: int = SECOND, target: str = TORCH):
         self.folder, self.order, self.target = folder, order, target
         self.distrusted = _distrusted(folder) if folder is not None else ""
         self.fingerprints: dict[Path, str] = {}
@@ -124,9 +124,9 @@ class Cache:
                 entry.unlink(missing_ok=True)
 
 
-def recalled(name: str) -> object | None:
+def recalled(name: str, folder: Path | None = None) -> object | None:
     """What was kept under a name, the hash of all that it depends on; None where nothing was."""
-    folder = cache_folder()
+    folder = folder or cache_folder()
     if folder is None or _distrusted(folder):
         return None
     try:
@@ -135,9 +135,9 @@ def recalled(name: str) -> object | None:
         return None
 
 
-def keep(name: str, data: object) -> None:
+def keep(name: str, data: object, folder: Path | None = None) -> None:
     """Keep ``data``, which JSON can hold, under a name."""
-    cache = Cache(cache_folder())
+    cache = Cache(folder or cache_folder())
     if cache.folder is None or cache.distrusted:
         return
     text = json.dumps(data)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.build import program_of
 from codegen.cache import STARTED, keep, recalled
 from codegen.dependencies import fingerprint, last_change, machinery_hash
 from codegen.driver import compared
@@ -20,12 +19,11 @@ from codegen.program import Program
 from codegen.targets.lean.chain import chain_text
 from codegen.targets.lean.chain_check import chain_difference
 from codegen.targets.lean.outside import Outside, outside_of
+from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.square import undefined_where_singular
 from derive.derivation import derive_definition
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
-from derive.notation.library import source_hash
-from derive.proving.proved import Proved
 
 FOLDER = "chain"  # beside the modules
 
@@ -51,33 +49,47 @@ def kept_chain(
     mathematics that is not supported, and `UnprovedError` if a proof fails or the code does not
     agree with autograd.
     """
-    file = Path(forward.definition.place.file)
-    asked = f"{fingerprint(file, machinery_hash())} {forward.__name__} {FOLDER}"
-    name = hashlib.sha256(asked.encode()).hexdigest()
-    text = recalled(name) if cached else None
-    if isinstance(text, str):
+    text = recalled_chain(forward) if cached else None
+    if text is not None:
         return Chain(text)
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
-    text = chain_module(forward, outside, proved, progress)
-    if cached and not proved.cut_short and last_change(file) < STARTED:
-        keep(name, text)
+    text = chain_module(forward, outside, whole_program(forward, proved), progress)
+    if cached and not proved.cut_short:
+        keep_chain(forward, text)
     return Chain(text, proved.cut_short)
+
+
+def recalled_chain(forward: type[Forward], folder: Path | None = None) -> str | None:
+    """The text that was kept."""
+    text = recalled(_kept_as(forward), folder)
+    return text if isinstance(text, str) else None
+
+
+def keep_chain(forward: type[Forward], text: str, folder: Path | None = None) -> None:
+    """Keep the text, unless the file of its forward was edited since the process began."""
+    if last_change(Path(forward.definition.place.file)) < STARTED:
+        keep(_kept_as(forward), text, folder)
+
+
+def _kept_as(forward: type[Forward]) -> str:
+    file = Path(forward.definition.place.file)
+    asked = f"{fingerprint(file, machinery_hash())} {forward.__name__} {FOLDER}"
+    return hashlib.sha256(asked.encode()).hexdigest()
 
 
 def chain_module(
     forward: type[Forward],
     outside: Outside,
-    proved: Proved,
+    program: Program,
     progress: Callable[[str], None] = lambda what: None,
 ) -> str:
-    """The text of the file, of which every statement and every gradient was compared with
-    autograd's.
+    """The text of the file of a ``program``, of which every statement and every gradient was
+    compared with autograd's.
 
     Raises `UnprovedError` where they differ.
     """
     progress("writing")
-    program = program_of(proved, Path(forward.definition.place.file), source_hash(forward))
     text = chain_text(program, outside)
     progress("comparing with autograd")
     compared(forward, program, text, _Chain(outside.inside))

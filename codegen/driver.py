@@ -57,6 +57,8 @@ class Generated:
     kernels: tuple[str, ...] = ()
     slow: str = ""  # why there are none, where those were asked for
     is_lean: bool = False
+    whole: Program | None = None  # what all languages are printed from, where that is another one
+    chain: str | None = None  # of statements, in a file beside it, where that was asked for
 
 
 def generate(

@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from codegen import lean
 from codegen.cache import PAIRS, TORCH, Cache
+from codegen.chain import keep_chain, recalled_chain
 from codegen.driver import generate, with_kernels
 from codegen.program import Program
 from codegen.program.packed import unpacked
@@ -32,7 +33,6 @@ from codegen.targets import kernels
 from derive.language.errors import NotationWarning, QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import load, source_hash
-from derive.orders import SECOND
 
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
 PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
@@ -40,8 +40,8 @@ PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
 # Called with a forward's name and what is being done; and with one that is done.
 Working = Callable[[str, str], None]
 Finished = Callable[[str], None]
-# A time limit, an order, a target, and the folder of the cache.
-Asked = tuple[float | None, int, str, Path | None]
+# A time limit, an order, a target, the folder of the cache, and whether the chain is asked for.
+Asked = tuple[float | None, int, str, Path | None, bool]
 
 
 def emit_all(
@@ -51,57 +51,72 @@ def emit_all(
     finished: Finished = lambda name: None,
     processes: int | None = None,
     limit: float | None = None,
+    chained: Container[str] = (),
 ) -> list[Emitted]:
-    """The module of every forward, in their order. Writes nothing but the cache.
+    """The module of every forward, in their order, with the chain where its name is among those
+    ``chained``. Writes nothing but the cache.
 
     Raises what `generate` raises, for the first forward that fails. ``processes`` None takes as
     many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows up to
     which order, and for which target.
     """
-    known = [cache.get(forward) for forward in forwards]
+    asks = [forward.definition.snake in chained for forward in forwards]
+    known = [_known(forward, cache, chain) for forward, chain in zip(forwards, asks, strict=True)]
     missing = []
-    for forward, found in zip(forwards, known, strict=True):
-        if _is_whole(found, cache.target):
+    for forward, found, chain in zip(forwards, known, asks, strict=True):
+        if found is not None:
             finished(found.quality.name)
         else:
-            missing.append(forward)
+            missing.append((forward, (limit, cache.order, cache.target, cache.folder, chain)))
     processes = min(processes or _cores(), len(missing))
-    asked = (limit, cache.order, cache.target, cache.folder)
     if processes > 1 and len(missing) >= FEWEST:
-        made = _in_parallel(missing, processes, finished, asked)
+        made = _in_parallel(missing, processes, finished)
     else:
-        made = _one_by_one(missing, working, finished, asked)
+        made = _one_by_one(missing, working, finished)
     results = []
     for forward, found in zip(forwards, known, strict=True):
-        if not _is_whole(found, cache.target):
+        if found is None:
             found = next(made)
-            cache.put(forward, found)
+            _keep(forward, found, cache)
         results.append(found)
     return results
 
 
-def _is_whole(found: Emitted | None, target: str) -> bool:
-    return found is not None and (target not in kernels or found.kernels is not None)
+def _known(forward: type[Forward], cache: Cache, chain: bool) -> Emitted | None:
+    """What the cache has of all that is asked for; None where something is missing."""
+    found = cache.get(forward)
+    if found is None or (cache.target in kernels and found.kernels is None):
+        return None
+    if not chain:
+        return found
+    text = recalled_chain(forward, cache.folder)
+    return None if text is None else replace(found, chain=text)
 
 
-def _one_by_one(missing, working: Working, finished: Finished, asked: Asked) -> Iterator[Emitted]:
+def _keep(forward: type[Forward], found: Emitted, cache: Cache) -> None:
+    cache.put(forward, found)
+    if found.chain is not None and cache.folder is not None and not found.cut_short:
+        keep_chain(forward, found.chain, cache.folder)
+
+
+def _one_by_one(missing, working: Working, finished: Finished) -> Iterator[Emitted]:
     if missing:
         for module in PRELOADED:  # torch takes a second, which is no forward's
             import_module(module)
-    for forward in missing:
+    for forward, asked in missing:
         name = forward.definition.snake
         result = _generated(forward, asked, lambda what, name=name: working(name, what))
         finished(name)
         yield result
 
 
-def _in_parallel(missing, processes: int, finished: Finished, asked: Asked) -> Iterator[Emitted]:
+def _in_parallel(missing, processes: int, finished: Finished) -> Iterator[Emitted]:
     """Processes are handed no more than a pipe holds: the thread that hands it on would wait for
     ever for one that was ended, and the pool for that thread.
     """
     with _pool(processes) as pool:
         futures = []
-        for forward in missing:
+        for forward, asked in missing:
             definition = forward.definition
             future = pool.submit(_emitted, definition.place.file, forward.__name__, asked)
             future.add_done_callback(_telling(finished, definition.snake))
@@ -172,7 +187,7 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _emitted(file: str, name: str, asked: Asked = (None, SECOND, TORCH, None)) -> Emitted:
+def _emitted(file: str, name: str, asked: Asked) -> Emitted:
     """Of a process: one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
@@ -181,11 +196,11 @@ def _emitted(file: str, name: str, asked: Asked = (None, SECOND, TORCH, None)) -
 
 
 def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
-    """A lean module; or pairs, and of what the cache knows the kernels alone."""
-    limit, order, target, folder = asked
+    """A lean module; or for kernels one in pairs, and of what the cache knows the kernels alone."""
+    limit, order, target, folder, chain = asked
     if target == TORCH:
-        return emitted(lean.generate(forward, progress, limit))
-    known = Cache(folder, order).get(forward)
+        return emitted(lean.generate(forward, progress, limit, chain))
+    known = Cache(folder, order, PAIRS).get(forward)
     program = None if known is None else _program(known, forward)
     if program is None:
         made = generate(forward, progress=progress, limit=limit, order=order)

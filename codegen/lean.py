@@ -1,4 +1,18 @@
-"""From a forward to the text of a lean module that may be written: printed, then compared."""
+"""The driver: from a forward to a file that may be written.
+
+    outside_of                 Definition -> Outside    what torch does outside is set apart
+    derive_definition          Definition -> Proved     derived, and confirmed independently
+    written                    Proved  -> Program, str  every decision; then a printer
+    largest_difference         str     -> float     the text is run beside autograd
+    check_every_use            str     -> words     in every way, twice differentiated too
+    extremes                   str     -> words     where float32 ends: said in the text
+    nan_where_empty            str     -> words     and of nothing
+    rounding                   str     -> Rounding  and beside it in float32
+    chain_module               Proved  -> str       every statement and its gradient, compared
+    write_modules              texts   -> files     all of them or none
+
+`generate` takes one forward through all but the last; ``tests/test_codegen.py`` holds it to this.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +20,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from torch import Tensor
 
+from codegen.chain import chain_module
 from codegen.driver import Generated, compared, file_of, goes_wrong
 from codegen.loading import loaded
 from codegen.program import Program
@@ -17,7 +31,7 @@ from codegen.quality import Rounding
 from codegen.targets.lean.check import check_every_use, largest_difference, rounding
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of
-from codegen.targets.lean.target import lean_program, module_text
+from codegen.targets.lean.target import module_text, whole_program, written
 from codegen.targets.torch.empty import nan_where_empty
 from codegen.targets.torch.extremes import extremes
 from codegen.targets.torch.hard_points import in_words
@@ -27,7 +41,6 @@ from codegen.targets.torch.within_reach import largest_difference as within_reac
 from derive.derivation import derive_definition
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
-from derive.notation.library import source_hash
 from derive.proving.proved import Proved
 
 
@@ -44,8 +57,10 @@ def generate(
     forward: type[Forward],
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
+    chain: bool = False,
 ) -> Generated:
-    """Derive, prove, print and compare one forward as a lean module. Writes no file.
+    """Derive, prove, print and compare one forward as a lean module; with its ``chain``. Writes no
+    file.
 
     ``limit`` is in wall-clock seconds, for derivation and proof. Raises `QuestionError` for
     mathematics that is not supported, and `UnprovedError` if a proof fails or the code does not
@@ -55,10 +70,13 @@ def generate(
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
     made = lean_module(forward, outside, proved, progress)
-    off = _rounding(made, outside)
+    off = rounding_of_module(made, outside)
     seconds = time.perf_counter() - start
+    whole = whole_program(forward, proved)
+    beside = chain_module(forward, outside, whole, progress) if chain else None
     known = proved, {}, made.program, made.difference
-    return Generated(file_of(forward), made.text, *known, off, seconds, is_lean=True)
+    more = {"is_lean": True, "whole": whole, "chain": beside}
+    return Generated(file_of(forward), made.text, *known, off, seconds, **more)
 
 
 def lean_module(
@@ -71,21 +89,32 @@ def lean_module(
 
     Raises `UnprovedError` where they differ.
     """
-    definition = forward.definition
-    progress("writing")
-    file = Path(definition.place.file)
-    source = file if file.exists() else Path(definition.name)  # no name of a notebook's cell
-    program = lean_program(proved, source, source_hash(forward))
-    progress("comparing with autograd")
-    tried = _Tried(forward, outside, program)
-    if tried.unsafe and (held := with_arguments_held(program)) != program:
-        other = _Tried(forward, outside, held)
-        tried = other if len(other.unsafe) < len(tried.unsafe) else tried
+    tried = lean_tried(forward, outside, proved, progress)
     progress("trying hard points")
     return tried.with_edges()
 
 
-class _Tried:
+def lean_tried(
+    forward: type[Forward],
+    outside: Outside,
+    proved: Proved,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Tried:
+    """The module as it is before the edges are looked for.
+
+    Raises `UnprovedError` where it differs from autograd.
+    """
+    progress("writing")
+    program, _ = written(forward, outside, proved)
+    progress("comparing with autograd")
+    tried = Tried(forward, outside, program)
+    if tried.unsafe and (held := with_arguments_held(program)) != program:
+        other = Tried(forward, outside, held)
+        tried = other if len(other.unsafe) < len(tried.unsafe) else tried
+    return tried
+
+
+class Tried:
     """A module that was compared; ``unsafe`` is what is infinite or NaN where the mathematics is
     finite.
     """
@@ -108,7 +137,8 @@ class _Tried:
         return Lean(module_text(program, self.outside), program, self.difference)
 
 
-def _rounding(made: Lean, outside: Outside) -> Rounding:
+def rounding_of_module(made: Lean, outside: Outside) -> Rounding:
+    """How far the module is off in float32."""
     with undefined_where_singular(outside.inside):
         return rounding(loaded(made.text, made.program.name), outside, made.program)
 

@@ -1,15 +1,17 @@
-"""The lines of code beside a derivation: those of a text that passed the gate, and no others."""
+"""The lines of code beside a derivation: those of a module that passed the gate, and no others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import codegen.driver
-from codegen.beside import Beside
 from codegen.cache import Cache, cache_folder
-from codegen.driver import compared, file_of, written
-from codegen.targets import targets
+from codegen.driver import file_of
+from codegen.program import Program
+from codegen.targets.lean.held import with_arguments_held
+from codegen.targets.lean.outside import Outside, outside_of, proved_inside
+from codegen.targets.lean.target import backward_lines, lean_program, module_text
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
 from derive.presentation.document import Lines
@@ -24,16 +26,17 @@ SHIPPED = INSIDE if INSIDE.is_dir() else BESIDE
 
 
 def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
-    """What the statements of the closed form became.
+    """What the statements of the closed form became. Of a loss that is reduced they are those of
+    every entry, which is what its module holds.
 
-    The text is compared with autograd unless one with the very same backward has been: it is then
+    The module is compared with autograd unless one with the very same backward has been: it is then
     in the cache, or it is what the gallery holds. Torch is imported for the comparison alone.
     """
+    outside = outside_of(forward.definition)
     try:
-        program, text = written(forward, proved, Beside())
-        if not _has_passed(forward, text):
-            compared(forward, program, text)
-        lines = _lines_in(text, targets["torch"].backward_lines(program))
+        inside = proved_inside(outside, proved)
+        program, text = _passed(forward, outside, inside)
+        lines = _lines_in(text, backward_lines(program, outside))
     except (QuestionError, UnprovedError) as error:
         why = str(error)
         return Lines(f"There is no code to show. {why[0].upper()}{why[1:]}.", refused=why)
@@ -42,6 +45,8 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
         "random data in float64; every gradient agrees within "
         f"{codegen.driver.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
     )
+    if outside.reductions:
+        words += " It is the gradient of every entry; torch takes the sum or the mean."
     return Lines(words, lines)
 
 
@@ -54,11 +59,24 @@ def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:
     return lines
 
 
-def _has_passed(forward: type[Forward], text: str) -> bool:
-    """Whether a module that was compared has the same backward: it may hold more than ``text``."""
+def _passed(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Program, str]:
+    """The module that passed: one that is known, or it passes now."""
+    known, plain = [*_known(forward)], lean_program(forward, proved)
+    for program in dict.fromkeys((plain, with_arguments_held(plain))):
+        text = module_text(program, outside)
+        start = text.index(f"def {forward.definition.snake}_backward(")
+        backward = text[start : text.index("\n\n\n", start)]
+        if any(backward in other for other in known):
+            return program, text
+    from codegen.lean import lean_tried  # torch takes a second
+
+    tried = lean_tried(forward, outside, proved)
+    return tried.program, tried.text
+
+
+def _known(forward: type[Forward]) -> Iterator[str]:
+    """The modules that were compared; they may hold more."""
     kept = Cache(cache_folder()).get(forward)
-    known = [kept.text] if kept is not None else []
-    known.append(current(SHIPPED / file_of(forward)) or "")
-    start = text.index(f"def {forward.definition.snake}_backward(")
-    backward = text[start : text.index("\n\n\n", start)]
-    return any(backward in other for other in known)
+    if kept is not None:
+        yield kept.text
+    yield current(SHIPPED / file_of(forward)) or ""

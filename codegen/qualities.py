@@ -11,6 +11,8 @@ from codegen.quality import Emitted, Quality
 from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
 from codegen.targets import Target, targets
+from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.target import saved_in
 from derive.notation.layout import plain, shape
 from derive.proving.proved import Proved
 
@@ -35,39 +37,42 @@ def emitted(generated: Generated, target: Target = targets["torch"]) -> Emitted:
         quality,
         cut_short=cut_short,
         others=others,
-        program=packed(generated.program, definition.axes),
+        program=packed(generated.whole or generated.program, definition.axes),
+        chain=generated.chain,
     )
 
 
 def _quality(generated: Generated, program: Program, proved: Proved, target: Target) -> Quality:
     """How good the module is where it computes one ``program``."""
-    counts = target.counts(program)
+    counts, whole = target.counts(program), generated.whole or program
     forward, backward = (
         replace(traffic, loops=loops)
-        for traffic, loops in zip((counts.forward, counts.backward), loops_of(program), strict=True)
+        for traffic, loops in zip((counts.forward, counts.backward), loops_of(whole), strict=True)
     )
     return Quality(
         name=program.name,
         outputs=tuple(f"{t.name} {shape(plain(t.home))}" for t in proved.definition.results),
         closed_form=program.formulas,
         unsafe=program.unsafe,
-        saved=tuple(
-            f"{p.name} {shape(p.layout)}"
-            for p in program.backward.tensors[len(program.upstreams) :]
-        ),
+        saved=_saved(generated, program),
         reductions=counts.reductions,
         operations=proved.closed_form.cost.operations,
         full=counts.full,
         forward=forward,
         backward=backward,
         proved=_sizes_proved(proved),
-        second=() if program.second is None else sum(program.second.formulas, ()),
-        second_proved="not proved" if program.second is None else program.second.proved,
-        split=() if generated.is_lean else tuple(collectives_of(program)),
+        split=tuple(collectives_of(whole)),
         difference=generated.largest_difference,
         rounding=generated.rounding,
         seconds=generated.seconds,
     )
+
+
+def _saved(generated: Generated, program: Program) -> tuple[str, ...]:
+    if generated.is_lean:
+        return saved_in(program, Outside(generated.proved.definition))
+    kept = program.backward.tensors[len(program.upstreams) :]
+    return tuple(f"{p.name} {shape(p.layout)}" for p in kept)
 
 
 def _sizes_proved(proved: Proved) -> str:

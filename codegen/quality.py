@@ -76,9 +76,8 @@ class Quality:
     or NaN. ``saved`` are what the forward keeps, with shapes; ``reductions`` the sums, maxima
     and matrix products of the backward, ``operations`` how many its formulas have; ``full`` the
     shape of a tensor of full size. ``difference`` is the largest one to autograd in float64,
-    ``second`` are the lines behind the backward, none where they were not proved, ``split``
-    says what it costs to split an axis over ranks, and ``seconds`` is the time to derive, prove
-    and emit. ``reduction`` is the word of one beside the default.
+    ``split`` says what it costs to split an axis over ranks, and ``seconds`` is the time to derive,
+    prove and emit. ``reduction`` is the word of one beside the default.
     """
 
     name: str
@@ -92,8 +91,6 @@ class Quality:
     forward: Traffic
     backward: Traffic
     proved: str
-    second: tuple[str, ...]
-    second_proved: str
     split: tuple[Collectives, ...]
     difference: float
     rounding: Rounding
@@ -113,7 +110,7 @@ class Emitted:
     ``kernels`` are the texts of a language for loops, none where there is no loop, and None where
     they were not asked for; ``slow`` says why there are none. ``others`` say how good it is with
     the other reductions. ``program`` is what all languages are printed from, as data
-    (``program/packed.py``), if it can be had so.
+    (``program/packed.py``), if it can be had so. ``chain`` is the file of statements beside it.
     """
 
     file: str
@@ -125,10 +122,11 @@ class Emitted:
     slow: str = ""
     others: tuple[Quality, ...] = ()
     program: object = None
+    chain: str | None = None
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
-    """For JSON, all but the kernels. Where it is written to is not for a record to say."""
+    """For JSON, all but kernels and chain. Where it is written to is not for a record to say."""
     quality = asdict(emitted.quality)
     others = [asdict(other) for other in emitted.others]
     text, program = emitted.text, emitted.program

@@ -1,7 +1,7 @@
 """``trace``: the way of one forward through the rooms, with the record that stands at each door.
 
 The records are those that are made anyway, one after the other: `derive.derivation.stages` up to
-what is proved, then the stages of ``driver.py``. Where one of them refuses, the doors before it are
+what is proved, then the stages of ``lean.py``. Where one of them refuses, the doors before it are
 shown all the same. Modules and types are named by the objects themselves.
 """
 
@@ -16,8 +16,10 @@ from math import inf
 from rich.console import Console
 
 from codegen.build import program_of
-from codegen.driver import TOLERANCE, beside_of, compared, others_of, with_extremes, written
-from codegen.targets import Target, targets
+from codegen.driver import TOLERANCE, compared
+from codegen.lean import lean_tried, rounding_of_module
+from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.target import lean_program, module_text, whole_program
 from codegen.trace_code import program_blocks, schedules, text_blocks
 from derive.chain.chain import Adjoint, Chain
 from derive.closing.closed_form import ClosedForm
@@ -70,26 +72,32 @@ def _print(document: Document) -> None:
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def doors(forward: type[Forward], target: Target = targets["torch"]) -> Iterator[Section]:
+def doors(forward: type[Forward]) -> Iterator[Section]:
     """The doors in the order in which ``forward`` passes them, each with the record there."""
-    record = forward.definition
-    yield _door(type(forward), record, _definition(record))
+    yield _door(type(forward), forward.definition, _definition(forward.definition))
+    outside = outside_of(forward.definition)
+    record = outside.inside
+    if record != forward.definition:
+        yield _door(outside_of, record, _definition(record))
     for make, _, _ in stages:
         record = make(record)
         yield from doors_after[type(record)](make, record)
-    program, text = written(forward, record, beside_of(record), target, others_of(forward))
-    yield _door(program_of, program, program_blocks(program))
-    for maker, record, blocks in schedules(program):
-        yield _door(maker, record, blocks)
-    difference = compared(forward, program, text, target)  # or nobody sees the text
+    whole = whole_program(forward, record)
+    yield _door(program_of, whole, program_blocks(whole))
+    for maker, plan, blocks in schedules(whole):
+        yield _door(maker, plan, blocks)
+    program = lean_program(forward, record)
+    tried = lean_tried(forward, outside, record)  # or nobody sees the text
+    yield _door(lean_program, program, program_blocks(tried.program))
+    made = tried.with_edges()
+    yield _door(module_text, made.text, text_blocks(made.text, tried.program, outside))
+    rounding = rounding_of_module(made, outside)
+    words = f"differs from autograd by {made.difference:.1e} in float64 (tolerance "
+    words += f"{TOLERANCE:.0e}), by {rounding.ours:.1e} in float32, autograd itself by "
+    words += f"{rounding.autograd:.1e}"
     before = program.unsafe
-    program, text = with_extremes(forward, program, text, target)
-    yield _door(type(target).render, text, text_blocks(text, program, target))
-    rounding = target.rounding(text, forward.definition, program)
-    words = f"differs from autograd by {difference:.1e} in float64 (tolerance {TOLERANCE:.0e}), by "
-    words += f"{rounding.ours:.1e} in float32, autograd itself by {rounding.autograd:.1e}"
-    words = "; ".join([words, *(line for line in program.unsafe if line not in before)])
-    yield _door(compared, difference, [Prose(words)])
+    words = "; ".join([words, *(line for line in made.program.unsafe if line not in before)])
+    yield _door(compared, made.difference, [Prose(words)])
 
 
 def _door(maker: object, record: object, blocks: Iterable[Block]) -> Section:

@@ -13,7 +13,8 @@ from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Whole
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.planning import planned
-from codegen.targets import Target
+from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.target import backward_lines
 from derive.language.errors import QuestionError
 from derive.notation.layout import shape
 from derive.presentation.document import Block, Code, Prose
@@ -81,6 +82,6 @@ def _tree(value: Value) -> str:
     return f"{name}({inside})" if inside else name
 
 
-def text_blocks(text: str, program: Program, target: Target) -> Iterator[Block]:
+def text_blocks(text: str, program: Program, outside: Outside) -> Iterator[Block]:
     yield Prose(f"{len(text.splitlines())} lines; of these the closed form:")
-    yield Code(tuple(target.backward_lines(program).items()))
+    yield Code(tuple(backward_lines(program, outside).items()))

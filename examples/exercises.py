@@ -21,19 +21,18 @@ from pathlib import Path
 
 import torch
 from character_model.mistakes import Mistake
-from character_model.network import drawn_parameters
+from character_model.network import EPS, drawn_parameters, loss_and_gradients
 from character_model.words import OWN_WORDS, SYMBOLS, Examples, load
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from gradform.generated.batch_norm import batch_norm_backward, batch_norm_forward
-from gradform.generated.mlp import mlp_atoms, mlp_backward, mlp_chain, mlp_forward
+from gradform.generated.chain.mlp import mlp_atoms, mlp_chain
 from gradform.generated.softmax_nll import softmax_nll_backward, softmax_nll_forward
 
 SEED = 2147483647
 STEPS, RATE = 5, 0.1
-EPS = 1e-5
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 TOLERANCES = {torch.float32: 2e-6, torch.float64: 1e-14}
 # Examples in a batch: a batch norm of two magnifies rounding without bound, and beyond some 1,000
@@ -231,26 +230,26 @@ def generated_chain(parameters: Parameters, batch: Examples) -> dict[str, Tensor
     """The gradients of all statements and inputs by the generated chain, by their names there."""
     inputs = {"contexts": batch.contexts, "labels": batch.labels, **parameters}
     atoms = mlp_atoms(**inputs, eps=EPS)
-    return mlp_chain(_upstream(parameters), **inputs, **atoms._asdict(), eps=EPS)._asdict()
+    return mlp_chain(_upstream(parameters), **inputs, eps=EPS, atoms=atoms)._asdict()
 
 
 def second_exercise(parameters: Parameters, batch: Examples) -> list[Comparison]:
     """The gradient of the logits in one formula: (softmax - onehot) / n."""
     reference = differentiated(parameters, batch)
-    saved = softmax_nll_forward(reference.values["logits"], batch.labels)._asdict()
-    del saved["loss"]
-    dlogits = softmax_nll_backward(_upstream(parameters), **saved).dlogits
+    logits, labels = reference.values["logits"], batch.labels
+    _, *kept = softmax_nll_forward(logits, labels)
+    dlogits = softmax_nll_backward(_upstream(parameters), logits, labels, *kept)
     return [compared("logits", dlogits, reference.gradients["logits"])]
 
 
 def third_exercise(parameters: Parameters, batch: Examples) -> list[Comparison]:
     """The gradients of a batch norm's inputs in one formula each."""
     reference = differentiated(parameters, batch)
-    inputs = [reference.values[name] for name in ("hprebn", "bngain", "bnbias")]
-    saved = batch_norm_forward(*inputs, eps=EPS)._asdict()
-    del saved["y"]
-    ours = batch_norm_backward(reference.gradients["hpreact"], **saved)
-    gradients = {"hprebn": ours.dx, "bngain": ours.dgain, "bnbias": ours.dbias}
+    names = ("hprebn", "bngain", "bnbias")
+    x, gain, bias = (reference.values[name] for name in names)
+    _, *kept = batch_norm_forward(x, gain, bias, EPS)
+    found = batch_norm_backward(reference.gradients["hpreact"], x, gain, *kept)
+    gradients = dict(zip(names, found, strict=True))
     scales = reference.scales()
     return [
         compared(name, d, reference.gradients[name], scales[name]) for name, d in gradients.items()
@@ -268,11 +267,10 @@ def fourth_exercise(
     for batch in batches:
         reference = differentiated(parameters, batch)
         scales = reference.scales()
-        saved = mlp_forward(batch.contexts, batch.labels, **parameters, eps=EPS)._asdict()
-        del saved["loss"]
-        gradients = mlp_backward(_upstream(parameters), **saved)._asdict()
+        given = batch.contexts, batch.labels, _upstream(parameters)
+        _, gradients = loss_and_gradients(parameters, *given)
         for name, parameter in parameters.items():
-            ours, expected = gradients[f"d{name}"], reference.gradients[name]
+            ours, expected = gradients[name], reference.gradients[name]
             comparison = compared(name, ours, expected, scales[name])
             worst[name] = max(worst.get(name, comparison), comparison, key=_badness)
             parameter -= rate * ours

@@ -25,14 +25,12 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 from character_model.mistakes import Mistake
-from character_model.network import EPS, drawn_parameters
+from character_model.network import EPS, Parameters, drawn_parameters, loss_and_gradients
 from character_model.training import BATCH, rate_at
 from character_model.words import OWN_WORDS, SYMBOLS, Examples, load
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
-
-from gradform.generated import mlp
 
 SEED = 2147483647
 HIDDEN = 64
@@ -51,7 +49,7 @@ def main() -> int:
     except Mistake as mistake:
         sys.stderr.write(f"{Path(__file__).name}: {mistake}\n")
         return NOT_UNDERSTOOD
-    alone = train(mlp, examples, options.steps, lambda batch: batch)
+    alone = train(loss_and_gradients, examples, options.steps, lambda batch: batch)
     with tempfile.TemporaryDirectory() as folder:
         given = (options.ranks, options.module, examples, options.steps, Path(folder))
         processes.spawn(rank_of_several, given, options.ranks)
@@ -59,14 +57,10 @@ def main() -> int:
     return _compared(alone, together, options.ranks)
 
 
-def train(
-    module: ModuleType, examples: Examples, steps: int, own: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """The losses (steps,) before each step. ``own`` takes a process's part of a batch (n,), given
-    as indices of examples.
+def train(run: Callable, examples: Examples, steps: int, own: Callable[[Tensor], Tensor]) -> Tensor:
+    """The losses (steps,) before each step, of which ``run`` computes one with its gradients.
+    ``own`` takes a process's part of a batch (n,), given as indices of examples.
     """
-    name = module.__name__.rpartition(".")[2]
-    forward, backward = (getattr(module, f"{name}_{kind}") for kind in ("forward", "backward"))
     generator = torch.Generator().manual_seed(SEED)  # the same batches on every process
     drawn = drawn_parameters(len(SYMBOLS), HIDDEN, generator)
     parameters = {name: parameter.double() for name, parameter in drawn.items()}
@@ -74,12 +68,23 @@ def train(
     for step in range(steps):
         batch = own(torch.randint(len(examples), (BATCH,), generator=generator))
         contexts, labels = examples.contexts[batch], examples.labels[batch]
-        saved = forward(contexts, labels, **parameters, eps=EPS)._asdict()
-        losses.append(saved.pop("loss"))
-        gradients = backward(upstream, **saved)
+        loss, gradients = run(parameters, contexts, labels, upstream)
+        losses.append(loss)
         for name, parameter in parameters.items():
-            parameter.sub_(getattr(gradients, f"d{name}"), alpha=rate_at(step, steps))
+            parameter.sub_(gradients[name], alpha=rate_at(step, steps))
     return torch.stack(losses)
+
+
+def run_of(module: ModuleType) -> Callable:
+    """A loss and its gradients, by a module of ranks."""
+
+    def run(parameters: Parameters, contexts: Tensor, labels: Tensor, upstream: Tensor):
+        saved = module.mlp_shard_n_forward(contexts, labels, **parameters, eps=EPS)._asdict()
+        loss = saved.pop("loss")
+        gradients = module.mlp_shard_n_backward(upstream, **saved)
+        return loss, {name: getattr(gradients, f"d{name}") for name in parameters}
+
+    return run
 
 
 def rank_of_several(
@@ -90,7 +95,7 @@ def rank_of_several(
     store = dist.FileStore(str(folder / "store"), ranks)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=WAIT)
     own = lambda batch: batch.tensor_split(ranks)[rank]  # noqa: E731
-    losses = train(module_at(module), examples, steps, own)
+    losses = train(run_of(module_at(module)), examples, steps, own)
     if rank == 0:
         torch.save(losses, folder / "losses.pt")
     dist.destroy_process_group()

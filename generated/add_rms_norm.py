@@ -11,384 +11,115 @@ Source: Zhang and Sennrich (2019), "Root mean square layer normalization", equat
 eps under the root, in front of every block as in Touvron et al. (2023), "LLaMA: open and
 efficient foundation language models", section 2.2.
 
-The closed form:
+Forward:
+    h_inner = residual + x
+    square = Sum(h_inner**2, C)/C
+    inv_rms = 1/sqrt(square + eps)
+    xhat = inv_rms*h_inner
+    y = gain*xhat
+    h = h_inner
 
+Backward:
     dgain = Sum(inv_rms*dy*h, N)
     dxhat = gain*dy
     dx = dh + inv_rms*(dxhat - inv_rms**2*h*Sum(dxhat*h, C)/C)
     dresidual = dx
 
-When gain is omitted (also derived and proved):
-
-    dx = dh + inv_rms*(dy - inv_rms**2*h*Sum(dy*h, C)/C)
-    dresidual = dx
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g_y is dy and so
-on, v_y and so on the tangents of the outputs, and c_ marks the cotangent of a saved value:
-
-    g_xhat = gain*g_y
-    g_x_sum = Sum(g_xhat*h, C)
-    v_h = v_residual + v_x
-    dg_x_term = inv_rms*v_h
-    sum_dg_x_term_h = Sum(dg_x_term*h, C)
-    dg_x_sum = -sum_dg_x_term_h*inv_rms**2/C
-    dg_xhat = dg_x_term + dg_x_sum*h
-    c_gain = Sum(dg_xhat*g_y, N)
-    v_y = gain*dg_xhat + inv_rms*v_gain*h
-    c_inv_rms = (
-        Sum(v_gain*g_y*h, C)
-        + Sum(v_h*(gain*g_y - g_x_sum*inv_rms**2*h/C), C)
-        - 2*sum_dg_x_term_h*g_x_sum*inv_rms/C
-    )
-    c_h = dg_x_sum*gain*g_y + inv_rms*(v_gain*g_y - g_x_sum*inv_rms*dg_x_term/C)
-
-From these cotangents back to the inputs:
-
-    dxhat = gain*c_y
-    dx = c_h + inv_rms*(dxhat - inv_rms**2*h*(c_inv_rms + Sum(dxhat*h, C))/C)
-    dresidual = dx
-    dgain = Sum(inv_rms*c_y*h, N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: square divides by it.
 - float32: y, dgain may be inaccurate for x, residual beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- gain defaults to 1 everywhere.
-- Forward mode, and transforms under torch.compile, use add_rms_norm_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("add_rms_norm", """
-    x, residual, y, h, h_inner, xhat, g_y, g_h: *N C
-    gain: C = 1
-    inv_rms, square: *N 1
-""", outputs="y h")
 
 
 def add_rms_norm(
     x: Tensor, residual: Tensor, gain: Tensor | None = None, eps: float = 1e-05,
 ) -> tuple[Tensor, Tensor]:
-    """AddRMSNorm: returns y and h, with the closed form as its backward.
+    """Returns y (*N, C), h (*N, C). Shapes: x (*N, C), residual (*N, C), gain (C,) or 1 everywhere."""
+    if x.dim() < 1:
+        raise ValueError(f"add_rms_norm: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    if residual.shape != (*N_dims, C):
+        raise ValueError(f"add_rms_norm: residual must be (*N, C), got {tuple(residual.shape)}")
+    if gain is not None and gain.shape != (C,):
+        raise ValueError(f"add_rms_norm: gain must be (C,), got {tuple(gain.shape)}")
+    N = math.prod(N_dims)
+    x, residual = x.reshape(N, C), residual.reshape(N, C)
+    if isinstance(eps, Tensor):
+        raise TypeError("add_rms_norm: eps must be a number, not a tensor")
+    gain = x.new_full((), 1).expand(C) if gain is None else gain
+    run = add_rms_norm_forward if _by_lines() else AddRMSNorm.apply
+    y, h, *_ = run(x, residual, gain, eps)
+    return y.reshape(*N_dims, C), h.reshape(*N_dims, C)
 
-    Shapes: x (*N, C), residual (*N, C), gain (C,).
-    """
-    return _pair(x, residual, gain, eps)
 
-
-class AddRMSNormForward(NamedTuple):
-    y: Tensor  # (*N, C)
-    h: Tensor  # (*N, C)
-    gain: Tensor  # (C,)
-    inv_rms: Tensor  # (*N, 1)
-
-
-@_pair.forward
 def add_rms_norm_forward(
-    x: Tensor, residual: Tensor, gain: Tensor | None = None, eps: float = 1e-05,
-) -> AddRMSNormForward:
-    """The outputs y and h, then what the backward needs."""
+    x: Tensor, residual: Tensor, gain: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The outputs y and h, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, residual, gain)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, residual, gain = x.to(wide), residual.to(wide), gain.to(wide)
     C = x.shape[1]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
     h = residual + x
     square = (h ** 2).sum(1, keepdim=True) / C
     inv_rms = (square + eps) ** -0.5
     xhat = inv_rms * h
     y = gain * xhat
-    return AddRMSNormForward(y, h, gain, inv_rms)
+    return y.to(dtype), h.to(dtype), inv_rms
 
 
-class AddRMSNormGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-    dresidual: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-
-
-@_pair.backward
 def add_rms_norm_backward(
-    dy: Tensor | None, dh: Tensor | None, gain: Tensor, inv_rms: Tensor, h: Tensor, needs,
-) -> AddRMSNormGradients:
-    """The gradients of the inputs, from dy and dh and what the forward saved."""
+    dy: Tensor, dh: Tensor, gain: Tensor, inv_rms: Tensor, h: Tensor, need_x: bool = True,
+    need_residual: bool = True, need_gain: bool = True,
+) -> tuple:
+    """The gradients of x, residual and gain."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, dh, gain, h = (t.to(wide) for t in (dy, dh, gain, h))
     C = dy.shape[1]
     dx = dresidual = dgain = None
-    if needs.gain:
+    if need_gain:
         dgain = (inv_rms * dy * h).sum(0)
-    if needs.x or needs.residual:
+    if need_x or need_residual:
         dxhat = gain * dy
         dx = torch.addcmul(
             dh, inv_rms,
             torch.addcmul(dxhat, inv_rms ** 2 * (dxhat * h).sum(1, keepdim=True) / C, h, value=-1),
         )
-    if needs.residual:
+    if need_residual:
         dresidual = dx
-    return AddRMSNormGradients(dx, dresidual, dgain)
+    return dx, dresidual, dgain
 
 
-class AddRMSNormAtoms(NamedTuple):
-    h_inner: Tensor  # (*N, C)
-    square: Tensor  # (*N, 1)
-    inv_rms: Tensor  # (*N, 1)
-    xhat: Tensor  # (*N, C)
-    y: Tensor  # (*N, C)
-    h: Tensor  # (*N, C)
+class AddRMSNorm(torch.autograd.Function):
+    """What autograd sees of add_rms_norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(add_rms_norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, residual, gain, ctx.eps = inputs
+        _, h, inv_rms = output
+        ctx.mark_non_differentiable(inv_rms)
+        ctx.save_for_backward(x, residual, gain, h, inv_rms)
+
+    @staticmethod
+    def backward(ctx, dy, dh, *_):
+        x, residual, gain, h, inv_rms = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, _, inv_rms = add_rms_norm_forward(x, residual, gain, ctx.eps)
+        return *add_rms_norm_backward(dy, dh, gain, inv_rms, h, *ctx.needs_input_grad[:3]), None
 
 
-@_pair.checked
-def add_rms_norm_atoms(
-    x: Tensor, residual: Tensor, gain: Tensor | None = None, eps: float = 1e-05,
-) -> AddRMSNormAtoms:
-    """Every statement of the forward, as written."""
-    C = x.shape[1]
-    if C == 0:
-        raise ValueError("add_rms_norm_atoms divides by C, which is 0")
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    h_inner = residual + x
-    square = 1 / C * (h_inner ** 2).sum(1, keepdim=True)
-    inv_rms = (square + eps) ** -0.5
-    xhat = inv_rms * h_inner
-    y = gain * xhat
-    h = h_inner
-    return AddRMSNormAtoms(h_inner, square, inv_rms, xhat, y, h)
-
-
-class AddRMSNormChain(NamedTuple):
-    dh_inner: Tensor  # (*N, C)
-    dsquare: Tensor  # (*N, 1)
-    dinv_rms: Tensor  # (*N, 1)
-    dxhat: Tensor  # (*N, C)
-    dy: Tensor  # (*N, C)
-    dh: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-    dresidual: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-
-
-@_pair.checked
-def add_rms_norm_chain(
-    dy: Tensor, dh: Tensor, x: Tensor, residual: Tensor, gain: Tensor | None = None,
-    h_inner: Tensor | None = None, square: Tensor | None = None, inv_rms: Tensor | None = None,
-    xhat: Tensor | None = None, y: Tensor | None = None, h: Tensor | None = None,
-    eps: float = 1e-05,
-) -> AddRMSNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = dy.shape[1]
-    if C == 0:
-        raise ValueError("add_rms_norm_chain divides by C, which is 0")
-    if gain is None:
-        gain = dy.new_full((), 1).expand(C)
-    dxhat = gain * dy
-    dinv_rms = (dxhat * h_inner).sum(1, keepdim=True)
-    dsquare = dinv_rms * (-0.5 * (square + eps) ** -1.5)
-    dh_inner = dh + inv_rms * dxhat + 2 / C * dsquare * h_inner
-    dx = dh_inner
-    dresidual = dh_inner
-    dgain = (dy * xhat).sum(0)
-    return AddRMSNormChain(dh_inner, dsquare, dinv_rms, dxhat, dy, dh, dx, dresidual, dgain)
-
-
-# The same where one output alone has a gradient
-
-
-@_pair.alone("y")
-def _backward_of_y(dy, gain, inv_rms, h, needs) -> tuple:
-    C = dy.shape[1]
-    dx = dresidual = dgain = None
-    if needs.gain:
-        dgain = (inv_rms * dy * h).sum(0)
-    if needs.x or needs.residual:
-        dxhat = gain * dy
-        dx = inv_rms * torch.addcmul(
-            dxhat,
-            inv_rms ** 2 * (dxhat * h).sum(1, keepdim=True) / C,
-            h, value=-1,
-        )
-    if needs.residual:
-        dresidual = dx
-    return (dx, dresidual, dgain)
-
-
-@_pair.alone("h")
-def _backward_of_h(dh, gain, inv_rms, h, needs) -> tuple:
-    dresidual = None
-    dx = dh
-    if needs.residual:
-        dresidual = dx
-    return (dx, dresidual, None)
-
-
-class AddRMSNormSecond(NamedTuple):
-    v_y: Tensor  # (*N, C)
-    v_h: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-    dresidual: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_residual, v_gain, g_y, g_h, gain, inv_rms, h, needs) -> tuple:
-    C = gain.shape[0]
-    v_y = c_gain = c_inv_rms = c_h = None
-    if needs.inv_rms or needs.h:
-        g_xhat = gain * g_y
-        g_x_sum = (g_xhat * h).sum(1, keepdim=True)
-    v_h = v_residual + v_x
-    if needs.g_y or needs.gain or needs.inv_rms or needs.h:
-        dg_x_term = inv_rms * v_h
-        sum_dg_x_term_h = (dg_x_term * h).sum(1, keepdim=True)
-    if needs.g_y or needs.gain or needs.h:
-        dg_x_sum = -sum_dg_x_term_h * inv_rms ** 2 / C
-    if needs.g_y or needs.gain:
-        dg_xhat = torch.addcmul(dg_x_term, dg_x_sum, h)
-    if needs.gain:
-        c_gain = (dg_xhat * g_y).sum(0)
-    if needs.g_y:
-        v_y = torch.addcmul(gain * dg_xhat, inv_rms * v_gain, h)
-    if needs.inv_rms:
-        c_inv_rms = (
-            (v_gain * g_y * h).sum(1, keepdim=True)
-            + (
-                v_h * torch.addcmul(gain * g_y, g_x_sum * inv_rms ** 2 / C, h, value=-1)
-            ).sum(1, keepdim=True)
-            - 2 * sum_dg_x_term_h * g_x_sum * inv_rms / C
-        )
-    if needs.h:
-        c_h = torch.addcmul(
-            dg_x_sum * gain * g_y,
-            inv_rms,
-            torch.addcmul(v_gain * g_y, g_x_sum * inv_rms / C, dg_x_term, value=-1),
-        )
-    return (v_y, v_h, c_gain, c_inv_rms, c_h)
-
-
-@_pair.pullback
-def _pullback(c_y, c_h, c_inv_rms, gain, inv_rms, h, needs) -> tuple:
-    C = gain.shape[0]
-    dx = dresidual = dgain = None
-    if needs.x or needs.residual:
-        dxhat = gain * c_y
-        dx = torch.addcmul(
-            c_h, inv_rms,
-            torch.addcmul(
-                dxhat,
-                inv_rms ** 2 * (c_inv_rms + (dxhat * h).sum(1, keepdim=True)) / C,
-                h, value=-1,
-            ),
-        )
-    if needs.residual:
-        dresidual = dx
-    if needs.gain:
-        dgain = (inv_rms * c_y * h).sum(0)
-    return (dx, dresidual, dgain)
-
-
-add_rms_norm_jvp = _pair.jvp()
-add_rms_norm_double_backward = _pair.double_backward(AddRMSNormSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, residual, gain, eps: gain is None)
-
-
-@_plain.forward
-def _plain_forward(x, residual, eps) -> tuple:
-    C = x.shape[1]
-    h = residual + x
-    square = (h ** 2).sum(1, keepdim=True) / C
-    inv_rms = (square + eps) ** -0.5
-    y = inv_rms * h
-    return (y, h, inv_rms)
-
-
-@_plain.backward
-def _plain_backward(dy, dh, inv_rms, h, needs) -> tuple:
-    C = dy.shape[1]
-    dresidual = None
-    dx = torch.addcmul(
-        dh, inv_rms,
-        torch.addcmul(dy, inv_rms ** 2 * (dy * h).sum(1, keepdim=True) / C, h, value=-1),
-    )
-    if needs.residual:
-        dresidual = dx
-    return (dx, dresidual)
-
-
-@_plain.alone("y")
-def _plain_backward_of_y(dy, inv_rms, h, needs) -> tuple:
-    C = dy.shape[1]
-    dresidual = None
-    dx = inv_rms * torch.addcmul(dy, inv_rms ** 2 * (dy * h).sum(1, keepdim=True) / C, h, value=-1)
-    if needs.residual:
-        dresidual = dx
-    return (dx, dresidual)
-
-
-@_plain.alone("h")
-def _plain_backward_of_h(dh, inv_rms, h, needs) -> tuple:
-    dresidual = None
-    dx = dh
-    if needs.residual:
-        dresidual = dx
-    return (dx, dresidual)
-
-
-@_plain.behind
-def _plain_behind(v_x, v_residual, g_y, g_h, inv_rms, h, needs) -> tuple:
-    C = h.shape[1]
-    v_y = c_inv_rms = c_h = None
-    if needs.inv_rms or needs.h:
-        g_x_sum = (g_y * h).sum(1, keepdim=True)
-    v_h = v_residual + v_x
-    if needs.g_y or needs.inv_rms or needs.h:
-        dg_x_term = inv_rms * v_h
-        sum_dg_x_term_h = (dg_x_term * h).sum(1, keepdim=True)
-    if needs.g_y or needs.h:
-        dg_x_sum = -sum_dg_x_term_h * inv_rms ** 2 / C
-    if needs.g_y:
-        v_y = torch.addcmul(dg_x_term, dg_x_sum, h)
-    if needs.inv_rms:
-        c_inv_rms = (
-            (v_h * torch.addcmul(g_y, g_x_sum * inv_rms ** 2 / C, h, value=-1)).sum(1, keepdim=True)
-            - 2 * sum_dg_x_term_h * g_x_sum * inv_rms / C
-        )
-    if needs.h:
-        c_h = torch.addcmul(dg_x_sum * g_y, g_x_sum * inv_rms ** 2 / C, dg_x_term, value=-1)
-    return (v_y, v_h, c_inv_rms, c_h)
-
-
-@_plain.pullback
-def _plain_pullback(c_y, c_h, c_inv_rms, inv_rms, h, needs) -> tuple:
-    C = h.shape[1]
-    dresidual = None
-    dx = torch.addcmul(
-        c_h, inv_rms,
-        torch.addcmul(
-            c_y,
-            inv_rms ** 2 * (c_inv_rms + (c_y * h).sum(1, keepdim=True)) / C,
-            h, value=-1,
-        ),
-    )
-    if needs.residual:
-        dresidual = dx
-    return (dx, dresidual)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

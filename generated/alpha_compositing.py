@@ -9,225 +9,146 @@ Every sample adds its color by its opacity, as far as those before it let light 
 Source: Kerbl et al. (2023), "3D Gaussian splatting for real-time radiance field rendering",
 equations 2 and 3.
 
-The closed form:
+Forward:
+    transmittance = CumProd(1 - alpha, S, exclusive=True)
+    weights = alpha*transmittance
+    y = Sum(weights*color, S)
 
+Backward:
     sum_color_dy = Sum(dy*color, C)
-    cumprod_alpha = CumProd(1 - alpha, S, exclusive=True)
-    dalpha = cumprod_alpha*(
+    cumprod_in_dalpha = CumProd(1 - alpha, S, exclusive=True)
+    dalpha = cumprod_in_dalpha*(
         sum_color_dy - Scan(1 - alpha, sum_color_dy*alpha, S, transposed=True, exclusive=True)
     )
-    dcolor = cumprod_alpha*dy*alpha
+    dcolor = cumprod_in_dalpha*dy*alpha
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at RxSxC = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_alpha and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    sum_color_dy = Sum(g*color, C)
-    sum_g_v_color = Sum(g*v_color, C)
-    cumprod_alpha_2 = CumProd(1 - alpha, S, exclusive=True)
-    scan_alpha_sum_color_dy = Scan(
-        1 - alpha,
-        alpha*sum_color_dy,
-        S, transposed=True, exclusive=True,
-    )
-    dg_alpha_term = cumprod_alpha_2*v_alpha
-    scan_cumprod_alpha_term_dg_alpha_term = Scan(1 - alpha, dg_alpha_term, S, exclusive=True)
-    dsum_color_dy = dg_alpha_term - scan_cumprod_alpha_term_dg_alpha_term*alpha
-    v_y = Sum(dsum_color_dy*color, S) + Sum(cumprod_alpha_2*alpha*v_color, S)
-    c_alpha = (
-        scan_cumprod_alpha_term_dg_alpha_term*(scan_alpha_sum_color_dy - sum_color_dy)
-        + cumprod_alpha_2*(
-            sum_g_v_color
-            - Scan(
-                1 - alpha,
-                sum_g_v_color*alpha + v_alpha*(sum_color_dy - scan_alpha_sum_color_dy),
-                S, transposed=True, exclusive=True,
-            )
-        )
-    )
-    c_color = dsum_color_dy*g
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at RxSxC = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- R may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use alpha_compositing_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("alpha_compositing", """
-    alpha, transmittance, weights: *R S
-    color: *R S C
-    y, g: *R C
-""")
-
 
 def alpha_compositing(alpha: Tensor, color: Tensor) -> Tensor:
-    """AlphaCompositing: returns y, with the closed form as its backward.
+    """Returns y (*R, C). Shapes: alpha (*R, S), color (*R, S, C)."""
+    if alpha.dim() < 1:
+        raise ValueError(f"alpha_compositing: alpha must be (*R, S), got {tuple(alpha.shape)}")
+    *R_dims, S = alpha.shape
+    if color.dim() != 2 + len(R_dims) or color.shape[:-2] != (*R_dims,) or color.shape[-2] != S:
+        raise ValueError(f"alpha_compositing: color must be (*R, S, C), got {tuple(color.shape)}")
+    *_, _, C = color.shape
+    R = math.prod(R_dims)
+    alpha, color = alpha.reshape(R, S), color.reshape(R, S, C)
+    run = alpha_compositing_forward if _by_lines() else AlphaCompositing.apply
+    y = run(alpha, color)
+    return y.reshape(*R_dims, C)
 
-    Shapes: alpha (*R, S), color (*R, S, C).
-    """
-    return _pair(alpha, color)
 
-
-class AlphaCompositingForward(NamedTuple):
-    y: Tensor  # (*R, C)
-    alpha: Tensor  # (*R, S)
-    color: Tensor  # (*R, S, C)
-
-
-@_pair.forward
-def alpha_compositing_forward(alpha: Tensor, color: Tensor) -> AlphaCompositingForward:
-    """The output y, then what the backward needs."""
-    transmittance = _runtime.stepped((1 - alpha).cumprod(1), 1, 1)
+def alpha_compositing_forward(alpha: Tensor, color: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(alpha.dtype, color.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    alpha, color = alpha.to(wide), color.to(wide)
+    transmittance = _stepped((1 - alpha).cumprod(1), 1, 1)
     weights = alpha * transmittance
     y = (weights[:, :, None] * color).sum(1)
-    return AlphaCompositingForward(y, alpha, color)
+    return y.to(dtype)
 
 
-class AlphaCompositingGradients(NamedTuple):
-    dalpha: Tensor  # (*R, S)
-    dcolor: Tensor  # (*R, S, C)
-
-
-@_pair.backward
 def alpha_compositing_backward(
-    dy: Tensor, alpha: Tensor, color: Tensor, needs,
-) -> AlphaCompositingGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, alpha: Tensor, color: Tensor, need_alpha: bool = True, need_color: bool = True,
+) -> tuple:
+    """The gradients of alpha and color."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, alpha, color = dy.to(wide), alpha.to(wide), color.to(wide)
     dalpha = dcolor = None
-    if needs.alpha:
+    if need_alpha:
         sum_color_dy = (dy[:, None] * color).sum(2)
     one_minus_alpha = 1 - alpha
-    cumprod_alpha = _runtime.stepped(one_minus_alpha.cumprod(1), 1, 1)
-    if needs.alpha:
-        dalpha = cumprod_alpha * (
+    cumprod_in_dalpha = _stepped(one_minus_alpha.cumprod(1), 1, 1)
+    if need_alpha:
+        dalpha = cumprod_in_dalpha * (
             sum_color_dy
-            - _runtime.stepped(
-                _runtime.scanned(one_minus_alpha, sum_color_dy * alpha, 1, reverse=True),
+            - _stepped(
+                _scanned(one_minus_alpha, sum_color_dy * alpha, 1, reverse=True),
                 1, reverse=True,
             )
         )
-    if needs.color:
-        dcolor = cumprod_alpha[:, :, None] * alpha[:, :, None] * dy[:, None]
-    return AlphaCompositingGradients(dalpha, dcolor)
+    if need_color:
+        dcolor = cumprod_in_dalpha[:, :, None] * alpha[:, :, None] * dy[:, None]
+    return dalpha, dcolor
 
 
-class AlphaCompositingAtoms(NamedTuple):
-    transmittance: Tensor  # (*R, S)
-    weights: Tensor  # (*R, S)
-    y: Tensor  # (*R, C)
+class AlphaCompositing(torch.autograd.Function):
+    """What autograd sees of alpha_compositing."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(alpha_compositing_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        alpha, color = ctx.saved_tensors
+        return alpha_compositing_backward(dy, alpha, color, *ctx.needs_input_grad[:2])
 
 
-@_pair.checked
-def alpha_compositing_atoms(alpha: Tensor, color: Tensor) -> AlphaCompositingAtoms:
-    """Every statement of the forward, as written."""
-    transmittance = _runtime.stepped((1 - alpha).cumprod(1), 1, 1)
-    weights = alpha * transmittance
-    y = (weights[:, :, None] * color).sum(1)
-    return AlphaCompositingAtoms(transmittance, weights, y)
+def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
+    one place behind, 0 at the last.
+    """
+    count = tensor.shape[along]
+    if count == 0:
+        return tensor
+    initial = torch.zeros_like(tensor.narrow(along, 0, 1)) + initial
+    if reverse:
+        return torch.cat([tensor.narrow(along, 1, count - 1), initial], along)
+    return torch.cat([initial, tensor.narrow(along, 0, count - 1)], along)
 
 
-class AlphaCompositingChain(NamedTuple):
-    dtransmittance: Tensor  # (*R, S)
-    dweights: Tensor  # (*R, S)
-    dy: Tensor  # (*R, C)
-    dalpha: Tensor  # (*R, S)
-    dcolor: Tensor  # (*R, S, C)
+def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """h[t] = factor[t]*h[t-1] + term[t] along a dimension, with ``initial`` before it; with
+    ``reverse`` from the end: h[t] = factor[t]*h[t+1] + term[t].
+
+    The row is cut into about as many parts as each has entries; all parts go on at the same time,
+    and then the last states of the parts are carried over.
+    """
+    count = term.shape[along]
+    if count == 0:
+        return term
+    initial = (torch.zeros_like(term.narrow(along, 0, 1)) + initial).select(along, 0)
+    factor = (torch.zeros_like(term) + factor).movedim(along, 0)
+    term = term.movedim(along, 0)
+    if reverse:
+        factor, term = factor.flip(0), term.flip(0)
+    length = int(math.sqrt(count - 1)) + 1  # not isqrt, which torch.compile does not trace
+    parts = -(-count // length)
+    padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
+    cut = (parts, length, *term.shape[1:])
+    factor, term = (torch.cat([t, padding]).reshape(cut) for t in (factor, term))
+    states = [term[:, 0]]
+    for a, b in zip(factor.unbind(1)[1:], term.unbind(1)[1:], strict=True):
+        states.append(a * states[-1] + b)
+    states, products = torch.stack(states, 1), factor.cumprod(1)
+    carried = [initial]
+    for product, state in zip(products[:-1, -1], states[:-1, -1], strict=True):
+        carried.append(product * carried[-1] + state)
+    states = states + products * torch.stack(carried).unsqueeze(1)
+    states = states.reshape(parts * length, *cut[2:])[:count]
+    return (states.flip(0) if reverse else states).movedim(0, along)
 
 
-@_pair.checked
-def alpha_compositing_chain(
-    dy: Tensor, alpha: Tensor, color: Tensor, transmittance: Tensor, weights: Tensor, y: Tensor,
-) -> AlphaCompositingChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dweights = (dy[:, None] * color).sum(2)
-    dtransmittance = dweights * alpha
-    dalpha = (
-        dweights * transmittance
-        - _runtime.stepped((1 - alpha).cumprod(1), 1, 1) * _runtime.stepped(
-            _runtime.scanned(1 - alpha, dtransmittance, 1, reverse=True),
-            1, reverse=True,
-        )
-    )
-    dcolor = dy[:, None] * weights[:, :, None]
-    return AlphaCompositingChain(dtransmittance, dweights, dy, dalpha, dcolor)
-
-
-class AlphaCompositingSecond(NamedTuple):
-    v_y: Tensor  # (*R, C)
-    dalpha: Tensor  # (*R, S)
-    dcolor: Tensor  # (*R, S, C)
-
-
-@_pair.behind
-def _behind(v_alpha, v_color, g, alpha, color, needs) -> tuple:
-    v_y = c_alpha = c_color = None
-    if needs.alpha:
-        sum_color_dy = (g[:, None] * color).sum(2)
-        sum_g_v_color = (g[:, None] * v_color).sum(2)
-    one_minus_alpha = 1 - alpha
-    cumprod_alpha_2 = _runtime.stepped(one_minus_alpha.cumprod(1), 1, 1)
-    if needs.alpha:
-        scan_alpha_sum_color_dy = _runtime.stepped(
-            _runtime.scanned(one_minus_alpha, alpha * sum_color_dy, 1, reverse=True),
-            1, reverse=True,
-        )
-    dg_alpha_term = cumprod_alpha_2 * v_alpha
-    scan_cumprod_alpha_term_dg_alpha_term = _runtime.stepped(
-        _runtime.scanned(one_minus_alpha, dg_alpha_term, 1),
-        1,
-    )
-    if needs.g or needs.color:
-        dsum_color_dy = torch.addcmul(
-            dg_alpha_term, scan_cumprod_alpha_term_dg_alpha_term, alpha, value=-1,
-        )
-    if needs.g:
-        v_y = (
-            (dsum_color_dy[:, :, None] * color).sum(1)
-            + (cumprod_alpha_2[:, :, None] * alpha[:, :, None] * v_color).sum(1)
-        )
-    if needs.alpha:
-        c_alpha = torch.addcmul(
-            scan_cumprod_alpha_term_dg_alpha_term * (scan_alpha_sum_color_dy - sum_color_dy),
-            cumprod_alpha_2,
-            sum_g_v_color
-            - _runtime.stepped(
-                _runtime.scanned(
-                    one_minus_alpha,
-                    torch.addcmul(
-                        sum_g_v_color * alpha,
-                        v_alpha,
-                        sum_color_dy - scan_alpha_sum_color_dy,
-                    ),
-                    1, reverse=True,
-                ),
-                1, reverse=True,
-            ),
-        )
-    if needs.color:
-        c_color = dsum_color_dy[:, :, None] * g[:, None]
-    return (v_y, c_alpha, c_color)
-
-
-alpha_compositing_jvp = _pair.jvp()
-alpha_compositing_double_backward = _pair.double_backward(AlphaCompositingSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

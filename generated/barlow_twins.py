@@ -9,399 +9,187 @@ How far the correlations of the features of two views are from an identity.
 Source: Zbontar et al. (2021), "Barlow twins: self-supervised learning via redundancy
 reduction", equations 1 and 2; ``eps`` as in a batch norm.
 
-The closed form:
+Forward:
+    centred1 = first - Sum(first, N)/N
+    centred2 = second - Sum(second, N)/N
+    unit1 = centred1/sqrt(Sum(centred1**2, N)/N + eps)
+    unit2 = centred2/sqrt(Sum(centred2**2, N)/N + eps)
+    correlation = Sum(unit1*unit2[N, E], N)/N
+    same = Sum((Sum(Identity(D, E)*correlation, E) - 1)**2, D)
+    others = Sum(correlation**2*(1 - Identity(D, E)), D, E)
+    loss = same + others*weight
 
+Backward:
     dothers = dloss*weight
-    dcorrelation = 2*dloss*same_term*Identity(D, E) + 2*dothers*correlation*(1 - Identity(D, E))
+    dcorrelation = (
+        2*dloss*diagonal_correlation_minus_1*Identity(D, E)
+        + 2*dothers*correlation*(1 - Identity(D, E))
+    )
     dunit2 = Sum(dcorrelation[E, D]*unit1[N, E], E)/N
     dunit1 = Sum(dcorrelation*unit2[N, E], E)/N
-    dfirst = unit1_root*(dunit1 - Sum(dunit1, N)/N - unit1*Sum(dunit1*unit1, N)/N)
-    dsecond = unit2_root*(dunit2 - Sum(dunit2, N)/N - unit2*Sum(dunit2*unit2, N)/N)
+    dfirst = inverse_root_in_unit1*(dunit1 - Sum(dunit1, N)/N - unit1*Sum(dunit1*unit1, N)/N)
+    dsecond = inverse_root_in_unit2*(dunit2 - Sum(dunit2, N)/N - unit2*Sum(dunit2*unit2, N)/N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_first and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_others = g*weight
-    g_correlation_whole = g*same_term*Identity(D, E) + g_others*correlation*(1 - Identity(D, E))
-    g_unit2 = Sum(2*g_correlation_whole[E, D]*unit1[N, E], E)/N
-    g_unit1 = Sum(2*g_correlation_whole*unit2[N, E], E)/N
-    g_first_sum = Sum(g_unit1*unit1, N)
-    g_first_term = g_unit1 - Sum(g_unit1, N)/N - g_first_sum*unit1/N
-    g_second_sum = Sum(g_unit2*unit2, N)
-    g_second_term = g_unit2 - Sum(g_unit2, N)/N - g_second_sum*unit2/N
-    dg_second_sum = -unit2_root*Sum(unit2*v_second, N)/N
-    dg_first_sum = -unit1_root*Sum(unit1*v_first, N)/N
-    dg_unit1 = dg_first_sum*unit1 + unit1_root*(v_first - Sum(v_first, N)/N)
-    dg_unit2 = dg_second_sum*unit2 + unit2_root*(v_second - Sum(v_second, N)/N)
-    dg_correlation_whole = 2*(Sum(dg_unit1*unit2[N, E], N) + Sum(dg_unit2[N, E]*unit1, N))/N
-    sum_dg_correlation_whole = Sum(dg_correlation_whole*Identity(D, E), E)
-    v_loss = (
-        Sum(sum_dg_correlation_whole*same_term, D)
-        + weight*Sum(dg_correlation_whole*correlation*(1 - Identity(D, E)), D, E)
-    )
-    c_unit1_root = Sum(g_first_term*v_first, N)
-    c_unit1 = (
-        dg_first_sum*g_unit1
-        + 2*Sum(dg_unit2[N, E]*g_correlation_whole, E)/N
-        - g_first_sum*unit1_root*v_first/N
-    )
-    c_unit2_root = Sum(g_second_term*v_second, N)
-    c_unit2 = (
-        dg_second_sum*g_unit2
-        + 2*Sum(dg_unit1[N, E]*g_correlation_whole[E, D], E)/N
-        - g_second_sum*unit2_root*v_second/N
-    )
-    c_correlation = g_others*dg_correlation_whole*(1 - Identity(D, E))
-    c_same_term = g*sum_dg_correlation_whole
-
-From these cotangents back to the inputs:
-
-    dcorrelation = (
-        c_correlation
-        + Identity(D, E)*(c_same_term + 2*c_loss*same_term)
-        + 2*c_loss*weight*correlation*(1 - Identity(D, E))
-    )
-    dunit2 = c_unit2 + Sum(dcorrelation[E, D]*unit1[N, E], E)/N
-    dunit1 = c_unit1 + Sum(dcorrelation*unit2[N, E], E)/N
-    dfirst = unit1_root*(
-        dunit1 - Sum(dunit1, N)/N - unit1*(Sum(dunit1*unit1, N) + c_unit1_root*unit1_root)/N
-    )
-    dsecond = unit2_root*(
-        dunit2 - Sum(dunit2, N)/N - unit2*(Sum(dunit2*unit2, N) + c_unit2_root*unit2_root)/N
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: centred1 divides by it.
 - float32: loss, dfirst, dsecond may be inaccurate for first beyond 1e19 or second beyond 1e18.
-- ValueError unless eps is above 0.
-- Forward mode, and transforms under torch.compile, use barlow_twins_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
-
-from __future__ import annotations
-
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("barlow_twins", """
-    first, second, unit1, unit2, centred1, centred2: N D
-    loss, same, others, g: ()
-    unit1_root, unit2_root: 1 D
-    correlation: D D
-    same_term: D
-    eps > 0: eps must be above 0
-""")
 
 
 def barlow_twins(
     first: Tensor, second: Tensor, weight: float = 0.005, eps: float = 1e-05,
 ) -> Tensor:
-    """BarlowTwins: returns loss, with the closed form as its backward.
-
-    Shapes: first (N, D), second (N, D).
-    """
-    return _pair(first, second, weight, eps)
-
-
-class BarlowTwinsForward(NamedTuple):
-    loss: Tensor  # ()
-    unit1_root: Tensor  # (1, D)
-    unit1: Tensor  # (N, D)
-    unit2_root: Tensor  # (1, D)
-    unit2: Tensor  # (N, D)
-    correlation: Tensor  # (D, D)
-    same_term: Tensor  # (D,)
-    weight: float
+    """Returns loss (). Shapes: first (N, D), second (N, D)."""
+    if first.dim() != 2:
+        raise ValueError(f"barlow_twins: first must be (N, D), got {tuple(first.shape)}")
+    N, D = first.shape
+    if second.shape != (N, D):
+        raise ValueError(f"barlow_twins: second must be (N, D), got {tuple(second.shape)}")
+    if isinstance(weight, Tensor):
+        raise TypeError("barlow_twins: weight must be a number, not a tensor")
+    if isinstance(eps, Tensor) or not eps > 0:
+        raise ValueError(f"barlow_twins: eps must be a number above 0, got {eps}")
+    run = barlow_twins_forward if _by_lines() else BarlowTwins.apply
+    return run(first, second, weight, eps)[0]
 
 
-@_pair.forward
-@_runtime.uncast
 def barlow_twins_forward(
-    first: Tensor, second: Tensor, weight: float = 0.005, eps: float = 1e-05,
-) -> BarlowTwinsForward:
-    """The output loss, then what the backward needs."""
-    N = first.shape[0]
-    centred1 = first - first.sum(0, keepdim=True) / N
-    centred1 = centred1 - centred1.sum(0, keepdim=True) / N
-    centred2 = second - second.sum(0, keepdim=True) / N
-    centred2 = centred2 - centred2.sum(0, keepdim=True) / N
-    unit1_root = ((centred1 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
-    unit1 = unit1_root * centred1
-    unit2_root = ((centred2 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
-    unit2 = unit2_root * centred2
-    correlation = unit1.mT @ unit2 / N
-    same_term = correlation.diagonal() - 1
-    same = (same_term ** 2).sum()
-    others = _runtime.with_diagonal(correlation ** 2, 0, 1, 0).sum()
-    loss = same + others * weight
-    return BarlowTwinsForward(
-        loss, unit1_root, unit1, unit2_root, unit2, correlation, same_term, weight,
-    )
+    first: Tensor, second: Tensor, weight: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(first.device.type, enabled=False):
+        dtype = torch.promote_types(first.dtype, second.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        first, second = first.to(wide), second.to(wide)
+        N, D = first.shape
+        sum_first = first.sum(0, keepdim=True)
+        centred1 = first - sum_first / N
+        sum_centred1 = centred1.sum(0, keepdim=True)
+        centred1 = centred1 - sum_centred1 / N
+        sum_second = second.sum(0, keepdim=True)
+        centred2 = second - sum_second / N
+        sum_centred2 = centred2.sum(0, keepdim=True)
+        centred2 = centred2 - sum_centred2 / N
+        inverse_root_in_unit1 = ((centred1 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
+        unit1 = inverse_root_in_unit1 * centred1
+        inverse_root_in_unit2 = ((centred2 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
+        unit2 = inverse_root_in_unit2 * centred2
+        correlation = unit1.mT @ unit2 / N
+        diagonal_correlation_minus_1 = correlation.diagonal() - 1
+        same = (diagonal_correlation_minus_1 ** 2).sum()
+        others = _with_diagonal(correlation ** 2, 0, 1, 0).sum()
+        loss = same + others * weight
+    return loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1
 
 
-class BarlowTwinsGradients(NamedTuple):
-    dfirst: Tensor  # (N, D)
-    dsecond: Tensor  # (N, D)
-
-
-@_pair.backward
-@_runtime.uncast
 def barlow_twins_backward(
-    dloss: Tensor, unit1_root: Tensor, unit1: Tensor, unit2_root: Tensor, unit2: Tensor,
-    correlation: Tensor, same_term: Tensor, weight: float, needs,
-) -> BarlowTwinsGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = unit1.shape[0]
-    dfirst = dsecond = None
-    dothers = dloss * weight
-    dcorrelation = 2 * dothers * correlation
-    dcorrelation = _runtime.added_on_diagonal(
-        dcorrelation, 0, 1,
-        torch.addcmul(2 * dloss * same_term, 2 * dothers, correlation.diagonal(), value=-1),
-    )
-    if needs.second:
-        dunit2 = unit1 @ dcorrelation / N
-    if needs.first:
-        dunit1 = unit2 @ dcorrelation.mT / N
-        dfirst = unit1_root * torch.addcmul(
-            dunit1 - dunit1.sum(0, keepdim=True) / N,
-            (dunit1 * unit1).sum(0, keepdim=True) / N,
-            unit1, value=-1,
-        )
-    if needs.second:
-        dsecond = unit2_root * torch.addcmul(
-            dunit2 - dunit2.sum(0, keepdim=True) / N,
-            (dunit2 * unit2).sum(0, keepdim=True) / N,
-            unit2, value=-1,
-        )
-    return BarlowTwinsGradients(dfirst, dsecond)
-
-
-class BarlowTwinsAtoms(NamedTuple):
-    centred1: Tensor  # (N, D)
-    centred2: Tensor  # (N, D)
-    unit1: Tensor  # (N, D)
-    unit2: Tensor  # (N, D)
-    correlation: Tensor  # (D, D)
-    same: Tensor  # ()
-    others: Tensor  # ()
-    loss: Tensor  # ()
-
-
-@_pair.checked
-@_runtime.uncast
-def barlow_twins_atoms(
-    first: Tensor, second: Tensor, weight: float = 0.005, eps: float = 1e-05,
-) -> BarlowTwinsAtoms:
-    """Every statement of the forward, as written."""
-    N = first.shape[0]
-    if N == 0:
-        raise ValueError("barlow_twins_atoms divides by N, which is 0")
-    centred1 = first - 1 / N * first.sum(0, keepdim=True)
-    centred2 = second - 1 / N * second.sum(0, keepdim=True)
-    unit1 = centred1 / torch.sqrt(1 / N * (centred1 ** 2).sum(0, keepdim=True) + eps)
-    unit2 = centred2 / torch.sqrt(1 / N * (centred2 ** 2).sum(0, keepdim=True) + eps)
-    correlation = 1 / N * (unit1.mT @ unit2)
-    same = ((correlation.diagonal() - 1) ** 2).sum()
-    others = _runtime.with_diagonal(correlation ** 2, 0, 1, 0).sum()
-    loss = same + others * weight
-    return BarlowTwinsAtoms(centred1, centred2, unit1, unit2, correlation, same, others, loss)
-
-
-class BarlowTwinsChain(NamedTuple):
-    dcentred1: Tensor  # (N, D)
-    dcentred2: Tensor  # (N, D)
-    dunit1: Tensor  # (N, D)
-    dunit2: Tensor  # (N, D)
-    dcorrelation: Tensor  # (D, D)
-    dsame: Tensor  # ()
-    dothers: Tensor  # ()
-    dloss: Tensor  # ()
-    dfirst: Tensor  # (N, D)
-    dsecond: Tensor  # (N, D)
-
-
-@_pair.checked
-@_runtime.uncast
-def barlow_twins_chain(
-    dloss: Tensor, first: Tensor, second: Tensor, centred1: Tensor, centred2: Tensor, unit1: Tensor,
-    unit2: Tensor, correlation: Tensor, same: Tensor, others: Tensor, loss: Tensor,
-    weight: float = 0.005, eps: float = 1e-05,
-) -> BarlowTwinsChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = first.shape[0]
-    if N == 0:
-        raise ValueError("barlow_twins_chain divides by N, which is 0")
-    dothers = dloss * weight
-    dsame = dloss
-    dcorrelation = 2 * dothers * correlation
-    dcorrelation = _runtime.added_on_diagonal(
-        dcorrelation, 0, 1,
-        dsame * (2 * correlation.diagonal() - 2) - 2 * dothers * correlation.diagonal(),
-    )
-    dunit2 = 1 / N * (unit1 @ dcorrelation)
-    dunit1 = 1 / N * (unit2 @ dcorrelation.mT)
-    dcentred2 = (
-        dunit2 / torch.sqrt(1 / N * (centred2 ** 2).sum(0, keepdim=True) + eps)
-        - (
-            1 / N * dunit2 * unit2 / (1 / N * (centred2 ** 2).sum(0, keepdim=True) + eps)
-        ).sum(0, keepdim=True) * centred2
-    )
-    dcentred1 = (
-        dunit1 / torch.sqrt(1 / N * (centred1 ** 2).sum(0, keepdim=True) + eps)
-        - (
-            1 / N * dunit1 * unit1 / (1 / N * (centred1 ** 2).sum(0, keepdim=True) + eps)
-        ).sum(0, keepdim=True) * centred1
-    )
-    dfirst = dcentred1 - (1 / N * dcentred1).sum(0, keepdim=True)
-    dsecond = dcentred2 - (1 / N * dcentred2).sum(0, keepdim=True)
-    return BarlowTwinsChain(
-        dcentred1, dcentred2, dunit1, dunit2, dcorrelation, dsame, dothers, dloss, dfirst, dsecond,
-    )
-
-
-class BarlowTwinsSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dfirst: Tensor  # (N, D)
-    dsecond: Tensor  # (N, D)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_first, v_second, g, unit1_root, unit1, unit2_root, unit2, correlation, same_term, weight,
-    needs,
+    dloss: Tensor, first: Tensor, second: Tensor, sum_first: Tensor, sum_centred1: Tensor,
+    sum_second: Tensor, sum_centred2: Tensor, inverse_root_in_unit1: Tensor,
+    inverse_root_in_unit2: Tensor, correlation: Tensor, diagonal_correlation_minus_1: Tensor,
+    weight: float, need_first: bool = True, need_second: bool = True,
 ) -> tuple:
-    N = unit1.shape[0]
-    v_loss = c_unit1_root = c_unit1 = c_unit2_root = c_unit2 = c_correlation = c_same_term = None
-    if needs.unit1_root or needs.unit1 or needs.unit2_root or needs.unit2 or needs.correlation:
-        g_others = g * weight
-    if needs.unit1_root or needs.unit1 or needs.unit2_root or needs.unit2:
-        g_correlation_whole = g_others * correlation
-        g_correlation_whole = _runtime.added_on_diagonal(
-            g_correlation_whole, 0, 1,
-            torch.addcmul(g * same_term, g_others, correlation.diagonal(), value=-1),
+    """The gradients of first and second."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
+        N, D = first.shape
+        dfirst = dsecond = None
+        centred1 = first - sum_first / N
+        centred1 = centred1 - sum_centred1 / N
+        centred2 = second - sum_second / N
+        centred2 = centred2 - sum_centred2 / N
+        unit1 = inverse_root_in_unit1 * centred1
+        unit2 = inverse_root_in_unit2 * centred2
+        dothers = dloss * weight
+        dcorrelation = 2 * dothers * correlation
+        dcorrelation = _added_on_diagonal(
+            dcorrelation, 0, 1,
+            torch.addcmul(
+                2 * dloss * diagonal_correlation_minus_1,
+                2 * dothers,
+                correlation.diagonal(),
+                value=-1,
+            ),
         )
-    if needs.unit2_root or needs.unit2:
-        g_unit2 = 2 * (unit1 @ g_correlation_whole) / N
-    if needs.unit1_root or needs.unit1:
-        g_unit1 = 2 * (unit2 @ g_correlation_whole.mT) / N
-        g_first_sum = (g_unit1 * unit1).sum(0, keepdim=True)
-    if needs.unit1_root:
-        g_first_term = torch.addcmul(
-            g_unit1 - g_unit1.sum(0, keepdim=True) / N,
-            g_first_sum / N,
-            unit1, value=-1,
-        )
-    if needs.unit2_root or needs.unit2:
-        g_second_sum = (g_unit2 * unit2).sum(0, keepdim=True)
-    if needs.unit2_root:
-        g_second_term = torch.addcmul(
-            g_unit2 - g_unit2.sum(0, keepdim=True) / N,
-            g_second_sum / N,
-            unit2, value=-1,
-        )
-    if needs.g or needs.unit1 or needs.unit2 or needs.correlation or needs.same_term:
-        dg_second_sum = -unit2_root * (unit2 * v_second).sum(0, keepdim=True) / N
-        dg_first_sum = -unit1_root * (unit1 * v_first).sum(0, keepdim=True) / N
-    if needs.g or needs.unit2 or needs.correlation or needs.same_term:
-        dg_unit1 = torch.addcmul(
-            dg_first_sum * unit1,
-            unit1_root,
-            v_first - v_first.sum(0, keepdim=True) / N,
-        )
-    if needs.g or needs.unit1 or needs.correlation or needs.same_term:
-        dg_unit2 = torch.addcmul(
-            dg_second_sum * unit2,
-            unit2_root,
-            v_second - v_second.sum(0, keepdim=True) / N,
-        )
-    if needs.g or needs.correlation or needs.same_term:
-        dg_correlation_whole = 2 * torch.addmm(dg_unit1.mT @ unit2, unit1.mT, dg_unit2) / N
-    if needs.g or needs.same_term:
-        sum_dg_correlation_whole = dg_correlation_whole.diagonal()
-    if needs.g:
-        v_loss = (
-            (sum_dg_correlation_whole * same_term).sum()
-            + weight * _runtime.with_diagonal(dg_correlation_whole * correlation, 0, 1, 0).sum()
-        )
-    if needs.unit1_root:
-        c_unit1_root = (g_first_term * v_first).sum(0, keepdim=True)
-    if needs.unit1:
-        c_unit1 = torch.addcmul(
-            torch.addcmul(2 * (dg_unit2 @ g_correlation_whole.mT) / N, dg_first_sum, g_unit1),
-            g_first_sum * unit1_root / N,
-            v_first, value=-1,
-        )
-    if needs.unit2_root:
-        c_unit2_root = (g_second_term * v_second).sum(0, keepdim=True)
-    if needs.unit2:
-        c_unit2 = torch.addcmul(
-            torch.addcmul(2 * (dg_unit1 @ g_correlation_whole) / N, dg_second_sum, g_unit2),
-            g_second_sum * unit2_root / N,
-            v_second, value=-1,
-        )
-    if needs.correlation:
-        c_correlation = g_others * dg_correlation_whole
-        c_correlation = _runtime.added_on_diagonal(
-            c_correlation, 0, 1,
-            -g_others * dg_correlation_whole.diagonal(),
-        )
-    if needs.same_term:
-        c_same_term = g * sum_dg_correlation_whole
-    return (v_loss, c_unit1_root, c_unit1, c_unit2_root, c_unit2, c_correlation, c_same_term)
+        if need_second:
+            dunit2 = unit1 @ dcorrelation / N
+        if need_first:
+            dunit1 = unit2 @ dcorrelation.mT / N
+            dfirst = inverse_root_in_unit1 * torch.addcmul(
+                dunit1 - dunit1.sum(0, keepdim=True) / N,
+                (dunit1 * unit1).sum(0, keepdim=True) / N,
+                unit1, value=-1,
+            )
+        if need_second:
+            dsecond = inverse_root_in_unit2 * torch.addcmul(
+                dunit2 - dunit2.sum(0, keepdim=True) / N,
+                (dunit2 * unit2).sum(0, keepdim=True) / N,
+                unit2, value=-1,
+            )
+    return dfirst, dsecond
 
 
-@_pair.pullback
-@_runtime.uncast
-def _pullback(
-    c_loss, c_unit1_root, c_unit1, c_unit2_root, c_unit2, c_correlation, c_same_term, unit1_root,
-    unit1, unit2_root, unit2, correlation, same_term, weight, needs,
-) -> tuple:
-    N = unit1.shape[0]
-    dfirst = dsecond = None
-    dcorrelation = torch.addcmul(c_correlation, 2 * c_loss * weight, correlation)
-    dcorrelation = _runtime.added_on_diagonal(
-        dcorrelation, 0, 1,
-        torch.addcmul(
-            torch.addcmul(c_same_term, 2 * c_loss, same_term),
-            2 * c_loss * weight,
-            correlation.diagonal(),
-            value=-1,
-        ),
-    )
-    if needs.second:
-        dunit2 = c_unit2 + unit1 @ dcorrelation / N
-    if needs.first:
-        dunit1 = c_unit1 + unit2 @ dcorrelation.mT / N
-        dfirst = unit1_root * torch.addcmul(
-            dunit1 - dunit1.sum(0, keepdim=True) / N,
-            torch.addcmul((dunit1 * unit1).sum(0, keepdim=True), c_unit1_root, unit1_root) / N,
-            unit1, value=-1,
+class BarlowTwins(torch.autograd.Function):
+    """What autograd sees of barlow_twins."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(barlow_twins_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        first, second, ctx.weight, ctx.eps = inputs
+        (
+            _, sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
+            inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
+        ) = output
+        ctx.mark_non_differentiable(
+            sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
+            inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
         )
-    if needs.second:
-        dsecond = unit2_root * torch.addcmul(
-            dunit2 - dunit2.sum(0, keepdim=True) / N,
-            torch.addcmul((dunit2 * unit2).sum(0, keepdim=True), c_unit2_root, unit2_root) / N,
-            unit2, value=-1,
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            first, second, sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
+            inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
         )
-    return (dfirst, dsecond)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 4
+        (
+            first, second, sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
+            inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1 = barlow_twins_forward(
+                first, second, ctx.weight, ctx.eps,
+            )
+        return *barlow_twins_backward(
+            dloss, first, second, sum_first, sum_centred1, sum_second, sum_centred2,
+            inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
+            ctx.weight, *ctx.needs_input_grad[:2],
+        ), None, None
 
 
-barlow_twins_jvp = _pair.jvp()
-barlow_twins_double_backward = _pair.double_backward(BarlowTwinsSecond)
+def _with_diagonal(tensor: Tensor, first: int, second: int, number: float) -> Tensor:
+    """A copy of ``tensor`` with a number everywhere on its diagonal."""
+    diagonal = torch.full_like(tensor.diagonal(0, first, second), number)
+    return tensor.diagonal_scatter(diagonal, 0, first, second)
 
 
-_pair.complete()
+def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor:
+    """``tensor`` with ``source`` added on its diagonal."""
+    diagonal = tensor.diagonal(0, first, second)
+    return tensor.diagonal_scatter(diagonal + source, 0, first, second)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

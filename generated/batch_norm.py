@@ -9,8 +9,16 @@ Batch normalization with the unbiased (n-1) variance.
 Source: Ioffe and Szegedy (2015), "Batch normalization", algorithm 1, with Bessel's correction
 of the variance.
 
-The closed form:
+Forward:
+    mean = Sum(x, N)/N
+    diff = x - mean
+    diff2 = diff**2
+    var = Sum(diff2, N)/(N - 1)
+    inv_std = 1/sqrt(var + eps)
+    xhat = inv_std*diff
+    y = gain*xhat + bias
 
+Backward:
     dgain = Sum(dy*xhat, N)
     dbias = Sum(dy, N)
     dx = gain*inv_std*(dy - dbias/N - dgain*xhat/(N - 1))
@@ -18,230 +26,100 @@ The closed form:
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_gain = Sum(g*xhat, N)
-    g_bias = Sum(g, N)
-    sum_g_x_term_v_x = Sum(v_x*(g - g_bias/N - g_gain*xhat/(N - 1)), N)
-    dg_bias = v_bias - gain*inv_std*Sum(v_x, N)/N
-    dg_gain = v_gain - gain*inv_std*Sum(v_x*xhat, N)/(N - 1)
-    v_y = dg_gain*xhat + gain*inv_std*v_x + dg_bias
-    c_gain = sum_g_x_term_v_x*inv_std
-    c_inv_std = sum_g_x_term_v_x*gain
-    c_xhat = dg_gain*g - g_gain*gain*inv_std*v_x/(N - 1)
-
-From these cotangents back to the inputs:
-
-    dxhat = c_xhat + gain*c_y
-    dx = inv_std*(
-        dxhat - Sum(dxhat, N)/N - 2*xhat*(Sum(dxhat*xhat, N) + c_inv_std*inv_std)/(2*N - 2)
-    )
-    dgain = Sum(c_y*xhat, N)
-    dbias = Sum(c_y, N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- ValueError if N - 1 is 0: var divides by it.
-- NaN if N is 0: mean divides by it.
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
-- ValueError unless eps is above 0.
-- Forward mode, and transforms under torch.compile, use batch_norm_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("batch_norm", """
-    x, y, xhat, diff, diff2, g: N C
-    gain, bias: C
-    inv_std, mean, var: 1 C
-    N - 1 != 0: var divides by it, but N - 1 is 0
-    eps > 0: eps must be above 0
-""")
-
 
 def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Tensor:
-    """BatchNorm: returns y, with the closed form as its backward.
+    """Returns y (N, C). Shapes: x (N, C), gain (C,), bias (C,)."""
+    if x.dim() != 2:
+        raise ValueError(f"batch_norm: x must be (N, C), got {tuple(x.shape)}")
+    N, C = x.shape
+    for name, t in (("gain", gain), ("bias", bias)):
+        if t.shape != (C,):
+            raise ValueError(f"batch_norm: {name} must be (C,), got {tuple(t.shape)}")
+    if N - 1 == 0:
+        raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
+    if isinstance(eps, Tensor) or not eps > 0:
+        raise ValueError(f"batch_norm: eps must be a number above 0, got {eps}")
+    run = batch_norm_forward if _by_lines() else BatchNorm.apply
+    return run(x, gain, bias, eps)[0]
 
-    Shapes: x (N, C), gain (C,), bias (C,).
-    """
-    return _pair(x, gain, bias, eps)
 
-
-class BatchNormForward(NamedTuple):
-    y: Tensor  # (N, C)
-    gain: Tensor  # (C,)
-    inv_std: Tensor  # (1, C)
-    xhat: Tensor  # (N, C)
-
-
-@_pair.forward
 def batch_norm_forward(
-    x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05,
-) -> BatchNormForward:
-    """The output y, then what the backward needs."""
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N = x.shape[0]
     mean = x.sum(0, keepdim=True) / N
     diff = x - mean
-    diff = diff - diff.sum(0, keepdim=True) / N
+    sum_diff = diff.sum(0, keepdim=True)
+    diff = diff - sum_diff / N
     diff2 = diff ** 2
     var = diff2.sum(0, keepdim=True) / (N - 1)
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = torch.addcmul(bias, gain, xhat)
-    return BatchNormForward(y, gain, inv_std, xhat)
+    return y.to(dtype), mean, sum_diff, inv_std
 
 
-class BatchNormGradients(NamedTuple):
-    dx: Tensor  # (N, C)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.backward
 def batch_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
-) -> BatchNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     N = dy.shape[0]
     dx = dgain = dbias = None
-    if needs.x or needs.gain:
+    if need_x or need_gain:
+        diff = x - mean
+        diff = diff - sum_diff / N
+        xhat = inv_std * diff
         dgain = (dy * xhat).sum(0)
-    if needs.x or needs.bias:
+    if need_x or need_bias:
         dbias = dy.sum(0)
-    if needs.x:
+    if need_x:
         dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)
-    return BatchNormGradients(dx, dgain, dbias)
+    return dx, dgain, dbias
 
 
-class BatchNormAtoms(NamedTuple):
-    mean: Tensor  # (1, C)
-    diff: Tensor  # (N, C)
-    diff2: Tensor  # (N, C)
-    var: Tensor  # (1, C)
-    inv_std: Tensor  # (1, C)
-    xhat: Tensor  # (N, C)
-    y: Tensor  # (N, C)
+class BatchNorm(torch.autograd.Function):
+    """What autograd sees of batch_norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(batch_norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, gain, bias, ctx.eps = inputs
+        _, mean, sum_diff, inv_std = output
+        ctx.mark_non_differentiable(mean, sum_diff, inv_std)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, gain, bias, mean, sum_diff, inv_std)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 4
+        x, gain, bias, mean, sum_diff, inv_std = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, mean, sum_diff, inv_std = batch_norm_forward(x, gain, bias, ctx.eps)
+        return *batch_norm_backward(
+            dy, x, gain, mean, sum_diff, inv_std, *ctx.needs_input_grad[:3],
+        ), None
 
 
-@_pair.checked
-def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> BatchNormAtoms:
-    """Every statement of the forward, as written."""
-    N = x.shape[0]
-    if N == 0:
-        raise ValueError("batch_norm_atoms divides by N, which is 0")
-    mean = 1 / N * x.sum(0, keepdim=True)
-    diff = x - mean
-    diff2 = diff ** 2
-    var = 1 / (N - 1) * diff2.sum(0, keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = gain * xhat + bias
-    return BatchNormAtoms(mean, diff, diff2, var, inv_std, xhat, y)
-
-
-class BatchNormChain(NamedTuple):
-    dmean: Tensor  # (1, C)
-    ddiff: Tensor  # (N, C)
-    ddiff2: Tensor  # (N, C)
-    dvar: Tensor  # (1, C)
-    dinv_std: Tensor  # (1, C)
-    dxhat: Tensor  # (N, C)
-    dy: Tensor  # (N, C)
-    dx: Tensor  # (N, C)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.checked
-def batch_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor, bias: Tensor, mean: Tensor, diff: Tensor, diff2: Tensor,
-    var: Tensor, inv_std: Tensor, xhat: Tensor, y: Tensor, eps: float = 1e-05,
-) -> BatchNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = dy.shape[0]
-    C = dy.shape[1]
-    if N == 0:
-        raise ValueError("batch_norm_chain divides by N, which is 0")
-    dxhat = gain * dy
-    dinv_std = (dxhat * diff).sum(0, keepdim=True)
-    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
-    ddiff2 = (1 / (N - 1) * dvar).expand(N, C)
-    ddiff = ddiff2 * (2 * diff) + inv_std * dxhat
-    dmean = (-ddiff).sum(0, keepdim=True)
-    dx = ddiff + 1 / N * dmean
-    dgain = (dy * xhat).sum(0)
-    dbias = dy.sum(0)
-    return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-
-
-class BatchNormSecond(NamedTuple):
-    v_y: Tensor  # (N, C)
-    dx: Tensor  # (N, C)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    N = g.shape[0]
-    v_y = c_gain = c_inv_std = c_xhat = None
-    if needs.gain or needs.inv_std or needs.xhat:
-        g_gain = (g * xhat).sum(0, keepdim=True)
-    if needs.gain or needs.inv_std:
-        g_bias = g.sum(0, keepdim=True)
-        sum_g_x_term_v_x = (
-            v_x * torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
-        ).sum(0)
-    if needs.g:
-        dg_bias = v_bias - gain * inv_std * v_x.sum(0, keepdim=True) / N
-    if needs.g or needs.xhat:
-        dg_gain = v_gain - gain * inv_std * (v_x * xhat).sum(0, keepdim=True) / (N - 1)
-    if needs.g:
-        v_y = torch.addcmul(torch.addcmul(dg_bias, dg_gain, xhat), gain * inv_std, v_x)
-    if needs.gain:
-        c_gain = sum_g_x_term_v_x * inv_std[0]
-    if needs.inv_std:
-        c_inv_std = (sum_g_x_term_v_x * gain)[None]
-    if needs.xhat:
-        c_xhat = torch.addcmul(dg_gain * g, g_gain * gain * inv_std / (N - 1), v_x, value=-1)
-    return (v_y, c_gain, c_inv_std, c_xhat)
-
-
-@_pair.pullback
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    N = xhat.shape[0]
-    dx = dgain = dbias = None
-    if needs.x:
-        dxhat = torch.addcmul(c_xhat, gain, c_y)
-        dx = inv_std * torch.addcmul(
-            dxhat - dxhat.sum(0, keepdim=True) / N,
-            2 * torch.addcmul(
-                (dxhat * xhat).sum(0, keepdim=True),
-                c_inv_std, inv_std,
-            ) / (2 * N - 2),
-            xhat, value=-1,
-        )
-    if needs.gain:
-        dgain = (c_y * xhat).sum(0)
-    if needs.bias:
-        dbias = c_y.sum(0)
-    return (dx, dgain, dbias)
-
-
-batch_norm_jvp = _pair.jvp()
-batch_norm_double_backward = _pair.double_backward(BatchNormSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

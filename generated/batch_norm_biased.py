@@ -9,342 +9,127 @@ Batch normalization with the biased variance (divided by the number of entries).
 Source: Ioffe and Szegedy (2015), "Batch normalization", algorithm 1 (rows) and section 3.2
 (every channel over all places of all examples, for images).
 
-The closed form:
+Forward:
+    mean = Sum(x, N, S)/(N*S)
+    diff = x - mean
+    var = Sum(diff**2, N, S)/(N*S)
+    inv_std = 1/sqrt(var + eps)
+    xhat = inv_std*diff
+    y = gain*xhat + bias
 
+Backward:
     dgain = Sum(dy*xhat, N, S)
     dbias = Sum(dy, N, S)
     dx = gain*inv_std*(dy - dgain*xhat/(N*S) - dbias/(N*S))
-
-When gain is omitted and bias is omitted (also derived and proved):
-
-    dx = inv_std*(dy - y*Sum(dy*y, N, S)/(N*S) - Sum(dy, N, S)/(N*S))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_gain = Sum(g*xhat, N, S)
-    g_bias = Sum(g, N, S)
-    sum_g_x_term_v_x = Sum(v_x*(g - g_gain*xhat/(N*S) - g_bias/(N*S)), N, S)
-    dg_bias = v_bias - gain*inv_std*Sum(v_x, N, S)/(N*S)
-    dg_gain = v_gain - gain*inv_std*Sum(v_x*xhat, N, S)/(N*S)
-    v_y = dg_gain*xhat + gain*inv_std*v_x + dg_bias
-    c_gain = sum_g_x_term_v_x*inv_std
-    c_inv_std = sum_g_x_term_v_x*gain
-    c_xhat = dg_gain*g - g_gain*gain*inv_std*v_x/(N*S)
-
-From these cotangents back to the inputs:
-
-    dxhat = c_xhat + gain*c_y
-    dx = inv_std*(
-        dxhat - xhat*(Sum(dxhat*xhat, N, S) + c_inv_std*inv_std)/(N*S) - Sum(dxhat, N, S)/(N*S)
-    )
-    dgain = Sum(c_y*xhat, N, S)
-    dbias = Sum(c_y, N, S)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: mean divides by it.
-- NaN if S is 0: mean divides by it.
 - float32: y, dx, dgain may be inaccurate for x beyond 1e18.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- gain defaults to 1 everywhere.
-- bias defaults to 0 everywhere.
-- ValueError unless eps is above 0.
-- Forward mode, and transforms under torch.compile, use batch_norm_biased_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("batch_norm_biased", """
-    x, y, xhat, diff, g: N C *S
-    gain: C = 1
-    bias: C = 0
-    inv_std, mean, var: 1 C *S=1
-    eps > 0: eps must be above 0
-""")
 
 
 def batch_norm_biased(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
-    """BatchNormBiased: returns y, with the closed form as its backward.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """Returns y (N, C, *S). Shapes: x (N, C, *S), gain (C,) or 1 everywhere, bias (C,) or 0
+    everywhere.
     """
-    return _pair(x, gain, bias, eps)
+    if x.dim() < 2:
+        raise ValueError(f"batch_norm_biased: x must be (N, C, *S), got {tuple(x.shape)}")
+    N, C, *S_dims = x.shape
+    for name, t in (("gain", gain), ("bias", bias)):
+        if t is not None and t.shape != (C,):
+            raise ValueError(f"batch_norm_biased: {name} must be (C,), got {tuple(t.shape)}")
+    S = math.prod(S_dims)
+    x = x.reshape(N, C, S)
+    if isinstance(eps, Tensor) or not eps > 0:
+        raise ValueError(f"batch_norm_biased: eps must be a number above 0, got {eps}")
+    gain = x.new_full((), 1).expand(C) if gain is None else gain
+    bias = x.new_full((), 0).expand(C) if bias is None else bias
+    run = batch_norm_biased_forward if _by_lines() else BatchNormBiased.apply
+    y, *_ = run(x, gain, bias, eps)
+    return y.reshape(N, C, *S_dims)
 
 
-class BatchNormBiasedForward(NamedTuple):
-    y: Tensor  # (N, C, *S)
-    gain: Tensor  # (C,)
-    inv_std: Tensor  # (1, C, *S=1)
-    xhat: Tensor  # (N, C, *S)
-
-
-@_pair.forward
 def batch_norm_biased_forward(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
-) -> BatchNormBiasedForward:
-    """The output y, then what the backward needs."""
-    N = x.shape[0]
-    C = x.shape[1]
-    S = x.shape[2]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
+    N, C, S = x.shape
     mean = x.sum((0, 2), keepdim=True) / N / S
     diff = x - mean
-    diff = diff - diff.sum((0, 2), keepdim=True) / N / S
+    sum_diff = diff.sum((0, 2), keepdim=True)
+    diff = diff - sum_diff / N / S
     var = (diff ** 2).sum((0, 2), keepdim=True) / N / S
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = torch.addcmul(bias[:, None], gain[:, None], xhat)
-    return BatchNormBiasedForward(y, gain, inv_std, xhat)
+    return y.to(dtype), mean, sum_diff, inv_std
 
 
-class BatchNormBiasedGradients(NamedTuple):
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.backward
 def batch_norm_biased_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
-) -> BatchNormBiasedGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     N = dy.shape[0]
     S = dy.shape[2]
     dx = dgain = dbias = None
-    if needs.x or needs.gain:
+    if need_x or need_gain:
+        diff = x - mean
+        diff = diff - sum_diff / N / S
+        xhat = inv_std * diff
         dgain = (dy * xhat).sum((0, 2))
-    if needs.x or needs.bias:
+    if need_x or need_bias:
         dbias = dy.sum((0, 2))
-    if needs.x:
+    if need_x:
         dx = gain[:, None] * inv_std * (
             torch.addcmul(dy, dgain[:, None] / N / S, xhat, value=-1) - dbias[:, None] / N / S
         )
-    return BatchNormBiasedGradients(dx, dgain, dbias)
+    return dx, dgain, dbias
 
 
-class BatchNormBiasedAtoms(NamedTuple):
-    mean: Tensor  # (1, C, *S=1)
-    diff: Tensor  # (N, C, *S)
-    var: Tensor  # (1, C, *S=1)
-    inv_std: Tensor  # (1, C, *S=1)
-    xhat: Tensor  # (N, C, *S)
-    y: Tensor  # (N, C, *S)
+class BatchNormBiased(torch.autograd.Function):
+    """What autograd sees of batch_norm_biased."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(batch_norm_biased_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, gain, bias, ctx.eps = inputs
+        _, mean, sum_diff, inv_std = output
+        ctx.mark_non_differentiable(mean, sum_diff, inv_std)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, gain, bias, mean, sum_diff, inv_std)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 4
+        x, gain, bias, mean, sum_diff, inv_std = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, mean, sum_diff, inv_std = batch_norm_biased_forward(x, gain, bias, ctx.eps)
+        return *batch_norm_biased_backward(
+            dy, x, gain, mean, sum_diff, inv_std, *ctx.needs_input_grad[:3],
+        ), None
 
 
-@_pair.checked
-def batch_norm_biased_atoms(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
-) -> BatchNormBiasedAtoms:
-    """Every statement of the forward, as written."""
-    N = x.shape[0]
-    C = x.shape[1]
-    S = x.shape[2]
-    if N * S == 0:
-        raise ValueError("batch_norm_biased_atoms divides by N * S, which is 0")
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    mean = 1 / (N * S) * x.sum((0, 2), keepdim=True)
-    diff = x - mean
-    var = 1 / (N * S) * (diff ** 2).sum((0, 2), keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = gain[:, None] * xhat + bias[:, None]
-    return BatchNormBiasedAtoms(mean, diff, var, inv_std, xhat, y)
-
-
-class BatchNormBiasedChain(NamedTuple):
-    dmean: Tensor  # (1, C, *S=1)
-    ddiff: Tensor  # (N, C, *S)
-    dvar: Tensor  # (1, C, *S=1)
-    dinv_std: Tensor  # (1, C, *S=1)
-    dxhat: Tensor  # (N, C, *S)
-    dy: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.checked
-def batch_norm_biased_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
-    mean: Tensor | None = None, diff: Tensor | None = None, var: Tensor | None = None,
-    inv_std: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
-    eps: float = 1e-05,
-) -> BatchNormBiasedChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = dy.shape[0]
-    C = dy.shape[1]
-    S = dy.shape[2]
-    if N * S == 0:
-        raise ValueError("batch_norm_biased_chain divides by N * S, which is 0")
-    if gain is None:
-        gain = dy.new_full((), 1).expand(C)
-    if bias is None:
-        bias = dy.new_full((), 0).expand(C)
-    dxhat = gain[:, None] * dy
-    dinv_std = (dxhat * diff).sum((0, 2), keepdim=True)
-    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
-    ddiff = inv_std * dxhat + 2 / (N * S) * dvar * diff
-    dmean = (-ddiff).sum((0, 2), keepdim=True)
-    dx = ddiff + 1 / (N * S) * dmean
-    dgain = (dy * xhat).sum((0, 2))
-    dbias = dy.sum((0, 2))
-    return BatchNormBiasedChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-
-
-class BatchNormBiasedSecond(NamedTuple):
-    v_y: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    N = g.shape[0]
-    S = g.shape[2]
-    v_y = c_gain = c_inv_std = c_xhat = None
-    if needs.gain or needs.inv_std or needs.xhat:
-        g_gain = (g * xhat).sum((0, 2), keepdim=True)
-    if needs.gain or needs.inv_std:
-        g_bias = g.sum((0, 2), keepdim=True)
-        sum_g_x_term_v_x = (
-            v_x * (torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S)
-        ).sum((0, 2))
-    if needs.g:
-        dg_bias = v_bias[:, None] - gain[:, None] * inv_std * v_x.sum((0, 2), keepdim=True) / N / S
-    if needs.g or needs.xhat:
-        dg_gain = (
-            v_gain[:, None]
-            - gain[:, None] * inv_std * (v_x * xhat).sum((0, 2), keepdim=True) / N / S
-        )
-    if needs.g:
-        v_y = torch.addcmul(torch.addcmul(dg_bias, dg_gain, xhat), gain[:, None] * inv_std, v_x)
-    if needs.gain:
-        c_gain = sum_g_x_term_v_x * inv_std[0, :, 0]
-    if needs.inv_std:
-        c_inv_std = (sum_g_x_term_v_x[:, None] * gain[:, None])[None]
-    if needs.xhat:
-        c_xhat = torch.addcmul(dg_gain * g, g_gain * gain[:, None] * inv_std / N / S, v_x, value=-1)
-    return (v_y, c_gain, c_inv_std, c_xhat)
-
-
-@_pair.pullback
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    N = xhat.shape[0]
-    S = xhat.shape[2]
-    dx = dgain = dbias = None
-    if needs.x:
-        dxhat = torch.addcmul(c_xhat, gain[:, None], c_y)
-        dx = inv_std * (
-            torch.addcmul(
-                dxhat,
-                torch.addcmul((dxhat * xhat).sum((0, 2), keepdim=True), c_inv_std, inv_std) / N / S,
-                xhat, value=-1,
-            )
-            - dxhat.sum((0, 2), keepdim=True) / N / S
-        )
-    if needs.gain:
-        dgain = (c_y * xhat).sum((0, 2))
-    if needs.bias:
-        dbias = c_y.sum((0, 2))
-    return (dx, dgain, dbias)
-
-
-batch_norm_biased_jvp = _pair.jvp()
-batch_norm_biased_double_backward = _pair.double_backward(BatchNormBiasedSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
-
-
-@_plain.forward
-def _plain_forward(x, eps) -> tuple:
-    N = x.shape[0]
-    S = x.shape[2]
-    mean = x.sum((0, 2), keepdim=True) / N / S
-    diff = x - mean
-    diff = diff - diff.sum((0, 2), keepdim=True) / N / S
-    var = (diff ** 2).sum((0, 2), keepdim=True) / N / S
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = xhat
-    return (y, inv_std)
-
-
-@_plain.backward
-def _plain_backward(dy, inv_std, y, needs) -> tuple:
-    N = dy.shape[0]
-    S = dy.shape[2]
-    dx = inv_std * (
-        torch.addcmul(dy, (dy * y).sum((0, 2), keepdim=True) / N / S, y, value=-1)
-        - dy.sum((0, 2), keepdim=True) / N / S
-    )
-    return (dx,)
-
-
-@_plain.behind
-def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
-    N = g.shape[0]
-    S = g.shape[2]
-    v_y = c_inv_std = c_y = None
-    if needs.inv_std or needs.y:
-        g_x_sum = (g * y).sum((0, 2), keepdim=True)
-    if needs.inv_std:
-        g_x_term = (
-            torch.addcmul(g, g_x_sum / N / S, y, value=-1)
-            - g.sum((0, 2), keepdim=True) / N / S
-        )
-    if needs.g or needs.y:
-        dg_x_sum = -inv_std * (v_x * y).sum((0, 2), keepdim=True) / N / S
-    if needs.g:
-        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum((0, 2), keepdim=True) / N / S)
-    if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
-    if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / N / S, v_x, value=-1)
-    return (v_y, c_inv_std, c_y)
-
-
-@_plain.pullback
-def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
-    N = y.shape[0]
-    S = y.shape[2]
-    dx = inv_std * (
-        torch.addcmul(
-            c_y,
-            torch.addcmul((c_y * y).sum((0, 2), keepdim=True), c_inv_std, inv_std) / N / S,
-            y, value=-1,
-        )
-        - c_y.sum((0, 2), keepdim=True) / N / S
-    )
-    return (dx,)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,264 +9,125 @@ were found in training.
 
 Source: Ioffe and Szegedy (2015), "Batch normalization", algorithm 2.
 
-The closed form:
+Forward:
+    inv_std = 1/sqrt(running_var + eps)
+    xhat = inv_std*(x - running_mean)
+    y = gain*xhat + bias
 
+Backward:
     dgain = Sum(inv_std*dy*(x - running_mean), N, S)
     dbias = Sum(dy, N, S)
     dx = gain*inv_std*dy
-
-When gain is omitted and bias is omitted (also derived and proved):
-
-    dx = inv_std*dy
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    sum_g_v_x = Sum(g*v_x, N, S)
-    v_y = gain*inv_std*v_x + inv_std*v_gain*(x - running_mean) + v_bias
-    c_x = inv_std*v_gain*g
-    c_gain = sum_g_v_x*inv_std
-    c_inv_std = sum_g_v_x*gain + v_gain*Sum(g*(x - running_mean), N, S)
-
-From these cotangents back to the inputs:
-
-    dx = gain*inv_std*c_y
-    dgain = Sum(inv_std*c_y*(x - running_mean), N, S)
-    dbias = Sum(c_y, N, S)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- gain defaults to 1 everywhere.
-- bias defaults to 0 everywhere.
-- RuntimeError if running_mean requires grad: no gradient is derived for it.
-- RuntimeError if running_var requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use batch_norm_evaluation_forward, which is
-  plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- running_mean, running_var get no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("batch_norm_evaluation", """
-    x, y, xhat, g: N C *S
-    running_mean, running_var: C, constant
-    gain: C = 1
-    bias: C = 0
-    inv_std: C
-""")
 
 
 def batch_norm_evaluation(
     x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
     bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
-    """BatchNormEvaluation: returns y, with the closed form as its backward.
-
-    Shapes: x (N, C, *S), running_mean (C,), running_var (C,), gain (C,), bias (C,).
+    """Returns y (N, C, *S). Shapes: x (N, C, *S), running_mean (C,), running_var (C,), gain (C,) or
+    1 everywhere, bias (C,) or 0 everywhere.
     """
-    return _pair(x, running_mean, running_var, gain, bias, eps)
+    if x.dim() < 2:
+        raise ValueError(f"batch_norm_evaluation: x must be (N, C, *S), got {tuple(x.shape)}")
+    N, C, *S_dims = x.shape
+    for name, t in (("running_mean", running_mean), ("running_var", running_var)):
+        if t.shape != (C,):
+            raise ValueError(f"batch_norm_evaluation: {name} must be (C,), got {tuple(t.shape)}")
+    for name, t in (("gain", gain), ("bias", bias)):
+        if t is not None and t.shape != (C,):
+            raise ValueError(f"batch_norm_evaluation: {name} must be (C,), got {tuple(t.shape)}")
+    S = math.prod(S_dims)
+    x = x.reshape(N, C, S)
+    if isinstance(eps, Tensor):
+        raise TypeError("batch_norm_evaluation: eps must be a number, not a tensor")
+    gain = x.new_full((), 1).expand(C) if gain is None else gain
+    bias = x.new_full((), 0).expand(C) if bias is None else bias
+    run = batch_norm_evaluation_forward if _by_lines() else BatchNormEvaluation.apply
+    y, *_ = run(x, running_mean, running_var, gain, bias, eps)
+    return y.reshape(N, C, *S_dims)
 
 
-class BatchNormEvaluationForward(NamedTuple):
-    y: Tensor  # (N, C, *S)
-    x: Tensor  # (N, C, *S)
-    running_mean: Tensor  # (C,)
-    gain: Tensor  # (C,)
-    inv_std: Tensor  # (C,)
-
-
-@_pair.forward
 def batch_norm_evaluation_forward(
-    x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
-    bias: Tensor | None = None, eps: float = 1e-05,
-) -> BatchNormEvaluationForward:
-    """The output y, then what the backward needs."""
+    x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, running_mean, running_var, gain, bias)],
+    )
+    wide = torch.promote_types(dtype, torch.float32)
+    x, running_mean, running_var, gain, bias = (
+        t.to(wide) for t in (x, running_mean, running_var, gain, bias)
+    )
     C = x.shape[1]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
     inv_std = (running_var + eps) ** -0.5
     xhat = inv_std[:, None] * (x - running_mean[:, None])
     y = torch.addcmul(bias[:, None], gain[:, None], xhat)
-    return BatchNormEvaluationForward(y, x, running_mean, gain, inv_std)
+    return y.to(dtype), inv_std
 
 
-class BatchNormEvaluationGradients(NamedTuple):
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.backward
 def batch_norm_evaluation_backward(
-    dy: Tensor, x: Tensor, running_mean: Tensor, gain: Tensor, inv_std: Tensor, needs,
-) -> BatchNormEvaluationGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, x: Tensor, running_mean: Tensor, gain: Tensor, inv_std: Tensor, need_x: bool = True,
+    need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, running_mean, gain = (t.to(wide) for t in (dy, x, running_mean, gain))
     dx = dgain = dbias = None
-    if needs.gain:
+    if need_gain:
         dgain = (inv_std[:, None] * dy * (x - running_mean[:, None])).sum((0, 2))
-    if needs.bias:
+    if need_bias:
         dbias = dy.sum((0, 2))
-    if needs.x:
+    if need_x:
         dx = gain[:, None] * inv_std[:, None] * dy
-    return BatchNormEvaluationGradients(dx, dgain, dbias)
+    return dx, dgain, dbias
 
 
-class BatchNormEvaluationAtoms(NamedTuple):
-    inv_std: Tensor  # (C,)
-    xhat: Tensor  # (N, C, *S)
-    y: Tensor  # (N, C, *S)
+class BatchNormEvaluation(torch.autograd.Function):
+    """What autograd sees of batch_norm_evaluation."""
 
+    generate_vmap_rule = True
+    forward = staticmethod(batch_norm_evaluation_forward)
 
-@_pair.checked
-def batch_norm_evaluation_atoms(
-    x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
-    bias: Tensor | None = None, eps: float = 1e-05,
-) -> BatchNormEvaluationAtoms:
-    """Every statement of the forward, as written."""
-    C = x.shape[1]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    inv_std = (running_var + eps) ** -0.5
-    xhat = inv_std[:, None] * (x - running_mean[:, None])
-    y = gain[:, None] * xhat + bias[:, None]
-    return BatchNormEvaluationAtoms(inv_std, xhat, y)
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, running_mean, running_var, gain, bias, ctx.eps = inputs
+        _, inv_std = output
+        ctx.mark_non_differentiable(inv_std)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, running_mean, running_var, gain, bias, inv_std)
 
-
-class BatchNormEvaluationChain(NamedTuple):
-    dinv_std: Tensor  # (C,)
-    dxhat: Tensor  # (N, C, *S)
-    dy: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.checked
-def batch_norm_evaluation_chain(
-    dy: Tensor, x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor | None = None,
-    bias: Tensor | None = None, inv_std: Tensor | None = None, xhat: Tensor | None = None,
-    y: Tensor | None = None, eps: float = 1e-05,
-) -> BatchNormEvaluationChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = dy.shape[1]
-    if gain is None:
-        gain = dy.new_full((), 1).expand(C)
-    if bias is None:
-        bias = dy.new_full((), 0).expand(C)
-    dxhat = gain[:, None] * dy
-    dinv_std = (dxhat * (x - running_mean[:, None])).sum((0, 2))
-    dx = inv_std[:, None] * dxhat
-    dgain = (dy * xhat).sum((0, 2))
-    dbias = dy.sum((0, 2))
-    return BatchNormEvaluationChain(dinv_std, dxhat, dy, dx, dgain, dbias)
-
-
-class BatchNormEvaluationSecond(NamedTuple):
-    v_y: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, needs) -> tuple:
-    v_y = c_x = c_gain = c_inv_std = None
-    if needs.gain or needs.inv_std:
-        sum_g_v_x = (g * v_x).sum((0, 2))
-    if needs.g or needs.inv_std:
-        x_minus_running_mean_again = x - running_mean[:, None]
-    if needs.g:
-        v_y = torch.addcmul(
-            torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
-            inv_std[:, None] * v_gain[:, None],
-            x_minus_running_mean_again,
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 6
+        x, running_mean, running_var, gain, bias, inv_std = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, inv_std = batch_norm_evaluation_forward(
+                x, running_mean, running_var, gain, bias, ctx.eps,
+            )
+        need_x, _, _, need_gain, need_bias, *_ = ctx.needs_input_grad
+        dx, dgain, dbias = batch_norm_evaluation_backward(
+            dy, x, running_mean, gain, inv_std, need_x, need_gain, need_bias,
         )
-    if needs.x:
-        c_x = inv_std[:, None] * v_gain[:, None] * g
-    if needs.gain:
-        c_gain = sum_g_v_x * inv_std
-    if needs.inv_std:
-        c_inv_std = torch.addcmul(
-            sum_g_v_x * gain,
-            v_gain,
-            (g * x_minus_running_mean_again).sum((0, 2)),
-        )
-    return (v_y, c_x, None, c_gain, c_inv_std)
+        return dx, None, None, dgain, dbias, None
 
 
-@_pair.pullback
-def _pullback(c_y, c_inv_std, x, running_mean, gain, inv_std, needs) -> tuple:
-    dx = dgain = dbias = None
-    if needs.x:
-        dx = gain[:, None] * inv_std[:, None] * c_y
-    if needs.gain:
-        dgain = (inv_std[:, None] * c_y * (x - running_mean[:, None])).sum((0, 2))
-    if needs.bias:
-        dbias = c_y.sum((0, 2))
-    return (dx, dgain, dbias)
-
-
-batch_norm_evaluation_jvp = _pair.jvp()
-batch_norm_evaluation_double_backward = _pair.double_backward(BatchNormEvaluationSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda x, running_mean, running_var, gain, bias, eps: gain is None
-    and bias is None
-)
-
-
-@_plain.forward
-def _plain_forward(x, running_mean, running_var, eps) -> tuple:
-    N = x.shape[0]
-    S = x.shape[2]
-    inv_std = (running_var + eps) ** -0.5
-    xhat = inv_std[:, None] * (x - running_mean[:, None])
-    y = xhat
-    return (y, inv_std, S, N)
-
-
-@_plain.backward
-def _plain_backward(dy, inv_std, S, N, needs) -> tuple:
-    dx = inv_std[:, None] * dy
-    return (dx,)
-
-
-@_plain.behind
-def _plain_behind(v_x, g, inv_std, S, N, needs) -> tuple:
-    v_y = c_inv_std = None
-    if needs.g:
-        v_y = inv_std[:, None] * v_x
-    if needs.inv_std:
-        c_inv_std = (g * v_x).sum((0, 2))
-    return (v_y, c_inv_std)
-
-
-@_plain.pullback
-def _plain_pullback(c_y, c_inv_std, inv_std, S, N, needs) -> tuple:
-    dx = inv_std[:, None] * c_y
-    return (dx,)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

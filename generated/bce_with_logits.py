@@ -9,430 +9,145 @@ The cross entropy of the sigmoid of every logit, relative to its target between 
 Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.90; the log
 probability of the positive answer counts ``pos_weight`` times, the whole ``weight`` times.
 
-The closed form:
+Forward:
+    probs = 1/(exp(-logits) + 1)
+    likelihood = pos_weight*log(probs)*target + log(1 - probs)*(1 - target)
+    loss = -likelihood*weight
 
-    logits_log_term = log(exp(-Abs(logits)) + 1)
-    dlikelihood = -dloss*weight/(C*N)
-    dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
-    dtarget = dlikelihood*(
-        logits_log_term
-        + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
-    )
-
-With reduction="none":
-
-    logits_log_term = log(exp(-Abs(logits)) + 1)
+Backward:
+    softplus_minus_abs_logits = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(
-        logits_log_term
+        softplus_minus_abs_logits
         + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
+        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - softplus_minus_abs_logits)
     )
-
-With reduction="sum":
-
-    logits_log_term = log(exp(-Abs(logits)) + 1)
-    dlikelihood = -dloss*weight
-    dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
-    dtarget = dlikelihood*(
-        logits_log_term
-        + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
-    )
-
-When weight is omitted and pos_weight is omitted (also derived and proved):
-
-    dlogits = dloss*(1/(exp(-logits) + 1) - target)/(C*N)
-    dtarget = -dloss*logits/(C*N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    share_logits_2 = 1/(exp(logits) + 1)
-    share_logits = 1/(exp(-logits) + 1)
-    log_logits = log(exp(-Abs(logits)) + 1)
-    v_loss = -Sum(
-        weight*(
-            v_logits*(pos_weight*target + share_logits*(target - pos_weight*target - 1))
-            + v_target*(
-                log_logits
-                + Piecewise((logits, logits >= 0), (0, True))
-                - pos_weight*(log_logits - Piecewise((logits, logits <= 0), (0, True)))
-            )
-        ),
-        C, N,
-    )/(C*N)
-    c_logits = g*weight*(
-        share_logits*share_logits_2*v_logits*(1 - target*(1 - pos_weight))
-        - v_target*(share_logits + pos_weight*share_logits_2)
-    )/(C*N)
-    c_target = g*v_logits*weight*(share_logits*(pos_weight - 1) - pos_weight)/(C*N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: loss divides by it.
-- NaN if N is 0: loss divides by it.
 - float32: dlogits may be infinite or NaN for target beyond 1e38.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- weight defaults to 1 everywhere.
-- pos_weight defaults to 1 everywhere.
-- weight is broadcast against the other arguments, by torch's rules.
-- RuntimeError if weight requires grad: no gradient is derived for it.
-- RuntimeError if pos_weight requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use bce_with_logits_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0 or if C is 0.
+- weight, pos_weight get no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("bce_with_logits", """
-    logits, target, probs, likelihood, losses: *N C
-    weight: *N C = 1, constant, broadcast
-    pos_weight: C = 1, constant
-    loss, g: *N C for none; () for sum mean
-    reduction: none | sum | mean
-""")
 
 
 def bce_with_logits(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """BCEWithLogits: returns loss, with the closed form as its backward.
-
-    Shapes: logits (*N, C), target (*N, C), weight (*N, C), pos_weight (C,).
+    """Returns loss (*N, C), or its sum or mean. Shapes: logits (*N, C), target (*N, C), weight
+    broadcast to (*N, C) or 1 everywhere, pos_weight (C,) or 1 everywhere.
     """
-    return _pair(logits, target, weight, pos_weight, reduction)
+    if logits.dim() < 1:
+        raise ValueError(f"bce_with_logits: logits must be (*N, C), got {tuple(logits.shape)}")
+    *N_dims, C = logits.shape
+    if target.shape != (*N_dims, C):
+        raise ValueError(f"bce_with_logits: target must be (*N, C), got {tuple(target.shape)}")
+    if weight is not None:
+        weight = weight.expand((*N_dims, C))
+    if pos_weight is not None and pos_weight.shape != (C,):
+        raise ValueError(f"bce_with_logits: pos_weight must be (C,), got {tuple(pos_weight.shape)}")
+    N = math.prod(N_dims)
+    logits, target = logits.reshape(N, C), target.reshape(N, C)
+    if weight is not None:
+        weight = weight.reshape(N, C)
+    weight = logits.new_full((), 1).expand(N, C) if weight is None else weight
+    pos_weight = logits.new_full((), 1).expand(C) if pos_weight is None else pos_weight
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(
+            f"bce_with_logits: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
+        )
+    run = bce_with_logits_forward if _by_lines() else BCEWithLogits.apply
+    loss = run(logits, target, weight, pos_weight)
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight, pos_weight)],
+    )
+    if reduction == "none":
+        return loss.reshape(*N_dims, C).to(dtype)
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / (C * N)
+    return total.to(dtype)
 
 
-class BCEWithLogitsForward(NamedTuple):
-    loss: Tensor  # (), (*N, C) for "none"
-    logits: Tensor  # (*N, C)
-    target: Tensor  # (*N, C)
-    weight: Tensor  # (*N, C)
-    pos_weight: Tensor  # (C,)
-    reduction: str
-
-
-@_pair.forward
 def bce_with_logits_forward(
-    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
-    reduction: str = "mean",
-) -> BCEWithLogitsForward:
-    """The output loss, then what the backward needs."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(N, C)
-    if pos_weight is None:
-        pos_weight = logits.new_full((), 1).expand(C)
+    logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
+) -> Tensor:
+    """The output loss."""
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight, pos_weight)],
+    )
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
+    N, C = logits.shape
     likelihood = torch.addcmul(
         pos_weight * torch.nn.functional.logsigmoid(logits) * target,
         torch.nn.functional.softplus(logits, threshold=40),
         target - 1,
     )
     losses = -likelihood * weight
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / C / N
-    return BCEWithLogitsForward(loss, logits, target, weight, pos_weight, reduction)
+    return losses
 
 
-class BCEWithLogitsGradients(NamedTuple):
-    dlogits: Tensor  # (*N, C)
-    dtarget: Tensor  # (*N, C)
-
-
-@_pair.backward
 def bce_with_logits_backward(
     dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
-    reduction: str = "mean", needs=None,
-) -> BCEWithLogitsGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = logits.shape[0]
-        C = logits.shape[1]
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target, weight, pos_weight = (
+        t.to(wide) for t in (dloss, logits, target, weight, pos_weight)
+    )
     dlogits = dtarget = None
-    if reduction in ("none", "sum"):
-        dlikelihood = -dloss * weight
-    else:
-        dlikelihood = -dloss / C / N * weight
-    if needs.logits:
+    dlikelihood = -dloss * weight
+    if need_logits:
         dlogits = dlikelihood * torch.addcmul(
             pos_weight * target,
             torch.sigmoid(logits),
             torch.addcmul(target, pos_weight, target, value=-1) - 1,
         )
-    if needs.target:
+    if need_target:
         dtarget = dlikelihood * torch.addcmul(
             torch.nn.functional.softplus(logits, threshold=40),
             pos_weight,
             torch.nn.functional.logsigmoid(logits),
         )
-    return BCEWithLogitsGradients(dlogits, dtarget)
+    return dlogits, dtarget
 
 
-class BCEWithLogitsAtoms(NamedTuple):
-    probs: Tensor  # (*N, C)
-    likelihood: Tensor  # (*N, C)
-    losses: Tensor  # (*N, C)
-    loss: Tensor  # (), (*N, C) for "none"
+class BCEWithLogits(torch.autograd.Function):
+    """What autograd sees of bce_with_logits."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(bce_with_logits_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return (None,) * 4
+        logits, target, weight, pos_weight = ctx.saved_tensors
+        return *bce_with_logits_backward(
+            dloss, logits, target, weight, pos_weight, *ctx.needs_input_grad[:2],
+        ), None, None
 
 
-@_pair.checked
-def bce_with_logits_atoms(
-    logits: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
-    reduction: str = "mean",
-) -> BCEWithLogitsAtoms:
-    """Every statement of the forward, as written."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    if reduction == "mean":
-        if C * N == 0:
-            raise ValueError("bce_with_logits_atoms divides by C * N, which is 0")
-    if weight is None:
-        weight = logits.new_full((), 1).expand(N, C)
-    if pos_weight is None:
-        pos_weight = logits.new_full((), 1).expand(C)
-    probs = (torch.exp(-logits) + 1) ** -1
-    likelihood = pos_weight * torch.log(probs) * target + torch.log(1 - probs) * (1 - target)
-    losses = -likelihood * weight
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / (C * N) * losses.sum()
-    return BCEWithLogitsAtoms(probs, likelihood, losses, loss)
-
-
-class BCEWithLogitsChain(NamedTuple):
-    dprobs: Tensor  # (*N, C)
-    dlikelihood: Tensor  # (*N, C)
-    dlosses: Tensor  # (*N, C)
-    dloss: Tensor  # (), (*N, C) for "none"
-    dlogits: Tensor  # (*N, C)
-    dtarget: Tensor  # (*N, C)
-
-
-@_pair.checked
-def bce_with_logits_chain(
-    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
-    pos_weight: Tensor | None = None, probs: Tensor | None = None, likelihood: Tensor | None = None,
-    losses: Tensor | None = None, loss: Tensor | None = None, reduction: str = "mean",
-) -> BCEWithLogitsChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    if reduction == "mean":
-        if C * N == 0:
-            raise ValueError("bce_with_logits_chain divides by C * N, which is 0")
-    if weight is None:
-        weight = dloss.new_full((), 1).expand(N, C)
-    if pos_weight is None:
-        pos_weight = dloss.new_full((), 1).expand(C)
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        dlosses = dloss.expand(N, C)
-    else:
-        dlosses = (1 / (C * N) * dloss).expand(N, C)
-    dlikelihood = -dlosses * weight
-    dprobs = dlikelihood * (pos_weight * target / probs - (1 - target) / (1 - probs))
-    dlogits = -dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
-    dtarget = dlikelihood * (pos_weight * torch.log(probs) - torch.log(1 - probs))
-    return BCEWithLogitsChain(dprobs, dlikelihood, dlosses, dloss, dlogits, dtarget)
-
-
-class BCEWithLogitsSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N, C) for "none"
-    dlogits: Tensor  # (*N, C)
-    dtarget: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction, needs) -> tuple:
-    N = logits.shape[0]
-    C = logits.shape[1]
-    v_loss = c_logits = c_target = None
-    if needs.logits:
-        share_logits_2 = torch.sigmoid(-logits)
-    share_logits = torch.sigmoid(logits)
-    if needs.g:
-        if reduction == "none":
-            v_loss = -weight * torch.addcmul(
-                v_target * torch.addcmul(
-                    torch.nn.functional.softplus(logits, threshold=40),
-                    pos_weight,
-                    torch.nn.functional.logsigmoid(logits),
-                ),
-                v_logits,
-                torch.addcmul(
-                    pos_weight * target,
-                    share_logits,
-                    torch.addcmul(target, pos_weight, target, value=-1) - 1,
-                ),
-            )
-        elif reduction == "sum":
-            v_loss = -(
-                weight * torch.addcmul(
-                    v_target * torch.addcmul(
-                        torch.nn.functional.softplus(logits, threshold=40),
-                        pos_weight,
-                        torch.nn.functional.logsigmoid(logits),
-                    ),
-                    v_logits,
-                    torch.addcmul(
-                        pos_weight * target,
-                        share_logits,
-                        torch.addcmul(target, pos_weight, target, value=-1) - 1,
-                    ),
-                )
-            ).sum()
-        else:
-            v_loss = -(
-                weight * torch.addcmul(
-                    v_target * torch.addcmul(
-                        torch.nn.functional.softplus(logits, threshold=40),
-                        pos_weight,
-                        torch.nn.functional.logsigmoid(logits),
-                    ),
-                    v_logits,
-                    torch.addcmul(
-                        pos_weight * target,
-                        share_logits,
-                        torch.addcmul(target, pos_weight, target, value=-1) - 1,
-                    ),
-                )
-            ).sum() / C / N
-    if needs.logits:
-        if reduction in ("none", "sum"):
-            c_logits = g * weight * torch.addcmul(
-                share_logits * share_logits_2 * v_logits * (1 - (1 - pos_weight) * target),
-                v_target,
-                torch.addcmul(share_logits, pos_weight, share_logits_2),
-                value=-1,
-            )
-        else:
-            c_logits = g / C / N * weight * torch.addcmul(
-                share_logits * share_logits_2 * v_logits * (1 - (1 - pos_weight) * target),
-                v_target,
-                torch.addcmul(share_logits, pos_weight, share_logits_2),
-                value=-1,
-            )
-    if needs.target:
-        if reduction in ("none", "sum"):
-            c_target = g * v_logits * weight * ((pos_weight - 1) * share_logits - pos_weight)
-        else:
-            c_target = g / C / N * v_logits * weight * (
-                (pos_weight - 1) * share_logits - pos_weight
-            )
-    return (v_loss, c_logits, c_target, None, None)
-
-
-bce_with_logits_jvp = _pair.jvp()
-bce_with_logits_double_backward = _pair.double_backward(BCEWithLogitsSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda logits, target, weight, pos_weight, reduction: weight is None
-    and pos_weight is None
-)
-
-
-@_plain.forward
-def _plain_forward(logits, target, reduction) -> tuple:
-    if reduction == "mean":
-        N = logits.shape[0]
-        C = logits.shape[1]
-    likelihood = torch.addcmul(
-        torch.nn.functional.logsigmoid(logits) * target,
-        torch.nn.functional.softplus(logits, threshold=40),
-        1 - target,
-        value=-1,
-    )
-    losses = -likelihood
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / C / N
-    return (loss, logits, target, reduction)
-
-
-@_plain.backward
-def _plain_backward(dloss, logits, target, reduction, needs) -> tuple:
-    if reduction == "mean":
-        N = logits.shape[0]
-        C = logits.shape[1]
-    dlogits = dtarget = None
-    if needs.logits:
-        if reduction in ("none", "sum"):
-            dlogits = dloss * (torch.sigmoid(logits) - target)
-        else:
-            dlogits = dloss / C / N * (torch.sigmoid(logits) - target)
-    if needs.target:
-        if reduction in ("none", "sum"):
-            dtarget = -dloss * logits
-        else:
-            dtarget = -dloss / C / N * logits
-    return (dlogits, dtarget)
-
-
-@_plain.behind
-def _plain_behind(v_logits, v_target, g, logits, target, reduction, needs) -> tuple:
-    N = logits.shape[0]
-    C = logits.shape[1]
-    v_loss = c_logits = c_target = None
-    if needs.g or needs.logits:
-        g_logits_inverse = torch.sigmoid(logits)
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.addcmul(
-                v_logits * (g_logits_inverse - target),
-                logits, v_target, value=-1,
-            )
-        elif reduction == "sum":
-            v_loss = (v_logits * (g_logits_inverse - target)).sum() - (logits * v_target).sum()
-        else:
-            v_loss = (
-                (v_logits * (g_logits_inverse - target)).sum() - (logits * v_target).sum()
-            ) / C / N
-    if needs.logits:
-        if reduction in ("none", "sum"):
-            c_logits = g * (torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse) - v_target)
-        else:
-            c_logits = g / C / N * (
-                torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse) - v_target
-            )
-    if needs.target:
-        if reduction in ("none", "sum"):
-            c_target = -g * v_logits
-        else:
-            c_target = -g / C / N * v_logits
-    return (v_loss, c_logits, c_target)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -11,281 +11,155 @@ Source: Press, Smith and Lewis (2022), "Train short, test long: attention with l
 enables input length extrapolation", section 3; ``-inf`` as in
 ``torch.nn.functional.scaled_dot_product_attention``.
 
-The closed form:
+Forward:
+    scores = bias + scale*Sum(key*query, E)
+    mask = Piecewise((1, -oo < bias), (0, True))
+    counts = Piecewise((exp(scores), Ne(mask, 0)), (0, True))
+    kept = Sum(Piecewise((1, Ne(mask, 0)), (0, True)), S)
+    nothing = Piecewise((1, Eq(kept, 0)), (0, True))
+    probs = counts/(Sum(counts, S) + nothing)
+    y = Sum(probs*value, S)
 
+Backward:
     dprobs = Sum(dy*value, F)
     dvalue = Sum(dy*probs, T)
     dbias = probs*(dprobs - Sum(dprobs*probs, S))
-    dscores_sum = scale*dbias
-    dquery = Sum(dscores_sum*key, S)
-    dkey = Sum(dscores_sum*query, T)
+    scale_times_dbias = scale*dbias
+    dquery = Sum(scale_times_dbias*key, S)
+    dkey = Sum(scale_times_dbias*query, T)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
 of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_query and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_probs = Sum(g*value, F)
-    g_bias_term = g_probs - Sum(g_probs*probs, S)
-    g_bias = g_bias_term*probs
-    g_scores_sum = scale*g_bias
-    c_query = Sum(g_scores_sum*v_key, S)
-    c_key = Sum(g_scores_sum*v_query, T)
-    dg_scores_sum = Sum(key*v_query, E) + Sum(query*v_key, E)
-    dg_bias = v_bias + scale*dg_scores_sum
-    dg_bias_term = dg_bias*probs
-    sum_dg_bias_term = Sum(dg_bias_term, S)
-    dg_probs = dg_bias_term - sum_dg_bias_term*probs
-    c_value = Sum(dg_probs*g, T)
-    v_y = Sum(dg_probs*value, S) + Sum(probs*v_value, S)
-    c_probs = Sum(g*v_value, F) + dg_bias*g_bias_term - sum_dg_bias_term*g_probs
-
-From these cotangents back to the inputs:
-
-    dvalue = Sum(c_y*probs, T)
-    dprobs = c_probs + Sum(c_y*value, F)
-    dbias = probs*(dprobs - Sum(dprobs*probs, S))
-    dscores_sum = scale*dbias
-    dquery = Sum(dscores_sum*key, S)
-    dkey = Sum(dscores_sum*query, T)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if E is 0: scale divides by it.
 - float32: y, dquery, dkey, dvalue, dbias may be infinite or NaN for query, key, value, bias
   beyond 1e19.
-- B may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias is broadcast against the other arguments, by torch's rules.
-- Forward mode, and transforms under torch.compile, use biased_attention_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
+import functools
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("biased_attention", """
-    query: *B T E
-    key: *B S E
-    value: *B S F
-    bias: *B T S, broadcast
-    y, g: *B T F
-    probs, scores, mask, counts: *B T S
-    kept, nothing: *B T 1
-    scale = E ** -0.5
-""")
 
 
 def biased_attention(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float | None = None,
 ) -> Tensor:
-    """BiasedAttention: returns y, with the closed form as its backward.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias (*B, T, S).
+    """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias
+    broadcast to (*B, T, S).
     """
-    return _pair(query, key, value, bias, scale)
+    if query.dim() < 2:
+        raise ValueError(f"biased_attention: query must be (*B, T, E), got {tuple(query.shape)}")
+    *B_dims, T, E = query.shape
+    if key.dim() != 2 + len(B_dims) or key.shape[:-2] != (*B_dims,) or key.shape[-1] != E:
+        raise ValueError(f"biased_attention: key must be (*B, S, E), got {tuple(key.shape)}")
+    *_, S, _ = key.shape
+    if value.dim() != 2 + len(B_dims) or value.shape[:-2] != (*B_dims,) or value.shape[-2] != S:
+        raise ValueError(f"biased_attention: value must be (*B, S, F), got {tuple(value.shape)}")
+    *_, _, F = value.shape
+    bias = bias.expand((*B_dims, T, S))
+    B = math.prod(B_dims)
+    query = query.reshape(B, T, E)
+    key = key.reshape(B, S, E)
+    value = value.reshape(B, S, F)
+    bias = bias.reshape(B, T, S)
+    if scale is None and E == 0:
+        raise ValueError("biased_attention divides by E, which is 0")
+    scale = E ** -0.5 if scale is None else scale
+    if isinstance(scale, Tensor):
+        raise TypeError("biased_attention: scale must be a number, not a tensor")
+    run = biased_attention_forward if _by_lines() else BiasedAttention.apply
+    y, *_ = run(query, key, value, bias, scale)
+    return y.reshape(*B_dims, T, F)
 
 
-class BiasedAttentionForward(NamedTuple):
-    y: Tensor  # (*B, T, F)
-    query: Tensor  # (*B, T, E)
-    key: Tensor  # (*B, S, E)
-    value: Tensor  # (*B, S, F)
-    probs: Tensor  # (*B, T, S)
-    scale: float
-
-
-@_pair.forward
-@_runtime.uncast
 def biased_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float | None = None,
-) -> BiasedAttentionForward:
-    """The output y, then what the backward needs."""
-    scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
-    mask = (-math.inf < bias).to(query.dtype)
-    mask_is_not_0 = mask != 0
-    scores_chosen = torch.where(mask_is_not_0, scores, -math.inf)
-    kept = (mask_is_not_0).to(query.dtype).sum(2, keepdim=True)
-    exp_scores_chosen_shifted = torch.exp(scores_chosen - _runtime.peak(scores_chosen, 2))
-    probs = exp_scores_chosen_shifted / (
-        exp_scores_chosen_shifted.sum(2, keepdim=True) + (kept == 0).to(query.dtype)
-    )
-    y = probs @ value
-    return BiasedAttentionForward(y, query, key, value, probs, scale)
-
-
-class BiasedAttentionGradients(NamedTuple):
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, S, E)
-    dvalue: Tensor  # (*B, S, F)
-    dbias: Tensor  # (*B, T, S)
-
-
-@_pair.backward
-@_runtime.uncast
-def biased_attention_backward(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float, needs,
-) -> BiasedAttentionGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dquery = dkey = dvalue = dbias = None
-    if needs.query or needs.key or needs.bias:
-        dprobs = dy @ value.mT
-    if needs.value:
-        dvalue = probs.mT @ dy
-    if needs.query or needs.key or needs.bias:
-        dbias = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-    if needs.query or needs.key:
-        dscores_sum = scale * dbias
-    if needs.query:
-        dquery = dscores_sum @ key
-    if needs.key:
-        dkey = dscores_sum.mT @ query
-    return BiasedAttentionGradients(dquery, dkey, dvalue, dbias)
-
-
-class BiasedAttentionAtoms(NamedTuple):
-    scores: Tensor  # (*B, T, S)
-    mask: Tensor  # (*B, T, S)
-    counts: Tensor  # (*B, T, S)
-    kept: Tensor  # (*B, T, 1)
-    nothing: Tensor  # (*B, T, 1)
-    probs: Tensor  # (*B, T, S)
-    y: Tensor  # (*B, T, F)
-
-
-@_pair.checked
-@_runtime.uncast
-def biased_attention_atoms(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float | None = None,
-) -> BiasedAttentionAtoms:
-    """Every statement of the forward, as written."""
-    scores = bias + scale * (query @ key.mT)
-    mask = (-math.inf < bias).to(query.dtype)
-    counts = torch.where(mask != 0, torch.exp(scores), 0)
-    kept = (mask != 0).to(query.dtype).sum(2, keepdim=True)
-    nothing = (kept == 0).to(query.dtype)
-    probs = counts / (counts.sum(2, keepdim=True) + nothing)
-    y = probs @ value
-    return BiasedAttentionAtoms(scores, mask, counts, kept, nothing, probs, y)
-
-
-class BiasedAttentionChain(NamedTuple):
-    dscores: Tensor  # (*B, T, S)
-    dmask: Tensor  # (*B, T, S)
-    dcounts: Tensor  # (*B, T, S)
-    dkept: Tensor  # (*B, T, 1)
-    dnothing: Tensor  # (*B, T, 1)
-    dprobs: Tensor  # (*B, T, S)
-    dy: Tensor  # (*B, T, F)
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, S, E)
-    dvalue: Tensor  # (*B, S, F)
-    dbias: Tensor  # (*B, T, S)
-
-
-@_pair.checked
-@_runtime.uncast
-def biased_attention_chain(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scores: Tensor,
-    mask: Tensor, counts: Tensor, kept: Tensor, nothing: Tensor, probs: Tensor, y: Tensor,
-    scale: float | None = None,
-) -> BiasedAttentionChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    B = dy.shape[0]
-    T = dy.shape[1]
-    S = key.shape[1]
-    dprobs = dy @ value.mT
-    dnothing = (-dprobs * probs / (counts.sum(2, keepdim=True) + nothing)).sum(2, keepdim=True)
-    dkept = dy.new_zeros(B, T, 1)
-    dcounts = (
-        dprobs / (counts.sum(2, keepdim=True) + nothing)
-        - (dprobs * probs / (counts.sum(2, keepdim=True) + nothing)).sum(2, keepdim=True)
-    )
-    dmask = dy.new_zeros(B, T, S)
-    dscores = dcounts * counts
-    dquery = scale * (dscores @ key)
-    dkey = scale * (dscores.mT @ query)
-    dvalue = probs.mT @ dy
-    dbias = dscores
-    return BiasedAttentionChain(
-        dscores, dmask, dcounts, dkept, dnothing, dprobs, dy, dquery, dkey, dvalue, dbias,
-    )
-
-
-class BiasedAttentionSecond(NamedTuple):
-    v_y: Tensor  # (*B, T, F)
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, S, E)
-    dvalue: Tensor  # (*B, S, F)
-    dbias: Tensor  # (*B, T, S)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(v_query, v_key, v_value, v_bias, g, query, key, value, probs, scale, needs) -> tuple:
-    v_y = c_query = c_key = c_value = c_probs = None
-    if needs.query or needs.key or needs.probs:
-        g_probs = g @ value.mT
-        g_bias_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
-    if needs.query or needs.key:
-        g_bias = g_bias_term * probs
-        g_scores_sum = scale * g_bias
-    if needs.query:
-        c_query = g_scores_sum @ v_key
-    if needs.key:
-        c_key = g_scores_sum.mT @ v_query
-    if needs.g or needs.value or needs.probs:
-        dg_scores_sum = torch.baddbmm(v_query @ key.mT, query, v_key.mT)
-        dg_bias = torch.add(v_bias, dg_scores_sum, alpha=scale)
-        dg_bias_term = dg_bias * probs
-        sum_dg_bias_term = dg_bias_term.sum(2, keepdim=True)
-    if needs.g or needs.value:
-        dg_probs = torch.addcmul(dg_bias_term, sum_dg_bias_term, probs, value=-1)
-    if needs.value:
-        c_value = dg_probs.mT @ g
-    if needs.g:
-        v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
-    if needs.probs:
-        c_probs = torch.addcmul(
-            torch.addcmul(g @ v_value.mT, dg_bias, g_bias_term),
-            sum_dg_bias_term, g_probs, value=-1,
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(query.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        query, key, value, bias = (t.to(wide) for t in (query, key, value, bias))
+        scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
+        mask = (-math.inf < bias).to(query.dtype)
+        mask_is_not_0 = mask != 0
+        scores_chosen = torch.where(mask_is_not_0, scores, -math.inf)
+        kept = (mask_is_not_0).to(query.dtype).sum(2, keepdim=True)
+        exp_scores_chosen_shifted = torch.exp(scores_chosen - _peak(scores_chosen, 2))
+        probs = exp_scores_chosen_shifted / (
+            exp_scores_chosen_shifted.sum(2, keepdim=True) + (kept == 0).to(query.dtype)
         )
-    return (v_y, c_query, c_key, c_value, c_probs)
+        y = probs @ value
+    return y.to(dtype), probs
 
 
-@_pair.pullback
-@_runtime.uncast
-def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
-    dquery = dkey = dvalue = dbias = None
-    if needs.value:
-        dvalue = probs.mT @ c_y
-    if needs.query or needs.key or needs.bias:
-        dprobs = torch.baddbmm(c_probs, c_y, value.mT)
-        dbias = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-    if needs.query or needs.key:
-        dscores_sum = scale * dbias
-    if needs.query:
-        dquery = dscores_sum @ key
-    if needs.key:
-        dkey = dscores_sum.mT @ query
-    return (dquery, dkey, dvalue, dbias)
+def biased_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
+    need_query: bool = True, need_key: bool = True, need_value: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of query, key, value and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        dquery = dkey = dvalue = dbias = None
+        if need_query or need_key or need_bias:
+            dprobs = dy @ value.mT
+        if need_value:
+            dvalue = probs.mT @ dy
+        if need_query or need_key or need_bias:
+            dbias = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
+        if need_query or need_key:
+            scale_times_dbias = scale * dbias
+        if need_query:
+            dquery = scale_times_dbias @ key
+        if need_key:
+            dkey = scale_times_dbias.mT @ query
+    return dquery, dkey, dvalue, dbias
 
 
-biased_attention_jvp = _pair.jvp()
-biased_attention_double_backward = _pair.double_backward(BiasedAttentionSecond)
+class BiasedAttention(torch.autograd.Function):
+    """What autograd sees of biased_attention."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(biased_attention_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        query, key, value, bias, ctx.scale = inputs
+        _, probs = output
+        ctx.mark_non_differentiable(probs)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(query, key, value, bias, probs)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 5
+        query, key, value, bias, probs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, probs = biased_attention_forward(query, key, value, bias, ctx.scale)
+        return *biased_attention_backward(
+            dy, query, key, value, probs, ctx.scale, *ctx.needs_input_grad[:4],
+        ), None
 
 
-_pair.complete()
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

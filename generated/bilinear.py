@@ -9,17 +9,13 @@ For every output the product of two vectors through a matrix of weights, plus a 
 Source: Tenenbaum and Freeman (2000), "Separating style and content with bilinear models",
 equation 1.
 
-The closed form:
+Forward:
+    through = Sum(x1*weight, K)
+    y = Sum(x2*through, L) + bias
 
+Backward:
     dx2 = Sum(dy*through, H)
     dbias = Sum(dy, N)
-    dthrough = dy*x2
-    dx1 = Sum(dthrough*weight, H, L)
-    dweight = Sum(x1*dthrough, N)
-
-When bias is omitted (also derived and proved):
-
-    dx2 = Sum(dy*through, H)
     dthrough = dy*x2
     dx1 = Sum(dthrough*weight, H, L)
     dweight = Sum(x1*dthrough, N)
@@ -27,272 +23,104 @@ When bias is omitted (also derived and proved):
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
 2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
 chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x1 and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    c_x1 = Sum(g*x2*v_weight, H, L)
-    c_weight = Sum(g*v_x1*x2, N)
-    dg_through = Sum(x1*v_weight, K) + Sum(v_x1*weight, K)
-    c_x2 = Sum(g*dg_through, H)
-    v_y = Sum(x2*dg_through, L) + Sum(v_x2*through, L) + v_bias
-    c_through = g*v_x2
-
-From these cotangents back to the inputs:
-
-    dx2 = Sum(c_y*through, H)
-    dbias = Sum(c_y, N)
-    dthrough = c_through + c_y*x2
-    dx1 = Sum(dthrough*weight, H, L)
-    dweight = Sum(x1*dthrough, N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
-2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use bilinear_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("bilinear", """
-    x1: *N K
-    x2: *N L
-    weight: H K L
-    bias: H = 0
-    y, g: *N H
-    through: *N L H
-""")
-
 
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Bilinear: returns y, with the closed form as its backward.
-
-    Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,).
+    """Returns y (*N, H). Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,) or 0
+    everywhere.
     """
-    return _pair(x1, x2, weight, bias)
-
-
-class BilinearForward(NamedTuple):
-    y: Tensor  # (*N, H)
-    x1: Tensor  # (*N, K)
-    x2: Tensor  # (*N, L)
-    weight: Tensor  # (H, K, L)
-    through: Tensor  # (*N, L, H)
-
-
-@_pair.forward
-@_runtime.uncast
-def bilinear_forward(
-    x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
-) -> BilinearForward:
-    """The output y, then what the backward needs."""
+    if x1.dim() < 1:
+        raise ValueError(f"bilinear: x1 must be (*N, K), got {tuple(x1.shape)}")
+    *N_dims, K = x1.shape
+    if x2.dim() != 1 + len(N_dims) or x2.shape[:-1] != (*N_dims,):
+        raise ValueError(f"bilinear: x2 must be (*N, L), got {tuple(x2.shape)}")
+    *_, L = x2.shape
+    if weight.dim() != 3 or weight.shape[1] != K or weight.shape[2] != L:
+        raise ValueError(f"bilinear: weight must be (H, K, L), got {tuple(weight.shape)}")
     H = weight.shape[0]
-    if bias is None:
-        bias = x1.new_full((), 0).expand(H)
-    through = torch.einsum("hkl,nk->nlh", weight, x1)
-    y = (x2[:, :, None] * through).sum(1) + bias
-    return BilinearForward(y, x1, x2, weight, through)
+    if bias is not None and bias.shape != (H,):
+        raise ValueError(f"bilinear: bias must be (H,), got {tuple(bias.shape)}")
+    N = math.prod(N_dims)
+    x1, x2 = x1.reshape(N, K), x2.reshape(N, L)
+    bias = x1.new_full((), 0).expand(H) if bias is None else bias
+    run = bilinear_forward if _by_lines() else Bilinear.apply
+    y, *_ = run(x1, x2, weight, bias)
+    return y.reshape(*N_dims, H)
 
 
-class BilinearGradients(NamedTuple):
-    dx1: Tensor  # (*N, K)
-    dx2: Tensor  # (*N, L)
-    dweight: Tensor  # (H, K, L)
-    dbias: Tensor  # (H,)
+def bilinear_forward(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(x1.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
+        H = weight.shape[0]
+        through = torch.einsum("hkl,nk->nlh", weight, x1)
+        y = (x2[:, :, None] * through).sum(1) + bias
+    return y.to(dtype), through
 
 
-@_pair.backward
-@_runtime.uncast
 def bilinear_backward(
-    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, through: Tensor, needs,
-) -> BilinearGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dx1 = dx2 = dweight = dbias = None
-    if needs.x2:
-        dx2 = (dy[:, None] * through).sum(2)
-    if needs.bias:
-        dbias = dy.sum(0)
-    if needs.x1 or needs.weight:
-        dthrough = dy[:, None] * x2[:, :, None]
-    if needs.x1:
-        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs.weight:
-        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return BilinearGradients(dx1, dx2, dweight, dbias)
+    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, through: Tensor, need_x1: bool = True,
+    need_x2: bool = True, need_weight: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x1, x2, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
+        dx1 = dx2 = dweight = dbias = None
+        if need_x2:
+            dx2 = (dy[:, None] * through).sum(2)
+        if need_bias:
+            dbias = dy.sum(0)
+        if need_x1 or need_weight:
+            dthrough = dy[:, None] * x2[:, :, None]
+        if need_x1:
+            dx1 = _einsum("nlh,hkl->nk", dthrough, weight)
+        if need_weight:
+            dweight = _einsum("nlh,nk->hkl", dthrough, x1)
+    return dx1, dx2, dweight, dbias
 
 
-class BilinearAtoms(NamedTuple):
-    through: Tensor  # (*N, L, H)
-    y: Tensor  # (*N, H)
+class Bilinear(torch.autograd.Function):
+    """What autograd sees of bilinear."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(bilinear_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, through = output
+        ctx.mark_non_differentiable(through)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, through)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 4
+        x1, x2, weight, bias, through = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, through = bilinear_forward(x1, x2, weight, bias)
+        return bilinear_backward(dy, x1, x2, weight, through, *ctx.needs_input_grad[:4])
 
 
-@_pair.checked
-@_runtime.uncast
-def bilinear_atoms(
-    x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
-) -> BilinearAtoms:
-    """Every statement of the forward, as written."""
-    H = weight.shape[0]
-    if bias is None:
-        bias = x1.new_full((), 0).expand(H)
-    through = torch.einsum("hkl,nk->nlh", weight, x1)
-    y = (x2[:, :, None] * through).sum(1) + bias
-    return BilinearAtoms(through, y)
+def _einsum(equation: str, *tensors: Tensor) -> Tensor:
+    """torch.einsum by what it is made of, which has rules for is_grads_batched."""
+    if torch.compiler.is_compiling():
+        return torch.einsum(equation, *tensors)
+    return torch.ops.aten.einsum.default.decompose(equation, tensors)
 
 
-class BilinearChain(NamedTuple):
-    dthrough: Tensor  # (*N, L, H)
-    dy: Tensor  # (*N, H)
-    dx1: Tensor  # (*N, K)
-    dx2: Tensor  # (*N, L)
-    dweight: Tensor  # (H, K, L)
-    dbias: Tensor  # (H,)
-
-
-@_pair.checked
-@_runtime.uncast
-def bilinear_chain(
-    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
-    through: Tensor | None = None, y: Tensor | None = None,
-) -> BilinearChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    H = dy.shape[1]
-    if bias is None:
-        bias = dy.new_full((), 0).expand(H)
-    dthrough = dy[:, None] * x2[:, :, None]
-    dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    dx2 = (dy[:, None] * through).sum(2)
-    dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    dbias = dy.sum(0)
-    return BilinearChain(dthrough, dy, dx1, dx2, dweight, dbias)
-
-
-class BilinearSecond(NamedTuple):
-    v_y: Tensor  # (*N, H)
-    dx1: Tensor  # (*N, K)
-    dx2: Tensor  # (*N, L)
-    dweight: Tensor  # (H, K, L)
-    dbias: Tensor  # (H,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(v_x1, v_x2, v_weight, v_bias, g, x1, x2, weight, through, needs) -> tuple:
-    v_y = c_x1 = c_weight = c_x2 = c_through = None
-    if needs.x1:
-        c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
-    if needs.weight:
-        c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
-    if needs.g or needs.x2:
-        dg_through = (
-            torch.einsum("hkl,nk->nlh", v_weight, x1)
-            + torch.einsum("hkl,nk->nlh", weight, v_x1)
-        )
-    if needs.x2:
-        c_x2 = (g[:, None] * dg_through).sum(2)
-    if needs.g:
-        v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1) + v_bias
-    if needs.through:
-        c_through = g[:, None] * v_x2[:, :, None]
-    return (v_y, c_x1, c_x2, c_weight, c_through)
-
-
-@_pair.pullback
-@_runtime.uncast
-def _pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
-    dx1 = dx2 = dweight = dbias = None
-    if needs.x2:
-        dx2 = (c_y[:, None] * through).sum(2)
-    if needs.bias:
-        dbias = c_y.sum(0)
-    if needs.x1 or needs.weight:
-        dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
-    if needs.x1:
-        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs.weight:
-        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (dx1, dx2, dweight, dbias)
-
-
-bilinear_jvp = _pair.jvp()
-bilinear_double_backward = _pair.double_backward(BilinearSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x1, x2, weight, bias: bias is None)
-
-
-@_plain.forward
-@_runtime.uncast
-def _plain_forward(x1, x2, weight) -> tuple:
-    through = torch.einsum("hkl,nk->nlh", weight, x1)
-    y = (x2[:, :, None] * through).sum(1)
-    return (y, x1, x2, weight, through)
-
-
-@_plain.backward
-@_runtime.uncast
-def _plain_backward(dy, x1, x2, weight, through, needs) -> tuple:
-    dx1 = dx2 = dweight = None
-    if needs.x2:
-        dx2 = (dy[:, None] * through).sum(2)
-    if needs.x1 or needs.weight:
-        dthrough = dy[:, None] * x2[:, :, None]
-    if needs.x1:
-        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs.weight:
-        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    return (dx1, dx2, dweight)
-
-
-@_plain.behind
-@_runtime.uncast
-def _plain_behind(v_x1, v_x2, v_weight, g, x1, x2, weight, through, needs) -> tuple:
-    v_y = c_x1 = c_weight = c_x2 = c_through = None
-    if needs.x1:
-        c_x1 = torch.einsum("nkl,nl->nk", torch.einsum("hkl,nh->nkl", v_weight, g), x2)
-    if needs.weight:
-        c_weight = torch.einsum("nhk,nl->hkl", torch.einsum("nh,nk->nhk", g, v_x1), x2)
-    if needs.g or needs.x2:
-        dg_through = (
-            torch.einsum("hkl,nk->nlh", v_weight, x1)
-            + torch.einsum("hkl,nk->nlh", weight, v_x1)
-        )
-    if needs.x2:
-        c_x2 = (g[:, None] * dg_through).sum(2)
-    if needs.g:
-        v_y = (x2[:, :, None] * dg_through).sum(1) + (v_x2[:, :, None] * through).sum(1)
-    if needs.through:
-        c_through = g[:, None] * v_x2[:, :, None]
-    return (v_y, c_x1, c_x2, c_weight, c_through)
-
-
-@_plain.pullback
-@_runtime.uncast
-def _plain_pullback(c_y, c_through, x1, x2, weight, through, needs) -> tuple:
-    dx1 = dx2 = dweight = None
-    if needs.x1 or needs.weight:
-        dthrough = torch.addcmul(c_through, c_y[:, None], x2[:, :, None])
-    if needs.x1:
-        dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
-    if needs.weight:
-        dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
-    if needs.x2:
-        dx2 = (c_y[:, None] * through).sum(2)
-    return (dx1, dx2, dweight)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,14 +9,27 @@ How well every image picks its own text among those of the batch, and every text
 Source: Radford et al. (2021), "Learning transferable visual models from natural language
 supervision", figure 3.
 
-The closed form:
+Forward:
+    image_norm = sqrt(Sum(images**2, D))
+    image_length = Piecewise((image_norm, image_norm >= 1e-12), (1e-12, True))
+    image = images/image_length
+    text_norm = sqrt(Sum(texts**2, D))
+    text_length = Piecewise((text_norm, text_norm >= 1e-12), (1e-12, True))
+    text = texts/text_length
+    logits = exp(scale)*Sum(image*text[M, D], D)
+    own = exp(scale)*Sum(image*text, D)
+    of_texts = log(Sum(exp(logits), M))
+    of_images = log(Sum(exp(logits), N))
+    loss = (Sum(of_images[N] - own, N) + Sum(of_texts - own, N))/(2*N)
 
+Backward:
     dlogits = dloss*(
-        exp_exponent_shifted/exp_logits_sum_scaled + exp_exponent_shifted_2/exp_logits_sum_2_scaled
+        exp_exponent_shifted/sum_exp_exponent_shifted
+        + exp_exponent_shifted_along_N/sum_exp_exponent_shifted_along_N
     )/(2*N)
-    dlogits_sum = exp_scale*dlogits
-    dtext = Sum(dlogits_sum[M, N]*image[M, D], M) - dloss*exp_scale*image/N
-    dimage = Sum(dlogits_sum*text[M, D], M) - dloss*exp_scale*text/N
+    exp_scale_times_dlogits = exp_scale*dlogits
+    dtext = Sum(exp_scale_times_dlogits[M, N]*image[M, D], M) - dloss*exp_scale*image/N
+    dimage = Sum(exp_scale_times_dlogits*text[M, D], M) - dloss*exp_scale*text/N
     dimages = (
         dimage/image_length
         - Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))*image*Sum(dimage*image, D)
@@ -25,639 +38,200 @@ The closed form:
         dtext/text_length
         - Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))*text*Sum(dtext*text, D)
     )
-    dscale = exp_scale*(Sum(dlogits*logits_sum, M, N) - dloss*Sum(own_sum, N)/N)
+    dscale = exp_scale*(Sum(dlogits*sum_image_text, M, N) - dloss*Sum(sum_image_text_along_D, N)/N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_images and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_logits_whole = g*(
-        exp_exponent_shifted/exp_logits_sum_scaled + exp_exponent_shifted_2/exp_logits_sum_2_scaled
-    )/N
-    g_logits_sum_whole = exp_scale*g_logits_whole
-    g_text = Sum(g_logits_sum_whole[M, N]*image[M, D]/2, M) - exp_scale*g*image/N
-    g_image = Sum(g_logits_sum_whole*text[M, D]/2, M) - exp_scale*g*text/N
-    g_images_sum = Sum(g_image*image, D)
-    g_texts_sum = Sum(g_text*text, D)
-    own_sum_sum = Sum(own_sum, N)
-    g_scale_term = Sum(g_logits_whole*logits_sum/2, M, N) - g*own_sum_sum/N
-    sum_image_v_images = Sum(image*v_images, D)
-    sum_text_v_texts = Sum(text*v_texts, D)
-    choice_image_norm = Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))
-    choice_text_norm = Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))
-    dg_texts_sum = -choice_text_norm*sum_text_v_texts
-    dg_images_sum = -choice_image_norm*sum_image_v_images
-    dg_image = dg_images_sum*image + v_images/image_length
-    sum_dg_image_text = Sum(dg_image*text, D, N)
-    dg_text = dg_texts_sum*text + v_texts/text_length
-    sum_dg_text_image = Sum(dg_text*image, D, N)
-    dg_logits_sum_whole = Sum(dg_image*text[M, D], D)/2 + Sum(dg_text[M, D]*image, D)/2
-    dg_logits_whole = exp_scale*(dg_logits_sum_whole + v_scale*logits_sum/2)
-    v_loss = (
-        Sum(
-            dg_logits_whole*(
-                exp_exponent_shifted/exp_logits_sum_scaled
-                + exp_exponent_shifted_2/exp_logits_sum_2_scaled
-            ),
-            M, N,
-        )
-        - exp_scale*(sum_dg_image_text + sum_dg_text_image + own_sum_sum*v_scale)
-    )/N
-    c_image_norm = -sum_image_v_images*Piecewise(
-        (-image_norm**(-2), image_norm >= 1e-12),
-        (0, True),
-    )*g_images_sum
-    c_image_length = -Sum(g_image*v_images, D)/image_length**2
-    c_image = (
-        dg_images_sum*g_image
-        + Sum(exp_scale*dg_text[M, D]*g_logits_whole, M)/2
-        - choice_image_norm*g_images_sum*v_images
-        - exp_scale*g*dg_text/N
-    )
-    c_text_norm = -sum_text_v_texts*Piecewise(
-        (-text_norm**(-2), text_norm >= 1e-12),
-        (0, True),
-    )*g_texts_sum
-    c_text_length = -Sum(g_text*v_texts, D)/text_length**2
-    c_text = (
-        dg_texts_sum*g_text
-        + Sum(exp_scale*dg_image[M, D]*g_logits_whole[M, N], M)/2
-        - choice_text_norm*g_texts_sum*v_texts
-        - exp_scale*g*dg_image/N
-    )
-    c_logits_sum = exp_scale*v_scale*g_logits_whole/2
-    c_exp_scale = (
-        Sum(dg_logits_sum_whole*g_logits_whole, M, N)
-        + g_scale_term*v_scale
-        - g*(sum_dg_image_text + sum_dg_text_image)/N
-    )
-    c_own_sum = -exp_scale*g*v_scale/N
-    c_exp_exponent_shifted = g*dg_logits_whole/(N*exp_logits_sum_scaled)
-    c_exp_logits_sum_scaled = -g*Sum(
-        dg_logits_whole*exp_exponent_shifted,
-        M,
-    )/(N*exp_logits_sum_scaled**2)
-    c_exp_exponent_shifted_2 = g*dg_logits_whole/(N*exp_logits_sum_2_scaled)
-    c_exp_logits_sum_2_scaled = -g*Sum(
-        dg_logits_whole*exp_exponent_shifted_2,
-        N,
-    )/(N*exp_logits_sum_2_scaled**2)
-
-From these cotangents back to the inputs:
-
-    dloss_whole = c_loss/2
-    dloss_term = dloss_whole/N
-    dexp_logits_sum_2_scaled = c_exp_logits_sum_2_scaled + dloss_term/exp_logits_sum_2_scaled
-    dexp_exponent_shifted_2 = c_exp_exponent_shifted_2 + dexp_logits_sum_2_scaled
-    dexp_exponent_shifted_2_term = dexp_exponent_shifted_2*exp_exponent_shifted_2
-    dexp_logits_sum_scaled = c_exp_logits_sum_scaled + dloss_term/exp_logits_sum_scaled
-    dexp_exponent_shifted = c_exp_exponent_shifted + dexp_logits_sum_scaled
-    dexp_exponent_shifted_term = dexp_exponent_shifted*exp_exponent_shifted
-    dexp_scale_2 = (
-        Sum(dexp_exponent_shifted_2_term*logits_sum, M, N)
-        + Sum(dexp_exponent_shifted_term*logits_sum, M, N)
-    )
-    down = -2*dloss_term
-    down_sum = c_own_sum + exp_scale*down
-    dexp_scale = c_exp_scale + Sum(down*own_sum, N)
-    dlogits_sum = (
-        c_logits_sum
-        + exp_scale*(dexp_exponent_shifted_2_term + dexp_exponent_shifted_term)
-    )
-    dtext = c_text + Sum(dlogits_sum[M, N]*image[M, D], M) + down_sum*image
-    dtext_length = c_text_length - Sum(dtext*text, D)/text_length
-    dtext_norm = c_text_norm + dtext_length*Piecewise((1, text_norm >= 1e-12), (0, True))
-    dtext_norm_sum = dtext_norm/(2*text_norm)
-    dimage = c_image + Sum(dlogits_sum*text[M, D], M) + down_sum*text
-    dimage_length = c_image_length - Sum(dimage*image, D)/image_length
-    dimage_norm = c_image_norm + dimage_length*Piecewise((1, image_norm >= 1e-12), (0, True))
-    dimage_norm_sum = dimage_norm/(2*image_norm)
-    dimages = dimage/image_length + 2*dimage_norm_sum*image_length*image
-    dtexts = dtext/text_length + 2*dtext_norm_sum*text_length*text
-    dscale = exp_scale*(dexp_scale + dexp_scale_2)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- exp(scale) may overflow: then exp_scale, exponent_max, exponent_max_2 may be infinite or NaN.
+- exp(scale) may overflow: then exp_scale, max_exponent, max_exponent_along_N may be infinite or
+  NaN.
 - float32: loss, dimages, dtexts, dscale may be inaccurate for images, texts beyond 1e19.
-- Forward mode, and transforms under torch.compile, use clip_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss, dscale are NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("clip", """
-    images, texts, image, text: N D
-    scale, loss, exp_scale, g: ()
-    image_norm, image_length, text_norm, text_length: N 1
-    logits_sum, exp_exponent_shifted, exp_exponent_shifted_2, logits: N N
-    own_sum, exp_logits_sum_scaled, exp_logits_sum_2_scaled, own, of_texts, of_images: N
-""")
-
 
 def clip(images: Tensor, texts: Tensor, scale: Tensor) -> Tensor:
-    """CLIP: returns loss, with the closed form as its backward.
-
-    Shapes: images (N, D), texts (N, D), scale ().
-    """
-    return _pair(images, texts, scale)
-
-
-class CLIPForward(NamedTuple):
-    loss: Tensor  # ()
-    image_norm: Tensor  # (N, 1)
-    image_length: Tensor  # (N, 1)
-    image: Tensor  # (N, D)
-    text_norm: Tensor  # (N, 1)
-    text_length: Tensor  # (N, 1)
-    text: Tensor  # (N, D)
-    logits_sum: Tensor  # (N, N)
-    exp_scale: Tensor  # ()
-    own_sum: Tensor  # (N,)
-    exp_exponent_shifted: Tensor  # (N, N)
-    exp_logits_sum_scaled: Tensor  # (N,)
-    exp_exponent_shifted_2: Tensor  # (N, N)
-    exp_logits_sum_2_scaled: Tensor  # (N,)
+    """Returns loss (). Shapes: images (N, D), texts (N, D), scale ()."""
+    if images.dim() != 2:
+        raise ValueError(f"clip: images must be (N, D), got {tuple(images.shape)}")
+    N, D = images.shape
+    if texts.shape != (N, D):
+        raise ValueError(f"clip: texts must be (N, D), got {tuple(texts.shape)}")
+    if scale.shape != ():
+        raise ValueError(f"clip: scale must be (), got {tuple(scale.shape)}")
+    run = clip_forward if _by_lines() else CLIP.apply
+    return run(images, texts, scale)[0]
 
 
-@_pair.forward
-@_runtime.uncast
-def clip_forward(images: Tensor, texts: Tensor, scale: Tensor) -> CLIPForward:
-    """The output loss, then what the backward needs."""
-    N = images.shape[0]
-    image_norm = torch.sqrt((images ** 2).sum(1, keepdim=True))
-    image_length = image_norm.clamp(min=1e-12)
-    image = images / image_length
-    text_norm = torch.sqrt((texts ** 2).sum(1, keepdim=True))
-    text_length = text_norm.clamp(min=1e-12)
-    text = texts / text_length
-    logits_sum = image @ text.mT
-    exp_scale = torch.exp(scale)
-    own_sum = (image * text).sum(1)
-    own = exp_scale * own_sum
-    exponent_max = _runtime.peak(torch.exp(scale) * logits_sum, 1, added=True)
-    exp_exponent_shifted = torch.exp(torch.exp(scale) * logits_sum - exponent_max)
-    exp_logits_sum_scaled = exp_exponent_shifted.sum(1)
-    of_texts = exponent_max[:, 0] + torch.log(exp_logits_sum_scaled)
-    exponent_max_2 = _runtime.peak(torch.exp(scale) * logits_sum, 0, added=True)
-    exp_exponent_shifted_2 = torch.exp(torch.exp(scale) * logits_sum - exponent_max_2)
-    exp_logits_sum_2_scaled = exp_exponent_shifted_2.sum(0)
-    loss = (
-        (of_texts - own).sum()
-        + (exponent_max_2[0] - own + torch.log(exp_logits_sum_2_scaled)).sum()
-    ) / 2 / N
-    return CLIPForward(
-        loss, image_norm, image_length, image, text_norm, text_length, text, logits_sum, exp_scale,
-        own_sum, exp_exponent_shifted, exp_logits_sum_scaled, exp_exponent_shifted_2,
-        exp_logits_sum_2_scaled,
-    )
+def clip_forward(
+    images: Tensor, texts: Tensor, scale: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(images.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale)])
+        wide = torch.promote_types(dtype, torch.float32)
+        images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
+        N = images.shape[0]
+        image_norm = _sqrt((images ** 2).sum(1, keepdim=True))
+        image_length = image_norm.clamp(min=1e-12)
+        image = images / image_length
+        text_norm = _sqrt((texts ** 2).sum(1, keepdim=True))
+        text_length = text_norm.clamp(min=1e-12)
+        text = texts / text_length
+        sum_image_text = image @ text.mT
+        exp_scale = torch.exp(scale)
+        sum_image_text_along_D = (image * text).sum(1)
+        own = exp_scale * sum_image_text_along_D
+        max_exponent = _peak(torch.exp(scale) * sum_image_text, 1, added=True)
+        exp_exponent_shifted = torch.exp(torch.exp(scale) * sum_image_text - max_exponent)
+        sum_exp_exponent_shifted = exp_exponent_shifted.sum(1)
+        of_texts = max_exponent[:, 0] + torch.log(sum_exp_exponent_shifted)
+        max_exponent_along_N = _peak(torch.exp(scale) * sum_image_text, 0, added=True)
+        exp_exponent_shifted_along_N = torch.exp(
+            torch.exp(scale) * sum_image_text - max_exponent_along_N
+        )
+        sum_exp_exponent_shifted_along_N = exp_exponent_shifted_along_N.sum(0)
+        loss = (
+            (of_texts - own).sum()
+            + (max_exponent_along_N[0] - own + torch.log(sum_exp_exponent_shifted_along_N)).sum()
+        ) / 2 / N
+    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N
 
 
-class CLIPGradients(NamedTuple):
-    dimages: Tensor  # (N, D)
-    dtexts: Tensor  # (N, D)
-    dscale: Tensor  # ()
-
-
-@_pair.backward
-@_runtime.uncast
 def clip_backward(
-    dloss: Tensor, image_norm: Tensor, image_length: Tensor, image: Tensor, text_norm: Tensor,
-    text_length: Tensor, text: Tensor, logits_sum: Tensor, exp_scale: Tensor, own_sum: Tensor,
-    exp_exponent_shifted: Tensor, exp_logits_sum_scaled: Tensor, exp_exponent_shifted_2: Tensor,
-    exp_logits_sum_2_scaled: Tensor, needs,
-) -> CLIPGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = image_norm.shape[0]
-    dimages = dtexts = dscale = None
-    dlogits = dloss / 2 / N * (
-        exp_exponent_shifted / exp_logits_sum_scaled[:, None]
-        + exp_exponent_shifted_2 / exp_logits_sum_2_scaled
-    )
-    if needs.images or needs.texts:
-        dlogits_sum = exp_scale * dlogits
-    if needs.texts:
-        dtext = torch.addcmul(dlogits_sum.mT @ image, dloss * exp_scale / N, image, value=-1)
-    if needs.images:
-        dimage = torch.addcmul(dlogits_sum @ text, dloss * exp_scale / N, text, value=-1)
-        dimages = torch.addcmul(
-            dimage / image_length,
-            torch.where(image_norm >= 1e-12, (dimage * image).sum(1, keepdim=True) / image_norm, 0),
-            image, value=-1,
-        )
-    if needs.texts:
-        dtexts = torch.addcmul(
-            dtext / text_length,
-            torch.where(text_norm >= 1e-12, (dtext * text).sum(1, keepdim=True) / text_norm, 0),
-            text, value=-1,
-        )
-    if needs.scale:
-        dscale = exp_scale * ((dlogits * logits_sum).sum() - dloss * own_sum.sum() / N)
-    return CLIPGradients(dimages, dtexts, dscale)
-
-
-class CLIPAtoms(NamedTuple):
-    image_norm: Tensor  # (N, 1)
-    image_length: Tensor  # (N, 1)
-    image: Tensor  # (N, D)
-    text_norm: Tensor  # (N, 1)
-    text_length: Tensor  # (N, 1)
-    text: Tensor  # (N, D)
-    logits: Tensor  # (N, N)
-    own: Tensor  # (N,)
-    of_texts: Tensor  # (N,)
-    of_images: Tensor  # (N,)
-    loss: Tensor  # ()
-
-
-@_pair.checked
-@_runtime.uncast
-def clip_atoms(images: Tensor, texts: Tensor, scale: Tensor) -> CLIPAtoms:
-    """Every statement of the forward, as written."""
-    N = images.shape[0]
-    if 2 * N == 0:
-        raise ValueError("clip_atoms divides by 2 * N, which is 0")
-    image_norm = torch.sqrt((images ** 2).sum(1, keepdim=True))
-    image_length = torch.where(image_norm >= 1e-12, image_norm, 1e-12)
-    image = images / image_length
-    text_norm = torch.sqrt((texts ** 2).sum(1, keepdim=True))
-    text_length = torch.where(text_norm >= 1e-12, text_norm, 1e-12)
-    text = texts / text_length
-    logits = torch.exp(scale) * (image @ text.mT)
-    own = torch.exp(scale) * (image * text).sum(1)
-    of_texts = torch.log(torch.exp(logits).sum(1))
-    of_images = torch.log(torch.exp(logits).sum(0))
-    loss = 1 / (2 * N) * ((of_images - own).sum() + (of_texts - own).sum())
-    return CLIPAtoms(
-        image_norm, image_length, image, text_norm, text_length, text, logits, own, of_texts,
-        of_images, loss,
-    )
-
-
-class CLIPChain(NamedTuple):
-    dimage_norm: Tensor  # (N, 1)
-    dimage_length: Tensor  # (N, 1)
-    dimage: Tensor  # (N, D)
-    dtext_norm: Tensor  # (N, 1)
-    dtext_length: Tensor  # (N, 1)
-    dtext: Tensor  # (N, D)
-    dlogits: Tensor  # (N, N)
-    down: Tensor  # (N,)
-    dof_texts: Tensor  # (N,)
-    dof_images: Tensor  # (N,)
-    dloss: Tensor  # ()
-    dimages: Tensor  # (N, D)
-    dtexts: Tensor  # (N, D)
-    dscale: Tensor  # ()
-
-
-@_pair.checked
-@_runtime.uncast
-def clip_chain(
-    dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, image_norm: Tensor,
-    image_length: Tensor, image: Tensor, text_norm: Tensor, text_length: Tensor, text: Tensor,
-    logits: Tensor, own: Tensor, of_texts: Tensor, of_images: Tensor, loss: Tensor,
-) -> CLIPChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = images.shape[0]
-    if 2 * N == 0:
-        raise ValueError("clip_chain divides by 2 * N, which is 0")
-    if N == 0:
-        raise ValueError("clip_chain divides by N, which is 0")
-    dof_images = (1 / (2 * N) * dloss).expand(N)
-    dof_texts = (1 / (2 * N) * dloss).expand(N)
-    down = (-1 / N * dloss).expand(N)
-    dlogits = (
-        dof_images / torch.exp(logits).sum(0) * torch.exp(logits)
-        + (dof_texts / torch.exp(logits).sum(1))[:, None] * torch.exp(logits)
-    )
-    dtext = torch.exp(scale) * (dlogits.mT @ image) + torch.exp(scale) * down[:, None] * image
-    dtext_length = (-dtext * text / text_length).sum(1, keepdim=True)
-    dtext_norm = torch.where(text_norm >= 1e-12, dtext_length, 0)
-    dimage = torch.exp(scale) * (dlogits @ text) + torch.exp(scale) * down[:, None] * text
-    dimage_length = (-dimage * image / image_length).sum(1, keepdim=True)
-    dimage_norm = torch.where(image_norm >= 1e-12, dimage_length, 0)
-    dimages = dimage / image_length + 2 * (dimage_norm / (2 * image_norm)) * images
-    dtexts = dtext / text_length + 2 * (dtext_norm / (2 * text_norm)) * texts
-    dscale = (dlogits * logits).sum() + (down * own).sum()
-    return CLIPChain(
-        dimage_norm, dimage_length, dimage, dtext_norm, dtext_length, dtext, dlogits, down,
-        dof_texts, dof_images, dloss, dimages, dtexts, dscale,
-    )
-
-
-class CLIPSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dimages: Tensor  # (N, D)
-    dtexts: Tensor  # (N, D)
-    dscale: Tensor  # ()
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_images, v_texts, v_scale, g, image_norm, image_length, image, text_norm, text_length, text,
-    logits_sum, exp_scale, own_sum, exp_exponent_shifted, exp_logits_sum_scaled,
-    exp_exponent_shifted_2, exp_logits_sum_2_scaled, needs,
+    dloss: Tensor, images: Tensor, texts: Tensor, image_norm: Tensor, image_length: Tensor,
+    text_norm: Tensor, text_length: Tensor, sum_image_text: Tensor, exp_scale: Tensor,
+    sum_image_text_along_D: Tensor, exp_exponent_shifted: Tensor, sum_exp_exponent_shifted: Tensor,
+    exp_exponent_shifted_along_N: Tensor, sum_exp_exponent_shifted_along_N: Tensor,
+    need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
 ) -> tuple:
-    N = image_norm.shape[0]
-    (
-        v_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_exp_scale, c_own_sum, c_exp_exponent_shifted, c_exp_logits_sum_scaled,
-        c_exp_exponent_shifted_2, c_exp_logits_sum_2_scaled,
-    ) = (None,) * 14
-    if (
-        needs.image_norm
-        or needs.image_length
-        or needs.image
-        or needs.text_norm
-        or needs.text_length
-        or needs.text
-        or needs.logits_sum
-        or needs.exp_scale
-    ):
-        g_logits_whole = g / N * (
-            exp_exponent_shifted / exp_logits_sum_scaled[:, None]
-            + exp_exponent_shifted_2 / exp_logits_sum_2_scaled
+    """The gradients of images, texts and scale."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, images, texts = dloss.to(wide), images.to(wide), texts.to(wide)
+        N = images.shape[0]
+        dimages = dtexts = dscale = None
+        if need_images or need_texts:
+            image = images / image_length
+            text = texts / text_length
+        dlogits = dloss / 2 / N * (
+            exp_exponent_shifted / sum_exp_exponent_shifted[:, None]
+            + exp_exponent_shifted_along_N / sum_exp_exponent_shifted_along_N
         )
-    if (
-        needs.image_norm
-        or needs.image_length
-        or needs.image
-        or needs.text_norm
-        or needs.text_length
-        or needs.text
-    ):
-        g_logits_sum_whole = exp_scale * g_logits_whole
-    if needs.text_norm or needs.text_length or needs.text:
-        g_text = torch.addcmul(
-            0.5 * (g_logits_sum_whole.mT @ image),
-            exp_scale * g / N,
-            image, value=-1,
-        )
-    if needs.image_norm or needs.image_length or needs.image:
-        g_image = torch.addcmul(
-            0.5 * (g_logits_sum_whole @ text),
-            exp_scale * g / N,
-            text, value=-1,
-        )
-    if needs.image_norm or needs.image:
-        g_images_sum = (g_image * image).sum(1, keepdim=True)
-    if needs.text_norm or needs.text:
-        g_texts_sum = (g_text * text).sum(1, keepdim=True)
-    if needs.g or needs.exp_scale:
-        own_sum_sum = own_sum.sum()
-    if needs.exp_scale:
-        g_scale_term = (g_logits_whole * logits_sum / 2).sum() - g * own_sum_sum / N
-    if (
-        needs.g
-        or needs.image_norm
-        or needs.image
-        or needs.text
-        or needs.exp_scale
-        or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
-    ):
-        sum_image_v_images = (image * v_images).sum(1, keepdim=True)
-    if (
-        needs.g
-        or needs.image
-        or needs.text_norm
-        or needs.text
-        or needs.exp_scale
-        or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
-    ):
-        sum_text_v_texts = (text * v_texts).sum(1, keepdim=True)
-    if (
-        needs.g
-        or needs.image
-        or needs.text
-        or needs.exp_scale
-        or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
-    ):
-        choice_image_norm = torch.where(
-            image_norm >= 1e-12,
-            torch.where(image_norm >= 1e-12, image_norm, 1) ** -1,
-            0,
-        )
-        choice_text_norm = torch.where(
-            text_norm >= 1e-12,
-            torch.where(text_norm >= 1e-12, text_norm, 1) ** -1,
-            0,
-        )
-        dg_texts_sum = -choice_text_norm * sum_text_v_texts
-        dg_images_sum = -choice_image_norm * sum_image_v_images
-    if (
-        needs.g
-        or needs.text
-        or needs.exp_scale
-        or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
-    ):
-        dg_image = torch.addcmul(v_images / image_length, dg_images_sum, image)
-    if needs.g or needs.exp_scale:
-        sum_dg_image_text = (dg_image * text).sum()
-    if (
-        needs.g
-        or needs.image
-        or needs.exp_scale
-        or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
-    ):
-        dg_text = torch.addcmul(v_texts / text_length, dg_texts_sum, text)
-    if needs.g or needs.exp_scale:
-        sum_dg_text_image = (dg_text * image).sum()
-    if (
-        needs.g
-        or needs.exp_scale
-        or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
-    ):
-        dg_logits_sum_whole = torch.addmm(dg_image @ text.mT / 2, image, dg_text.mT, alpha=0.5)
-    if (
-        needs.g
-        or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
-    ):
-        dg_logits_whole = exp_scale * torch.addcmul(dg_logits_sum_whole, v_scale / 2, logits_sum)
-    if needs.g:
-        v_loss = (
-            (
-                dg_logits_whole * (
-                    exp_exponent_shifted / exp_logits_sum_scaled[:, None]
-                    + exp_exponent_shifted_2 / exp_logits_sum_2_scaled
-                )
-            ).sum()
-            - exp_scale * (sum_dg_image_text + sum_dg_text_image + own_sum_sum * v_scale)
-        ) / N
-    if needs.image_norm:
-        c_image_norm = -torch.where(
-            image_norm >= 1e-12,
-            -sum_image_v_images * g_images_sum / torch.where(
-                image_norm >= 1e-12,
-                image_norm, 1,
-            ) ** 2,
-            0,
-        )
-    if needs.image_length:
-        c_image_length = -(g_image * v_images).sum(1, keepdim=True) / image_length ** 2
-    if needs.image:
-        c_image = torch.addcmul(
-            torch.addcmul(
-                torch.add(
-                    dg_images_sum * g_image,
-                    exp_scale * (g_logits_whole @ dg_text),
-                    alpha=0.5,
-                ),
-                choice_image_norm * g_images_sum,
-                v_images, value=-1,
-            ),
-            exp_scale * g / N,
-            dg_text, value=-1,
-        )
-    if needs.text_norm:
-        c_text_norm = -torch.where(
-            text_norm >= 1e-12,
-            -sum_text_v_texts * g_texts_sum / torch.where(text_norm >= 1e-12, text_norm, 1) ** 2,
-            0,
-        )
-    if needs.text_length:
-        c_text_length = -(g_text * v_texts).sum(1, keepdim=True) / text_length ** 2
-    if needs.text:
-        c_text = torch.addcmul(
-            torch.addcmul(
-                torch.add(
-                    dg_texts_sum * g_text,
-                    exp_scale * (g_logits_whole.mT @ dg_image),
-                    alpha=0.5,
-                ),
-                choice_text_norm * g_texts_sum,
-                v_texts, value=-1,
-            ),
-            exp_scale * g / N,
-            dg_image, value=-1,
-        )
-    if needs.logits_sum:
-        c_logits_sum = exp_scale * v_scale / 2 * g_logits_whole
-    if needs.exp_scale:
-        c_exp_scale = (
-            (dg_logits_sum_whole * g_logits_whole).sum()
-            + g_scale_term * v_scale
-            - g * (sum_dg_image_text + sum_dg_text_image) / N
-        )
-    if needs.own_sum:
-        c_own_sum = (-exp_scale * g * v_scale / N).expand(N)
-    if needs.exp_exponent_shifted:
-        c_exp_exponent_shifted = g / N * dg_logits_whole / exp_logits_sum_scaled[:, None]
-    if needs.exp_logits_sum_scaled:
-        c_exp_logits_sum_scaled = -g / N * (
-            dg_logits_whole * exp_exponent_shifted
-        ).sum(1) / exp_logits_sum_scaled ** 2
-    if needs.exp_exponent_shifted_2:
-        c_exp_exponent_shifted_2 = g / N * dg_logits_whole / exp_logits_sum_2_scaled
-    if needs.exp_logits_sum_2_scaled:
-        c_exp_logits_sum_2_scaled = -g / N * (
-            dg_logits_whole * exp_exponent_shifted_2
-        ).sum(0) / exp_logits_sum_2_scaled ** 2
-    return (
-        v_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_exp_scale, c_own_sum, c_exp_exponent_shifted, c_exp_logits_sum_scaled,
-        c_exp_exponent_shifted_2, c_exp_logits_sum_2_scaled,
-    )
-
-
-@_pair.pullback
-@_runtime.uncast
-def _pullback(
-    c_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text, c_logits_sum,
-    c_exp_scale, c_own_sum, c_exp_exponent_shifted, c_exp_logits_sum_scaled,
-    c_exp_exponent_shifted_2, c_exp_logits_sum_2_scaled, image_norm, image_length, image, text_norm,
-    text_length, text, logits_sum, exp_scale, own_sum, exp_exponent_shifted, exp_logits_sum_scaled,
-    exp_exponent_shifted_2, exp_logits_sum_2_scaled, needs,
-) -> tuple:
-    N = image_norm.shape[0]
-    dimages = dtexts = dscale = None
-    dloss_whole = c_loss / 2
-    dloss_term = dloss_whole / N
-    dexp_logits_sum_2_scaled = c_exp_logits_sum_2_scaled + dloss_term / exp_logits_sum_2_scaled
-    dexp_exponent_shifted_2 = c_exp_exponent_shifted_2 + dexp_logits_sum_2_scaled
-    dexp_exponent_shifted_2_term = dexp_exponent_shifted_2 * exp_exponent_shifted_2
-    dexp_logits_sum_scaled = c_exp_logits_sum_scaled + dloss_term / exp_logits_sum_scaled
-    dexp_exponent_shifted = c_exp_exponent_shifted + dexp_logits_sum_scaled[:, None]
-    dexp_exponent_shifted_term = dexp_exponent_shifted * exp_exponent_shifted
-    if needs.scale:
-        dexp_scale_2 = (
-            (dexp_exponent_shifted_2_term * logits_sum).sum()
-            + (dexp_exponent_shifted_term * logits_sum).sum()
-        )
-    down = (-2 * dloss_term).expand(N)
-    if needs.images or needs.texts:
-        down_sum = torch.addcmul(c_own_sum, exp_scale, down)
-    if needs.scale:
-        dexp_scale = c_exp_scale + (down * own_sum).sum()
-    if needs.images or needs.texts:
-        dlogits_sum = torch.addcmul(
-            c_logits_sum, exp_scale,
-            dexp_exponent_shifted_2_term + dexp_exponent_shifted_term,
-        )
-    if needs.texts:
-        dtext = torch.addcmul(torch.addmm(c_text, dlogits_sum.mT, image), down_sum[:, None], image)
-        dtext_length = (
-            c_text_length
-            - (dtext * text).sum(1, keepdim=True) / torch.where(text_norm >= 1e-12, text_length, 1)
-        )
-        dtext_norm = c_text_norm + torch.where(text_norm >= 1e-12, dtext_length, 0)
-        dtext_norm_sum = dtext_norm / 2 / text_norm
-    if needs.images:
-        dimage = torch.addcmul(torch.addmm(c_image, dlogits_sum, text), down_sum[:, None], text)
-        dimage_length = (
-            c_image_length
-            - (dimage * image).sum(1, keepdim=True) / torch.where(
-                image_norm >= 1e-12,
-                image_length, 1,
+        if need_images or need_texts:
+            exp_scale_times_dlogits = exp_scale * dlogits
+        if need_texts:
+            dtext = torch.addcmul(
+                exp_scale_times_dlogits.mT @ image,
+                dloss * exp_scale / N,
+                image, value=-1,
             )
+        if need_images:
+            dimage = torch.addcmul(
+                exp_scale_times_dlogits @ text,
+                dloss * exp_scale / N,
+                text, value=-1,
+            )
+            dimages = torch.addcmul(
+                dimage / image_length,
+                torch.where(
+                    image_norm >= 1e-12,
+                    (dimage * image).sum(1, keepdim=True) / image_norm.clamp(min=1e-12),
+                    0,
+                ),
+                image, value=-1,
+            )
+        if need_texts:
+            dtexts = torch.addcmul(
+                dtext / text_length,
+                torch.where(
+                    text_norm >= 1e-12,
+                    (dtext * text).sum(1, keepdim=True) / text_norm.clamp(min=1e-12),
+                    0,
+                ),
+                text, value=-1,
+            )
+        if need_scale:
+            dscale = exp_scale * (
+                (dlogits * sum_image_text).sum() - dloss * sum_image_text_along_D.sum() / N
+            )
+    return dimages, dtexts, dscale
+
+
+class CLIP(torch.autograd.Function):
+    """What autograd sees of clip."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(clip_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        (
+            _, image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
+            sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+            exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+        ) = output
+        ctx.mark_non_differentiable(
+            image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
+            sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+            exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
         )
-        dimage_norm = c_image_norm + torch.where(image_norm >= 1e-12, dimage_length, 0)
-        dimage_norm_sum = dimage_norm / 2 / image_norm
-        dimages = torch.addcmul(dimage / image_length, 2 * dimage_norm_sum * image_length, image)
-    if needs.texts:
-        dtexts = torch.addcmul(dtext / text_length, 2 * dtext_norm_sum * text_length, text)
-    if needs.scale:
-        dscale = exp_scale * (dexp_scale + dexp_scale_2)
-    return (dimages, dtexts, dscale)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            *inputs, image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
+            sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+            exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+        )
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return None, None, None
+        (
+            images, texts, scale, image_norm, image_length, text_norm, text_length, sum_image_text,
+            exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+            exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N = clip_forward(
+                images, texts, scale,
+            )
+        return clip_backward(
+            dloss, images, texts, image_norm, image_length, text_norm, text_length, sum_image_text,
+            exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+            exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+            *ctx.needs_input_grad[:3],
+        )
 
 
-clip_jvp = _pair.jvp()
-clip_double_backward = _pair.double_backward(CLIPSecond)
+def _sqrt(square: Tensor) -> Tensor:
+    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    if not torch.is_grad_enabled():
+        return torch.sqrt(square)
+    return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
 
 
-_pair.complete()
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

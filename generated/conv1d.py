@@ -8,228 +8,100 @@ Every window of K places times the weights of every output channel.
 
 Source: ``torch.nn.functional.conv1d``; a stride or padding is an argument of ``Window``.
 
-The closed form:
+Forward:
+    y = Sum(weight*At(x, T, Position(K) + Position(To)), C, K) + bias
 
+Backward:
     dx = Sum(weight*At(dy, To, Position(T) - Position(K)), D, K)
     dweight = Sum(dy*At(x, T, Position(K) + Position(To)), N, To)
     dbias = Sum(dy, N, To)
 
-When bias is omitted (also derived and proved):
-
-    dx = Sum(weight*At(dy, To, Position(T) - Position(K)), D, K)
-    dweight = Sum(dy*At(x, T, Position(K) + Position(To)), N, To)
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxTxDxK =
 2x3x4x2x3, 3x4x3x3x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
 of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    c_x = Sum(v_weight*At(g, To, Position(T) - Position(K)), D, K)
-    c_weight = Sum(v_x*At(g, To, Position(T) - Position(K)), N, T)
-    v_y = (
-        Sum(v_weight*At(x, T, Position(K) + Position(To)), C, K)
-        + Sum(weight*At(v_x, T, Position(K) + Position(To)), C, K)
-        + v_bias
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxTxDxK =
-2x3x4x2x3, 3x4x3x3x2, 4x2x3x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use conv1d_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("conv1d", """
-    x: *N C T
-    weight: D C K
-    bias: D = 0
-    y, g: *N D To
-    To = 1 + T - K
-""")
-
 
 def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Conv1d: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, C, T), weight (D, C, K), bias (D,).
-    """
-    return _pair(x, weight, bias)
-
-
-class Conv1dForward(NamedTuple):
-    y: Tensor  # (*N, D, To)
-    x: Tensor  # (*N, C, T)
-    weight: Tensor  # (D, C, K)
-
-
-@_pair.forward
-@_runtime.uncast
-def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv1dForward:
-    """The output y, then what the backward needs."""
-    D = weight.shape[0]
-    if bias is None:
-        bias = x.new_full((), 0).expand(D)
-    y = torch.nn.functional.conv1d(x, weight) + bias[:, None]
-    return Conv1dForward(y, x, weight)
+    """Returns y (*N, D, To). Shapes: x (*N, C, T), weight (D, C, K), bias (D,) or 0 everywhere."""
+    if x.dim() < 2:
+        raise ValueError(f"conv1d: x must be (*N, C, T), got {tuple(x.shape)}")
+    *N_dims, C, T = x.shape
+    if weight.dim() != 3 or weight.shape[1] != C:
+        raise ValueError(f"conv1d: weight must be (D, C, K), got {tuple(weight.shape)}")
+    D, _, _ = weight.shape
+    if bias is not None and bias.shape != (D,):
+        raise ValueError(f"conv1d: bias must be (D,), got {tuple(bias.shape)}")
+    N = math.prod(N_dims)
+    x = x.reshape(N, C, T)
+    bias = x.new_full((), 0).expand(D) if bias is None else bias
+    run = conv1d_forward if _by_lines() else Conv1d.apply
+    y = run(x, weight, bias)
+    return y.reshape(*N_dims, D, y.shape[2])
 
 
-class Conv1dGradients(NamedTuple):
-    dx: Tensor  # (*N, C, T)
-    dweight: Tensor  # (D, C, K)
-    dbias: Tensor  # (D,)
+def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        D = weight.shape[0]
+        y = torch.nn.functional.conv1d(x, weight) + bias[:, None]
+    return y.to(dtype)
 
 
-@_pair.backward
-@_runtime.uncast
-def conv1d_backward(dy: Tensor, x: Tensor, weight: Tensor, needs) -> Conv1dGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    N = dy.shape[0]
-    C = x.shape[1]
-    T = x.shape[2]
-    D = dy.shape[1]
-    K = weight.shape[2]
-    dx = dweight = dbias = None
-    if needs.x:
-        dx = torch.nn.grad.conv1d_input((N, C, T), weight, dy)
-    if needs.weight:
-        dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
-    if needs.bias:
-        dbias = dy.sum((0, 2))
-    return Conv1dGradients(dx, dweight, dbias)
+def conv1d_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        N = dy.shape[0]
+        D = dy.shape[1]
+        C = x.shape[1]
+        T = x.shape[2]
+        K = weight.shape[2]
+        dx = dweight = dbias = None
+        if need_x:
+            dx = torch.nn.grad.conv1d_input((N, C, T), weight, dy)
+        if need_weight:
+            dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
+        if need_bias:
+            dbias = dy.sum((0, 2))
+    return dx, dweight, dbias
 
 
-class Conv1dAtoms(NamedTuple):
-    y: Tensor  # (*N, D, To)
+class Conv1d(torch.autograd.Function):
+    """What autograd sees of conv1d."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(conv1d_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, weight, _ = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, weight)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None, None
+        x, weight = ctx.saved_tensors
+        return conv1d_backward(dy, x, weight, *ctx.needs_input_grad[:3])
 
 
-@_pair.checked
-@_runtime.uncast
-def conv1d_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv1dAtoms:
-    """Every statement of the forward, as written."""
-    D = weight.shape[0]
-    if bias is None:
-        bias = x.new_full((), 0).expand(D)
-    y = torch.nn.functional.conv1d(x, weight) + bias[:, None]
-    return Conv1dAtoms(y)
-
-
-class Conv1dChain(NamedTuple):
-    dy: Tensor  # (*N, D, To)
-    dx: Tensor  # (*N, C, T)
-    dweight: Tensor  # (D, C, K)
-    dbias: Tensor  # (D,)
-
-
-@_pair.checked
-@_runtime.uncast
-def conv1d_chain(
-    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, y: Tensor | None = None,
-) -> Conv1dChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = x.shape[1]
-    T = x.shape[2]
-    D = dy.shape[1]
-    K = weight.shape[2]
-    if bias is None:
-        bias = dy.new_full((), 0).expand(D)
-    dx = _runtime.overlapped(torch.einsum("ndt,dck->nctk", dy, weight), 2, 1, 1, 0, T)
-    dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
-    dbias = dy.sum((0, 2))
-    return Conv1dChain(dy, dx, dweight, dbias)
-
-
-class Conv1dSecond(NamedTuple):
-    v_y: Tensor  # (*N, D, To)
-    dx: Tensor  # (*N, C, T)
-    dweight: Tensor  # (D, C, K)
-    dbias: None  # (D,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
-    N = g.shape[0]
-    C = x.shape[1]
-    T = x.shape[2]
-    D = g.shape[1]
-    K = weight.shape[2]
-    v_y = c_x = c_weight = None
-    if needs.x:
-        c_x = torch.nn.grad.conv1d_input((N, C, T), v_weight, g)
-    if needs.weight:
-        c_weight = torch.nn.grad.conv1d_weight(v_x, (D, C, K), g)
-    if needs.g:
-        v_y = (
-            torch.nn.functional.conv1d(x, v_weight)
-            + torch.nn.functional.conv1d(v_x, weight)
-            + v_bias[:, None]
-        )
-    return (v_y, c_x, c_weight)
-
-
-conv1d_jvp = _pair.jvp()
-conv1d_double_backward = _pair.double_backward(Conv1dSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, weight, bias: bias is None)
-
-
-@_plain.forward
-@_runtime.uncast
-def _plain_forward(x, weight) -> tuple:
-    y = torch.nn.functional.conv1d(x, weight)
-    return (y, x, weight)
-
-
-@_plain.backward
-@_runtime.uncast
-def _plain_backward(dy, x, weight, needs) -> tuple:
-    N = dy.shape[0]
-    C = x.shape[1]
-    T = x.shape[2]
-    D = dy.shape[1]
-    K = weight.shape[2]
-    dx = dweight = None
-    if needs.x:
-        dx = torch.nn.grad.conv1d_input((N, C, T), weight, dy)
-    if needs.weight:
-        dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
-    return (dx, dweight)
-
-
-@_plain.behind
-@_runtime.uncast
-def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
-    N = g.shape[0]
-    C = x.shape[1]
-    T = x.shape[2]
-    D = g.shape[1]
-    K = weight.shape[2]
-    v_y = c_x = c_weight = None
-    if needs.x:
-        c_x = torch.nn.grad.conv1d_input((N, C, T), v_weight, g)
-    if needs.weight:
-        c_weight = torch.nn.grad.conv1d_weight(v_x, (D, C, K), g)
-    if needs.g:
-        v_y = torch.nn.functional.conv1d(x, v_weight) + torch.nn.functional.conv1d(v_x, weight)
-    return (v_y, c_x, c_weight)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

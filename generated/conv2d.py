@@ -8,8 +8,12 @@ Every window of Kh x Kw places times the weights of every output channel.
 
 Source: ``torch.nn.functional.conv2d``; a stride or padding is an argument of ``Window``.
 
-The closed form:
+Forward:
+    rows = At(x, H, Position(Ho) + Position(Kh))
+    windows = At(rows, W, Position(Kw) + Position(Wo))
+    y = Sum(weight*windows, C, Kh, Kw) + bias
 
+Backward:
     dx = Sum(
         weight*At(At(dy, Wo, Position(W) - Position(Kw)), Ho, Position(H) - Position(Kh)),
         D, Kh, Kw,
@@ -20,261 +24,96 @@ The closed form:
     )
     dbias = Sum(dy, Ho, N, Wo)
 
-When bias is omitted (also derived and proved):
-
-    dx = Sum(
-        weight*At(At(dy, Wo, Position(W) - Position(Kw)), Ho, Position(H) - Position(Kh)),
-        D, Kh, Kw,
-    )
-    dweight = Sum(
-        dy*At(At(x, H, Position(Ho) + Position(Kh)), W, Position(Kw) + Position(Wo)),
-        Ho, N, Wo,
-    )
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxHxWxDxKhxKw =
 2x3x3x3x2x2x2, 3x2x3x3x2x2x2, 4x2x3x3x2x2x2, and for every size by differentiating indexed sums;
 every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    c_x = Sum(
-        v_weight*At(At(g, Wo, Position(W) - Position(Kw)), Ho, Position(H) - Position(Kh)),
-        D, Kh, Kw,
-    )
-    c_weight = Sum(
-        v_x*At(At(g, Wo, Position(W) - Position(Kw)), Ho, Position(H) - Position(Kh)),
-        H, N, W,
-    )
-    v_y = (
-        Sum(
-            v_weight*At(At(x, H, Position(Ho) + Position(Kh)), W, Position(Kw) + Position(Wo)),
-            C, Kh, Kw,
-        )
-        + Sum(
-            weight*At(At(v_x, H, Position(Ho) + Position(Kh)), W, Position(Kw) + Position(Wo)),
-            C, Kh, Kw,
-        )
-        + v_bias
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxHxWxDxKhxKw =
-2x3x3x3x2x2x2, 3x2x3x3x2x2x2, 4x2x3x3x2x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use conv2d_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("conv2d", """
-    x: *N C H W
-    weight: D C Kh Kw
-    bias: D = 0
-    y, g: *N D Ho Wo
-    rows: *N C W Kh Ho
-    windows: *N C Kh Ho Kw Wo
-    Ho = 1 + H - Kh
-    Wo = 1 + W - Kw
-""")
-
 
 def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Conv2d: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, C, H, W), weight (D, C, Kh, Kw), bias (D,).
+    """Returns y (*N, D, Ho, Wo). Shapes: x (*N, C, H, W), weight (D, C, Kh, Kw), bias (D,) or 0
+    everywhere.
     """
-    return _pair(x, weight, bias)
+    if x.dim() < 3:
+        raise ValueError(f"conv2d: x must be (*N, C, H, W), got {tuple(x.shape)}")
+    *N_dims, C, H, W = x.shape
+    if weight.dim() != 4 or weight.shape[1] != C:
+        raise ValueError(f"conv2d: weight must be (D, C, Kh, Kw), got {tuple(weight.shape)}")
+    D, _, _, _ = weight.shape
+    if bias is not None and bias.shape != (D,):
+        raise ValueError(f"conv2d: bias must be (D,), got {tuple(bias.shape)}")
+    N = math.prod(N_dims)
+    x = x.reshape(N, C, H, W)
+    bias = x.new_full((), 0).expand(D) if bias is None else bias
+    run = conv2d_forward if _by_lines() else Conv2d.apply
+    y = run(x, weight, bias)
+    return y.reshape(*N_dims, D, y.shape[2], y.shape[3])
 
 
-class Conv2dForward(NamedTuple):
-    y: Tensor  # (*N, D, Ho, Wo)
-    x: Tensor  # (*N, C, H, W)
-    weight: Tensor  # (D, C, Kh, Kw)
+def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        D = weight.shape[0]
+        y = torch.nn.functional.conv2d(x, weight) + bias[:, None, None]
+    return y.to(dtype)
 
 
-@_pair.forward
-@_runtime.uncast
-def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv2dForward:
-    """The output y, then what the backward needs."""
-    D = weight.shape[0]
-    if bias is None:
-        bias = x.new_full((), 0).expand(D)
-    y = torch.nn.functional.conv2d(x, weight) + bias[:, None, None]
-    return Conv2dForward(y, x, weight)
+def conv2d_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        N = dy.shape[0]
+        D = dy.shape[1]
+        C = x.shape[1]
+        H = x.shape[2]
+        W = x.shape[3]
+        Kh = weight.shape[2]
+        Kw = weight.shape[3]
+        dx = dweight = dbias = None
+        if need_x:
+            dx = torch.nn.grad.conv2d_input((N, C, H, W), weight, dy)
+        if need_weight:
+            dweight = torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)
+        if need_bias:
+            dbias = dy.sum((0, 2, 3))
+    return dx, dweight, dbias
 
 
-class Conv2dGradients(NamedTuple):
-    dx: Tensor  # (*N, C, H, W)
-    dweight: Tensor  # (D, C, Kh, Kw)
-    dbias: Tensor  # (D,)
+class Conv2d(torch.autograd.Function):
+    """What autograd sees of conv2d."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(conv2d_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, weight, _ = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, weight)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None, None
+        x, weight = ctx.saved_tensors
+        return conv2d_backward(dy, x, weight, *ctx.needs_input_grad[:3])
 
 
-@_pair.backward
-@_runtime.uncast
-def conv2d_backward(dy: Tensor, x: Tensor, weight: Tensor, needs) -> Conv2dGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    N = dy.shape[0]
-    C = x.shape[1]
-    H = x.shape[2]
-    W = x.shape[3]
-    D = dy.shape[1]
-    Kh = weight.shape[2]
-    Kw = weight.shape[3]
-    dx = dweight = dbias = None
-    if needs.x:
-        dx = torch.nn.grad.conv2d_input((N, C, H, W), weight, dy)
-    if needs.weight:
-        dweight = torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)
-    if needs.bias:
-        dbias = dy.sum((0, 2, 3))
-    return Conv2dGradients(dx, dweight, dbias)
-
-
-class Conv2dAtoms(NamedTuple):
-    rows: Tensor  # (*N, C, W, Kh, Ho)
-    windows: Tensor  # (*N, C, Kh, Ho, Kw, Wo)
-    y: Tensor  # (*N, D, Ho, Wo)
-
-
-@_pair.checked
-@_runtime.uncast
-def conv2d_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Conv2dAtoms:
-    """Every statement of the forward, as written."""
-    D = weight.shape[0]
-    Kh = weight.shape[2]
-    Kw = weight.shape[3]
-    if bias is None:
-        bias = x.new_full((), 0).expand(D)
-    rows = x.mT.unfold(3, Kh, 1).mT
-    windows = rows.permute(0, 1, 3, 4, 2).unfold(4, Kw, 1).mT
-    y = torch.einsum("nckhaw,dcka->ndhw", windows, weight) + bias[:, None, None]
-    return Conv2dAtoms(rows, windows, y)
-
-
-class Conv2dChain(NamedTuple):
-    drows: Tensor  # (*N, C, W, Kh, Ho)
-    dwindows: Tensor  # (*N, C, Kh, Ho, Kw, Wo)
-    dy: Tensor  # (*N, D, Ho, Wo)
-    dx: Tensor  # (*N, C, H, W)
-    dweight: Tensor  # (D, C, Kh, Kw)
-    dbias: Tensor  # (D,)
-
-
-@_pair.checked
-@_runtime.uncast
-def conv2d_chain(
-    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, rows: Tensor | None = None,
-    windows: Tensor | None = None, y: Tensor | None = None,
-) -> Conv2dChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    H = x.shape[2]
-    W = x.shape[3]
-    D = dy.shape[1]
-    if bias is None:
-        bias = dy.new_full((), 0).expand(D)
-    dwindows = torch.einsum("ndhw,dcka->nckhaw", dy, weight)
-    drows = _runtime.overlapped(dwindows.mT, 4, 1, 1, 0, W).permute(0, 1, 4, 2, 3)
-    dx = _runtime.overlapped(drows.mT, 3, 1, 1, 0, H).mT
-    dweight = torch.einsum("nckhaw,ndhw->dcka", windows, dy)
-    dbias = dy.sum((0, 2, 3))
-    return Conv2dChain(drows, dwindows, dy, dx, dweight, dbias)
-
-
-class Conv2dSecond(NamedTuple):
-    v_y: Tensor  # (*N, D, Ho, Wo)
-    dx: Tensor  # (*N, C, H, W)
-    dweight: Tensor  # (D, C, Kh, Kw)
-    dbias: None  # (D,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
-    N = g.shape[0]
-    C = x.shape[1]
-    H = x.shape[2]
-    W = x.shape[3]
-    D = g.shape[1]
-    Kh = weight.shape[2]
-    Kw = weight.shape[3]
-    v_y = c_x = c_weight = None
-    if needs.x:
-        c_x = torch.nn.grad.conv2d_input((N, C, H, W), v_weight, g)
-    if needs.weight:
-        c_weight = torch.nn.grad.conv2d_weight(v_x, (D, C, Kh, Kw), g)
-    if needs.g:
-        v_y = (
-            torch.nn.functional.conv2d(x, v_weight)
-            + torch.nn.functional.conv2d(v_x, weight)
-            + v_bias[:, None, None]
-        )
-    return (v_y, c_x, c_weight)
-
-
-conv2d_jvp = _pair.jvp()
-conv2d_double_backward = _pair.double_backward(Conv2dSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, weight, bias: bias is None)
-
-
-@_plain.forward
-@_runtime.uncast
-def _plain_forward(x, weight) -> tuple:
-    y = torch.nn.functional.conv2d(x, weight)
-    return (y, x, weight)
-
-
-@_plain.backward
-@_runtime.uncast
-def _plain_backward(dy, x, weight, needs) -> tuple:
-    N = dy.shape[0]
-    C = x.shape[1]
-    H = x.shape[2]
-    W = x.shape[3]
-    D = dy.shape[1]
-    Kh = weight.shape[2]
-    Kw = weight.shape[3]
-    dx = dweight = None
-    if needs.x:
-        dx = torch.nn.grad.conv2d_input((N, C, H, W), weight, dy)
-    if needs.weight:
-        dweight = torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)
-    return (dx, dweight)
-
-
-@_plain.behind
-@_runtime.uncast
-def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
-    N = g.shape[0]
-    C = x.shape[1]
-    H = x.shape[2]
-    W = x.shape[3]
-    D = g.shape[1]
-    Kh = weight.shape[2]
-    Kw = weight.shape[3]
-    v_y = c_x = c_weight = None
-    if needs.x:
-        c_x = torch.nn.grad.conv2d_input((N, C, H, W), v_weight, g)
-    if needs.weight:
-        c_weight = torch.nn.grad.conv2d_weight(v_x, (D, C, Kh, Kw), g)
-    if needs.g:
-        v_y = torch.nn.functional.conv2d(x, v_weight) + torch.nn.functional.conv2d(v_x, weight)
-    return (v_y, c_x, c_weight)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

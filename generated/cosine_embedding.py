@@ -9,154 +9,86 @@
 Source: ``torch.nn.functional.cosine_embedding_loss``, with its ``eps`` under the root. At the
 margin the gradient of the cosine is taken, as torch does for a clamp.
 
-The closed form:
-
-    dcosine = dloss*Piecewise(
-        (-1, Eq(target, 1)),
-        (1, Eq(target, -1) & (cosine - margin >= 0)),
+Forward:
+    product = Sum(x1*x2, C)
+    norms = sqrt((Sum(x1**2, C) + eps)*(Sum(x2**2, C) + eps))
+    cosine = product/norms
+    excess = cosine - margin
+    loss = Piecewise(
+        (1 - cosine, Eq(target, 1)),
+        (excess, Eq(target, -1) & (excess >= 0)),
         (0, True),
-    )/N
-    dproduct = dcosine/norms
-    dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
-    dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
+    )
 
-With reduction="none":
-
+Backward:
     dcosine = dloss*Piecewise(
         (-1, Eq(target, 1)),
         (1, Eq(target, -1) & (cosine - margin >= 0)),
         (0, True),
     )
     dproduct = dcosine/norms
-    dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
-    dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
-
-With reduction="sum":
-
-    dcosine = dloss*Piecewise(
-        (-1, Eq(target, 1)),
-        (1, Eq(target, -1) & (cosine - margin >= 0)),
-        (0, True),
-    )
-    dproduct = dcosine/norms
-    dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
-    dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
+    dx1 = dproduct*x2 - dcosine*cosine*x1/sum_x1_squared_plus_eps
+    dx2 = dproduct*x1 - dcosine*cosine*x2/sum_x2_squared_plus_eps
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x1 and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_cosine = g*Piecewise(
-        (-1, Eq(target, 1)),
-        (1, Eq(target, -1) & (cosine - margin >= 0)),
-        (0, True),
-    )/N
-    g_product = g_cosine/norms
-    g_x1_term = g_cosine/norms_term
-    g_x2_term = g_cosine/norms_term_2
-    sum_v_x1_x1 = Sum(v_x1*x1, C)
-    sum_v_x2_x2 = Sum(v_x2*x2, C)
-    dg_x2_term = -sum_v_x2_x2*cosine
-    dg_x1_term = -sum_v_x1_x1*cosine
-    dg_product = Sum(v_x1*x2, C) + Sum(v_x2*x1, C)
-    v_loss = Sum(
-        Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))
-        *(dg_product/norms + dg_x1_term/norms_term + dg_x2_term/norms_term_2),
-        N,
-    )/N
-    c_x1 = g_product*v_x2 - cosine*g_x1_term*v_x1
-    c_x2 = g_product*v_x1 - cosine*g_x2_term*v_x2
-    c_norms_term = -dg_x1_term*g_x1_term/norms_term
-    c_norms_term_2 = -dg_x2_term*g_x2_term/norms_term_2
-    c_norms = -dg_product*g_product/norms
-    c_cosine = -sum_v_x1_x1*g_x1_term - sum_v_x2_x2*g_x2_term
-
-From these cotangents back to the inputs:
-
-    dcosine = (
-        c_cosine
-        + c_loss*Piecewise(
-            (-1, Eq(target, 1)),
-            (1, Eq(target, -1) & (cosine - margin >= 0)),
-            (0, True),
-        )/N
-    )
-    dnorms = c_norms - dcosine*cosine/norms
-    dproduct = dcosine/norms
-    dx1 = dproduct*x2 + x1*(2*c_norms_term + dnorms*norms/norms_term)
-    dx2 = dproduct*x1 + x2*(2*c_norms_term_2 + dnorms*norms/norms_term_2)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
 - float32: dx1, dx2 may be infinite or NaN for x1, x2 beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- RuntimeError if target requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use cosine_embedding_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- float32: dx1, dx2 may be infinite or NaN for eps = 0 where all inputs are 0.
+- loss is NaN if N is 0.
+- target gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("cosine_embedding", """
-    x1, x2: *N C
-    target: *N, constant
-    loss, g: *N for none; () for sum mean
-    norms_term, norms_term_2, norms, cosine, product, excess, losses: *N
-    reduction: none | sum | mean
-""")
 
 
 def cosine_embedding(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
     reduction: str = "mean",
 ) -> Tensor:
-    """CosineEmbedding: returns loss, with the closed form as its backward.
-
-    Shapes: x1 (*N, C), x2 (*N, C), target (*N,).
-    """
-    return _pair(x1, x2, target, margin, eps, reduction)
-
-
-class CosineEmbeddingForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x1: Tensor  # (*N, C)
-    x2: Tensor  # (*N, C)
-    target: Tensor  # (*N,)
-    norms_term: Tensor  # (*N,)
-    norms_term_2: Tensor  # (*N,)
-    norms: Tensor  # (*N,)
-    cosine: Tensor  # (*N,)
-    margin: float
-    reduction: str
-
-
-@_pair.forward
-def cosine_embedding_forward(
-    x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
-    reduction: str = "mean",
-) -> CosineEmbeddingForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: x1 (*N, C), x2 (*N, C), target (*N,)."""
+    if x1.dim() < 1:
+        raise ValueError(f"cosine_embedding: x1 must be (*N, C), got {tuple(x1.shape)}")
+    *N_dims, C = x1.shape
+    if x2.shape != (*N_dims, C):
+        raise ValueError(f"cosine_embedding: x2 must be (*N, C), got {tuple(x2.shape)}")
+    if target.shape != (*N_dims,):
+        raise ValueError(f"cosine_embedding: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x1, x2, target = x1.reshape(N, C), x2.reshape(N, C), target.reshape(N)
+    for name, t in (("margin", margin), ("eps", eps)):
+        if isinstance(t, Tensor):
+            raise TypeError(f"cosine_embedding: {name} must be a number, not a tensor")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(
+            f"cosine_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
+        )
+    run = cosine_embedding_forward if _by_lines() else CosineEmbedding.apply
+    loss, *_ = run(x1, x2, target, margin, eps)
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)])
+    if reduction == "none":
+        return loss.reshape(N_dims).to(dtype)
+    total = loss.sum()
     if reduction == "mean":
-        N = x1.shape[0]
+        total = total / N
+    return total.to(dtype)
+
+
+def cosine_embedding_forward(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
     product = (x1 * x2).sum(1)
-    norms_term = (x1 ** 2).sum(1) + eps
-    norms_term_2 = (x2 ** 2).sum(1) + eps
-    norms = torch.sqrt(norms_term * norms_term_2)
+    sum_x1_squared_plus_eps = (x1 ** 2).sum(1) + eps
+    sum_x2_squared_plus_eps = (x2 ** 2).sum(1) + eps
+    norms = torch.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
     cosine = product / norms
     excess = cosine - margin
     losses = torch.where(
@@ -164,329 +96,74 @@ def cosine_embedding_forward(
         1 - cosine,
         torch.where((target == -1) & (excess >= 0), excess, 0),
     )
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return CosineEmbeddingForward(
-        loss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction,
-    )
+    return losses, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine
 
 
-class CosineEmbeddingGradients(NamedTuple):
-    dx1: Tensor  # (*N, C)
-    dx2: Tensor  # (*N, C)
-
-
-@_pair.backward
 def cosine_embedding_backward(
-    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, norms_term: Tensor, norms_term_2: Tensor,
-    norms: Tensor, cosine: Tensor, margin: float, reduction: str = "mean", needs=None,
-) -> CosineEmbeddingGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = x1.shape[0]
+    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, sum_x1_squared_plus_eps: Tensor,
+    sum_x2_squared_plus_eps: Tensor, norms: Tensor, cosine: Tensor, margin: float,
+    need_x1: bool = True, need_x2: bool = True,
+) -> tuple:
+    """The gradients of x1 and x2."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x1, x2, target = (t.to(wide) for t in (dloss, x1, x2, target))
     dx1 = dx2 = None
-    if reduction in ("none", "sum"):
-        dcosine = torch.where(
-            target == 1,
-            -dloss,
-            torch.where((target == -1) & (cosine - margin >= 0), dloss, 0),
-        )
-    else:
-        dcosine = torch.where(
-            target == 1,
-            -dloss / N,
-            torch.where((target == -1) & (cosine - margin >= 0), dloss / N, 0),
-        )
+    dcosine = torch.where(
+        target == 1,
+        -dloss,
+        torch.where((target == -1) & (cosine - margin >= 0), dloss, 0),
+    )
     dproduct = dcosine / norms
-    if needs.x1:
+    if need_x1:
         dx1 = torch.addcmul(
             dproduct[:, None] * x2,
-            dcosine[:, None] * cosine[:, None] / norms_term[:, None],
+            dcosine[:, None] * cosine[:, None] / sum_x1_squared_plus_eps[:, None],
             x1, value=-1,
         )
-    if needs.x2:
+    if need_x2:
         dx2 = torch.addcmul(
             dproduct[:, None] * x1,
-            dcosine[:, None] * cosine[:, None] / norms_term_2[:, None],
+            dcosine[:, None] * cosine[:, None] / sum_x2_squared_plus_eps[:, None],
             x2, value=-1,
         )
-    return CosineEmbeddingGradients(dx1, dx2)
+    return dx1, dx2
 
 
-class CosineEmbeddingAtoms(NamedTuple):
-    product: Tensor  # (*N,)
-    norms: Tensor  # (*N,)
-    cosine: Tensor  # (*N,)
-    excess: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
+class CosineEmbedding(torch.autograd.Function):
+    """What autograd sees of cosine_embedding."""
 
+    generate_vmap_rule = True
+    forward = staticmethod(cosine_embedding_forward)
 
-@_pair.checked
-def cosine_embedding_atoms(
-    x1: Tensor, x2: Tensor, target: Tensor, margin: float = 0, eps: float = 1e-12,
-    reduction: str = "mean",
-) -> CosineEmbeddingAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x1.shape[0]
-        if N == 0:
-            raise ValueError("cosine_embedding_atoms divides by N, which is 0")
-    product = (x1 * x2).sum(1)
-    norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))
-    cosine = product / norms
-    excess = cosine - margin
-    losses = torch.where(
-        target == 1,
-        1 - cosine,
-        torch.where((target == -1) & (excess >= 0), excess, 0),
-    )
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return CosineEmbeddingAtoms(product, norms, cosine, excess, losses, loss)
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x1, x2, target, ctx.margin, ctx.eps = inputs
+        _, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine = output
+        ctx.mark_non_differentiable(sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            x1, x2, target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
+        )
 
-
-class CosineEmbeddingChain(NamedTuple):
-    dproduct: Tensor  # (*N,)
-    dnorms: Tensor  # (*N,)
-    dcosine: Tensor  # (*N,)
-    dexcess: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx1: Tensor  # (*N, C)
-    dx2: Tensor  # (*N, C)
-
-
-@_pair.checked
-def cosine_embedding_chain(
-    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, product: Tensor, norms: Tensor,
-    cosine: Tensor, excess: Tensor, losses: Tensor, loss: Tensor, margin: float = 0,
-    eps: float = 1e-12, reduction: str = "mean",
-) -> CosineEmbeddingChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x1.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x1.shape[0]
-        if N == 0:
-            raise ValueError("cosine_embedding_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dexcess = torch.where(target == 1, 0, torch.where((target == -1) & (excess >= 0), dlosses, 0))
-    dcosine = dexcess + torch.where(target == 1, -dlosses, 0)
-    dnorms = -dcosine * cosine / norms
-    dproduct = dcosine / norms
-    dx1 = (
-        dproduct[:, None] * x2
-        + 2 * (dnorms / (2 * norms))[:, None] * ((x2 ** 2).sum(1, keepdim=True) + eps) * x1
-    )
-    dx2 = (
-        dproduct[:, None] * x1
-        + 2 * (dnorms / (2 * norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
-    )
-    return CosineEmbeddingChain(dproduct, dnorms, dcosine, dexcess, dlosses, dloss, dx1, dx2)
-
-
-class CosineEmbeddingSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx1: Tensor  # (*N, C)
-    dx2: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(
-    v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction,
-    needs,
-) -> tuple:
-    N = x1.shape[0]
-    v_loss = c_x1 = c_x2 = c_norms_term = c_norms_term_2 = c_norms = c_cosine = None
-    cosine_minus_margin_from_0 = cosine - margin >= 0
-    target_is_minus_1 = target == -1
-    target_is_1 = target == 1
-    if (
-        needs.x1
-        or needs.x2
-        or needs.norms_term
-        or needs.norms_term_2
-        or needs.norms
-        or needs.cosine
-    ):
-        if reduction in ("none", "sum"):
-            g_cosine = torch.where(
-                target_is_1, -g,
-                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g, 0),
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 5
+        (
+            x1, x2, target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine = cosine_embedding_forward(
+                x1, x2, target, ctx.margin, ctx.eps,
             )
-        else:
-            g_cosine = torch.where(
-                target_is_1,
-                -g / N,
-                torch.where(target_is_minus_1 & cosine_minus_margin_from_0, g / N, 0),
-            )
-    if needs.x1 or needs.x2 or needs.norms:
-        g_product = g_cosine / norms
-    if needs.x1 or needs.norms_term or needs.cosine:
-        g_x1_term = g_cosine / norms_term
-    if needs.x2 or needs.norms_term_2 or needs.cosine:
-        g_x2_term = g_cosine / norms_term_2
-    if needs.g or needs.norms_term or needs.cosine:
-        sum_v_x1_x1 = (v_x1 * x1).sum(1)
-    if needs.g or needs.norms_term_2 or needs.cosine:
-        sum_v_x2_x2 = (v_x2 * x2).sum(1)
-    if needs.g or needs.norms_term_2:
-        dg_x2_term = -sum_v_x2_x2 * cosine
-    if needs.g or needs.norms_term:
-        dg_x1_term = -sum_v_x1_x1 * cosine
-    if needs.g or needs.norms:
-        dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.where(
-                target_is_1,
-                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
-                torch.where(
-                    target_is_minus_1 & cosine_minus_margin_from_0,
-                    dg_product / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms, 1,
-                    )
-                    + dg_x1_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term, 1,
-                    )
-                    + dg_x2_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term_2, 1,
-                    ),
-                    0,
-                ),
-            )
-        elif reduction == "sum":
-            v_loss = torch.where(
-                target_is_1,
-                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
-                torch.where(
-                    target_is_minus_1 & cosine_minus_margin_from_0,
-                    dg_product / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms, 1,
-                    )
-                    + dg_x1_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term, 1,
-                    )
-                    + dg_x2_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term_2, 1,
-                    ),
-                    0,
-                ),
-            ).sum()
-        else:
-            v_loss = torch.where(
-                target_is_1,
-                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
-                torch.where(
-                    target_is_minus_1 & cosine_minus_margin_from_0,
-                    dg_product / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms, 1,
-                    )
-                    + dg_x1_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term, 1,
-                    )
-                    + dg_x2_term / torch.where(
-                        target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term_2, 1,
-                    ),
-                    0,
-                ),
-            ).sum() / N
-    if needs.x1:
-        c_x1 = torch.addcmul(
-            g_product[:, None] * v_x2,
-            cosine[:, None] * g_x1_term[:, None],
-            v_x1, value=-1,
-        )
-    if needs.x2:
-        c_x2 = torch.addcmul(
-            g_product[:, None] * v_x1,
-            cosine[:, None] * g_x2_term[:, None],
-            v_x2, value=-1,
-        )
-    if needs.norms_term:
-        c_norms_term = -dg_x1_term * g_x1_term / norms_term
-    if needs.norms_term_2:
-        c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
-    if needs.norms:
-        c_norms = -dg_product * g_product / norms
-    if needs.cosine:
-        c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
-    return (v_loss, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
+        return *cosine_embedding_backward(
+            dloss, x1, x2, target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
+            ctx.margin, *ctx.needs_input_grad[:2],
+        ), None, None, None
 
 
-@_pair.pullback
-def _pullback(
-    c_loss, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
-    norms_term_2, norms, cosine, margin, reduction, needs,
-) -> tuple:
-    N = x1.shape[0]
-    dx1 = dx2 = None
-    if reduction in ("none", "sum"):
-        dcosine = (
-            c_cosine
-            + torch.where(
-                target == 1,
-                -c_loss,
-                torch.where((target == -1) & (cosine - margin >= 0), c_loss, 0),
-            )
-        )
-    else:
-        dcosine = (
-            c_cosine
-            + torch.where(
-                target == 1,
-                -c_loss / N,
-                torch.where((target == -1) & (cosine - margin >= 0), c_loss / N, 0),
-            )
-        )
-    dnorms = c_norms - dcosine * cosine / norms
-    dproduct = dcosine / norms
-    if needs.x1:
-        dx1 = torch.addcmul(
-            dproduct[:, None] * x2,
-            torch.add(
-                dnorms[:, None] * norms[:, None] / norms_term[:, None],
-                c_norms_term[:, None],
-                alpha=2,
-            ),
-            x1,
-        )
-    if needs.x2:
-        dx2 = torch.addcmul(
-            dproduct[:, None] * x1,
-            torch.add(
-                dnorms[:, None] * norms[:, None] / norms_term_2[:, None],
-                c_norms_term_2[:, None],
-                alpha=2,
-            ),
-            x2,
-        )
-    return (dx1, dx2)
-
-
-cosine_embedding_jvp = _pair.jvp()
-cosine_embedding_double_backward = _pair.double_backward(CosineEmbeddingSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -10,365 +10,160 @@ subjects are sorted by ascending time.
 Source: Cox (1975), "Partial likelihood", section 2; of equal times each is at risk at those
 behind it. The divisor is that of Katzman et al. (2018), "DeepSurv", equation 4.
 
-The closed form:
+Forward:
+    at_risk = CumSum(exp(score), N, reverse=True)
+    loss = event*(log(at_risk) - score)
 
-    dscore = dloss*(
-        Scan(
-            exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo)),
-            event, N,
-        )*exp(score - score_logcumsumexp)
-        - event
-    )/event_sum
-
-With reduction="none":
-
-    dlosses_term = dloss*event
+Backward:
+    event_times_dloss = dloss*event
     dscore = (
         Scan(
             exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo)),
-            dlosses_term, N,
+            event_times_dloss, N,
         )*exp(score - score_logcumsumexp)
-        - dlosses_term
-    )
-
-With reduction="sum":
-
-    dscore = dloss*(
-        Scan(
-            exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo)),
-            event, N,
-        )*exp(score - score_logcumsumexp)
-        - event
+        - event_times_dloss
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_score and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    event_scan = Scan(
-        exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo)),
-        event, N,
-    )
-    g_score_term_3 = (event_scan*exp(score - score_logcumsumexp) - event)/event_sum
-    sum_g_score_term_3_v_score = Sum(g_score_term_3*v_score, N)
-    exp_g_score_term = exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo))
-    exp_score_minus_score_logcumsumexp = exp(score - score_logcumsumexp)
-    dg_score_term_2 = g*v_score/event_sum
-    dg_score_term = exp_g_score_term*Previous(event_scan, N)*Scan(
-        exp_g_score_term,
-        dg_score_term_2*exp_score_minus_score_logcumsumexp,
-        N, transposed=True,
-    )
-    v_loss = sum_g_score_term_3_v_score
-    c_score = dg_score_term_2*exp_score_minus_score_logcumsumexp*event_scan
-    c_score_logcumsumexp = dg_score_term - Next(dg_score_term, N) - c_score
-    c_event_sum = -sum_g_score_term_3_v_score*g/event_sum
-
-From these cotangents back to the inputs:
-
-    exp_score_logcumsumexp = exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo))
-    dscore = (
-        exp(score - score_logcumsumexp)*(
-            Scan(exp_score_logcumsumexp, c_score_logcumsumexp, N)
-            + c_loss*Scan(exp_score_logcumsumexp, event, N)/event_sum
-        )
-        - c_loss*event/event_sum
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
 - loss, dscore may be infinite or NaN where all entries of event are 0.
-- RuntimeError if event requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use cox_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
+- event gets no gradient.
 """
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("cox", """
-    score, score_logcumsumexp, at_risk, losses: N
-    event: N, constant
-    loss, g: N for none; () for sum mean
-    event_sum: () for mean, needed for mean
-    reduction: none | sum | mean
-""")
-
 
 def cox(score: Tensor, event: Tensor, reduction: str = "mean") -> Tensor:
-    """Cox: returns loss, with the closed form as its backward.
+    """Returns loss (N,), or its sum or mean. Shapes: score (N,), event (N,)."""
+    if score.dim() != 1:
+        raise ValueError(f"cox: score must be (N,), got {tuple(score.shape)}")
+    N = score.shape[0]
+    if event.shape != (N,):
+        raise ValueError(f"cox: event must be (N,), got {tuple(event.shape)}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"cox: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    run = cox_forward if _by_lines() else Cox.apply
+    loss, *_ = run(score, event)
+    if reduction == "none":
+        return loss.to(torch.promote_types(score.dtype, event.dtype))
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / event.sum()
+    return total.to(torch.promote_types(score.dtype, event.dtype))
 
-    Shapes: score (N,), event (N,).
-    """
-    return _pair(score, event, reduction)
 
-
-class CoxForward(NamedTuple):
-    loss: Tensor  # (), (N,) for "none"
-    score: Tensor  # (N,)
-    event: Tensor  # (N,)
-    score_logcumsumexp: Tensor  # (N,)
-    event_sum: Tensor  # ()
-    reduction: str
-
-
-@_pair.forward
-def cox_forward(score: Tensor, event: Tensor, reduction: str = "mean") -> CoxForward:
-    """The output loss, then what the backward needs."""
-    score_logcumsumexp = _runtime.logcumsumexp(score.flip(0), 0).flip(0)
+def cox_forward(score: Tensor, event: Tensor) -> tuple[Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(score.dtype, event.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    score, event = score.to(wide), event.to(wide)
+    score_logcumsumexp = _logcumsumexp(score.flip(0), 0).flip(0)
     losses = event * (score_logcumsumexp - score)
-    if reduction == "none":
-        loss = losses
-        event_sum = None
-    elif reduction == "sum":
-        loss = losses.sum()
-        event_sum = None
-    else:
-        event_sum = event.sum()
-        loss = losses.sum() / event_sum
-    return CoxForward(loss, score, event, score_logcumsumexp, event_sum, reduction)
+    return losses, score_logcumsumexp
 
 
-class CoxGradients(NamedTuple):
-    dscore: Tensor  # (N,)
-
-
-@_pair.backward
-def cox_backward(
-    dloss: Tensor, score: Tensor, event: Tensor, score_logcumsumexp: Tensor,
-    event_sum: Tensor | None, reduction: str = "mean", needs=None,
-) -> CoxGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "none":
-        dlosses_term = dloss * event
-        dscore = (
-            _runtime.scanned(
-                torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-                dlosses_term, 0,
-            ) * torch.exp(score - score_logcumsumexp)
-            - dlosses_term
-        )
-    elif reduction == "sum":
-        dscore = dloss * (
-            _runtime.scanned(
-                torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-                event, 0,
-            ) * torch.exp(score - score_logcumsumexp)
-            - event
-        )
-    else:
-        dscore = dloss / event_sum * (
-            _runtime.scanned(
-                torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-                event, 0,
-            ) * torch.exp(score - score_logcumsumexp)
-            - event
-        )
-    return CoxGradients(dscore)
-
-
-class CoxAtoms(NamedTuple):
-    at_risk: Tensor  # (N,)
-    losses: Tensor  # (N,)
-    loss: Tensor  # (), (N,) for "none"
-
-
-@_pair.checked
-def cox_atoms(score: Tensor, event: Tensor, reduction: str = "mean") -> CoxAtoms:
-    """Every statement of the forward, as written."""
-    at_risk = torch.exp(score).flip(0).cumsum(0).flip(0)
-    losses = event * (torch.log(at_risk) - score)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / event.sum()
-    return CoxAtoms(at_risk, losses, loss)
-
-
-class CoxChain(NamedTuple):
-    dat_risk: Tensor  # (N,)
-    dlosses: Tensor  # (N,)
-    dloss: Tensor  # (), (N,) for "none"
-    dscore: Tensor  # (N,)
-
-
-@_pair.checked
-def cox_chain(
-    dloss: Tensor, score: Tensor, event: Tensor, at_risk: Tensor, losses: Tensor, loss: Tensor,
-    reduction: str = "mean",
-) -> CoxChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = score.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = score.shape[0]
-        dlosses = (dloss / event.sum(0, keepdim=True)).expand(N)
-    dat_risk = dlosses * event / at_risk
-    dscore = dat_risk.cumsum(0) * torch.exp(score) - dlosses * event
-    return CoxChain(dat_risk, dlosses, dloss, dscore)
-
-
-class CoxSecond(NamedTuple):
-    v_loss: Tensor  # (), (N,) for "none"
-    dscore: Tensor  # (N,)
-
-
-@_pair.behind
-def _behind(v_score, g, score, event, score_logcumsumexp, event_sum, reduction, needs) -> tuple:
-    if reduction == "none":
-        v_loss = c_score = c_score_logcumsumexp = None
-    elif reduction == "sum":
-        v_loss = c_score = c_score_logcumsumexp = None
-        event_scan = _runtime.scanned(
-            torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-            event, 0,
-        )
-        score_minus_score_logcumsumexp = score - score_logcumsumexp
-        if needs.g:
-            g_score_term_2 = event_scan * torch.exp(score_minus_score_logcumsumexp) - event
-        if needs.score_logcumsumexp:
-            exp_g_score_term = torch.exp(
-                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
-            )
-    else:
-        v_loss = c_score = c_score_logcumsumexp = c_event_sum = None
-        event_scan = _runtime.scanned(
-            torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-            event, 0,
-        )
-        score_minus_score_logcumsumexp = score - score_logcumsumexp
-        if needs.g or needs.event_sum:
-            g_score_term_3 = (
-                event_scan * torch.exp(score_minus_score_logcumsumexp) - event
-            ) / event_sum
-            sum_g_score_term_3_v_score = (g_score_term_3 * v_score).sum()
-        if needs.score_logcumsumexp:
-            exp_g_score_term = torch.exp(
-                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
-            )
-    if needs.score or needs.score_logcumsumexp:
-        if reduction == "none":
-            g_losses_term = event * g
-            g_losses_term_scan = _runtime.scanned(
-                torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-                g_losses_term, 0,
-            )
-        elif reduction == "sum":
-            exp_score_minus_score_logcumsumexp = torch.exp(score_minus_score_logcumsumexp)
-            dg_score_term_2 = g * v_score
-        else:
-            exp_score_minus_score_logcumsumexp = torch.exp(score_minus_score_logcumsumexp)
-            dg_score_term_2 = g / event_sum * v_score
-    if reduction == "none":
-        if needs.g or needs.score_logcumsumexp:
-            exp_g_score_term = torch.exp(
-                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
-            )
-        exp_score_minus_score_logcumsumexp = torch.exp(score - score_logcumsumexp)
-        if needs.g or needs.score_logcumsumexp:
-            dg_losses_term_scan = exp_score_minus_score_logcumsumexp * v_score
-            scan_dg_losses_term_scan_g_score_term = _runtime.scanned(
-                _runtime.stepped(exp_g_score_term, 0, reverse=True),
-                dg_losses_term_scan, 0, reverse=True,
-            )
-    if needs.score_logcumsumexp:
-        if reduction == "none":
-            dg_score_term = (
-                exp_g_score_term
-                * scan_dg_losses_term_scan_g_score_term
-                * _runtime.stepped(g_losses_term_scan, 0)
-            )
-        else:
-            dg_score_term = exp_g_score_term * _runtime.stepped(event_scan, 0) * _runtime.scanned(
-                _runtime.stepped(exp_g_score_term, 0, reverse=True),
-                dg_score_term_2 * exp_score_minus_score_logcumsumexp,
-                0, reverse=True,
-            )
-    if needs.g:
-        if reduction == "none":
-            dg_losses_term = scan_dg_losses_term_scan_g_score_term - v_score
-            v_loss = dg_losses_term * event
-        elif reduction == "sum":
-            v_loss = (g_score_term_2 * v_score).sum()
-        else:
-            v_loss = sum_g_score_term_3_v_score
-    if needs.score or needs.score_logcumsumexp:
-        if reduction == "none":
-            c_score = exp_score_minus_score_logcumsumexp * g_losses_term_scan * v_score
-        else:
-            c_score = dg_score_term_2 * exp_score_minus_score_logcumsumexp * event_scan
-    if needs.score_logcumsumexp:
-        c_score_logcumsumexp = (
-            dg_score_term
-            - _runtime.stepped(dg_score_term, 0, reverse=True)
-            - c_score
-        )
-    if reduction in ("none", "sum"):
-        c_event_sum = None
-    else:
-        if needs.event_sum:
-            c_event_sum = -sum_g_score_term_3_v_score * g / event_sum
-    return (v_loss, c_score, None, c_score_logcumsumexp, c_event_sum)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_score_logcumsumexp, c_event_sum, score, event, score_logcumsumexp, event_sum,
-    reduction, needs,
-) -> tuple:
-    exp_score_logcumsumexp = torch.exp(
-        score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
+def cox_backward(dloss: Tensor, score: Tensor, event: Tensor, score_logcumsumexp: Tensor) -> Tensor:
+    """The gradient of score."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, score, event = dloss.to(wide), score.to(wide), event.to(wide)
+    event_times_dloss = dloss * event
+    dscore = (
+        _scanned(
+            torch.exp(score_logcumsumexp + _stepped(-score_logcumsumexp, 0, -math.inf)),
+            event_times_dloss, 0,
+        ) * torch.exp(score - score_logcumsumexp)
+        - event_times_dloss
     )
-    if reduction == "none":
-        dlosses_term = c_loss * event
-        dscore = (
-            torch.exp(score - score_logcumsumexp) * (
-                _runtime.scanned(exp_score_logcumsumexp, c_score_logcumsumexp, 0)
-                + _runtime.scanned(exp_score_logcumsumexp, dlosses_term, 0)
-            )
-            - dlosses_term
-        )
-    elif reduction == "sum":
-        dscore = torch.addcmul(
-            torch.exp(score - score_logcumsumexp) * torch.addcmul(
-                _runtime.scanned(exp_score_logcumsumexp, c_score_logcumsumexp, 0),
-                c_loss,
-                _runtime.scanned(exp_score_logcumsumexp, event, 0),
-            ),
-            c_loss, event, value=-1,
-        )
-    else:
-        dscore = torch.addcmul(
-            torch.exp(score - score_logcumsumexp) * torch.addcmul(
-                _runtime.scanned(exp_score_logcumsumexp, c_score_logcumsumexp, 0),
-                c_loss / event_sum,
-                _runtime.scanned(exp_score_logcumsumexp, event, 0),
-            ),
-            c_loss / event_sum,
-            event, value=-1,
-        )
-    return (dscore,)
+    return dscore
 
 
-cox_jvp = _pair.jvp()
-cox_double_backward = _pair.double_backward(CoxSecond)
+class Cox(torch.autograd.Function):
+    """What autograd sees of cox."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(cox_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, score_logcumsumexp = output
+        ctx.mark_non_differentiable(score_logcumsumexp)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, score_logcumsumexp)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return None, None
+        score, event, score_logcumsumexp = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, score_logcumsumexp = cox_forward(score, event)
+        return cox_backward(dloss, score, event, score_logcumsumexp), None
 
 
-_pair.complete()
+def _logcumsumexp(tensor: Tensor, along: int) -> Tensor:
+    """torch's own; where that is differentiated forward it loses what is far below the largest, so
+    there it is a recurrence of exponentials relative to the largest so far.
+    """
+    if not _by_lines():
+        return tensor.logcumsumexp(along)
+    most = torch.finfo(tensor.dtype).max
+    largest = tensor.detach().cummax(along).values.clamp(-most, most)
+    steps = torch.exp(_stepped(largest, along, -math.inf) - largest)
+    return largest + torch.log(_scanned(steps, torch.exp(tensor - largest), along))
+
+
+def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """h[t] = factor[t]*h[t-1] + term[t] along a dimension, with ``initial`` before it; with
+    ``reverse`` from the end: h[t] = factor[t]*h[t+1] + term[t].
+
+    The row is cut into about as many parts as each has entries; all parts go on at the same time,
+    and then the last states of the parts are carried over.
+    """
+    count = term.shape[along]
+    if count == 0:
+        return term
+    initial = (torch.zeros_like(term.narrow(along, 0, 1)) + initial).select(along, 0)
+    factor = (torch.zeros_like(term) + factor).movedim(along, 0)
+    term = term.movedim(along, 0)
+    if reverse:
+        factor, term = factor.flip(0), term.flip(0)
+    length = int(math.sqrt(count - 1)) + 1  # not isqrt, which torch.compile does not trace
+    parts = -(-count // length)
+    padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
+    cut = (parts, length, *term.shape[1:])
+    factor, term = (torch.cat([t, padding]).reshape(cut) for t in (factor, term))
+    states = [term[:, 0]]
+    for a, b in zip(factor.unbind(1)[1:], term.unbind(1)[1:], strict=True):
+        states.append(a * states[-1] + b)
+    states, products = torch.stack(states, 1), factor.cumprod(1)
+    carried = [initial]
+    for product, state in zip(products[:-1, -1], states[:-1, -1], strict=True):
+        carried.append(product * carried[-1] + state)
+    states = states + products * torch.stack(carried).unsqueeze(1)
+    states = states.reshape(parts * length, *cut[2:])[:count]
+    return (states.flip(0) if reverse else states).movedim(0, along)
+
+
+def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
+    one place behind, 0 at the last.
+    """
+    count = tensor.shape[along]
+    if count == 0:
+        return tensor
+    initial = torch.zeros_like(tensor.narrow(along, 0, 1)) + initial
+    if reverse:
+        return torch.cat([tensor.narrow(along, 1, count - 1), initial], along)
+    return torch.cat([initial, tensor.narrow(along, 0, count - 1)], along)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

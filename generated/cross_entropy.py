@@ -11,717 +11,176 @@ target is that of Szegedy et al. (2016), "Rethinking the inception architecture 
 vision", section 7; every class counts with its weight. Without smoothing an impossible class,
 whose logit is ``-oo``, costs nothing where it is not the label.
 
-The closed form:
+Forward:
+    probs = exp(logits)/Sum(exp(logits), C)
+    logprobs = log(probs)
+    counted = Sum(weight*OneHot(labels, C), C)
+    picked = counted*Sum(OneHot(labels, C)*logprobs, C)
+    smoothing = Piecewise(
+        (label_smoothing*Sum(weight*logprobs, C)/C, Ne(label_smoothing, 0)),
+        (0, True),
+    )
+    loss = picked*(label_smoothing - 1) - smoothing
 
-    dlogits = dloss*Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))*(
+Backward:
+    dlogits = dloss*(
         counted*OneHot(labels, C)*(label_smoothing - 1)
         + probs*(counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C)
         - label_smoothing*weight/C
     )
-
-With reduction="none":
-
-    choice_labels_kept = Kept(labels)
-    dsmoothing_sum = -label_smoothing*choice_labels_kept*dloss/C
-    dpicked = dloss*(label_smoothing - 1)
-    dlogits = (
-        weight*dsmoothing_sum
-        + choice_labels_kept*dpicked*counted*OneHot(labels, C)
-        - probs*(dsmoothing_sum*Sum(weight, C) + choice_labels_kept*dpicked*counted)
-    )
-
-With reduction="sum":
-
-    dlogits = dloss*Kept(labels)*(
-        counted*OneHot(labels, C)*(label_smoothing - 1)
-        + probs*(counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C)
-        - label_smoothing*weight/C
-    )
-
-When weight is omitted, label_smoothing is 0 and no labels entry is ignored (also derived and
-proved):
-
-    dlogits = dloss*(probs - OneHot(labels, C))/(N*S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    weight_sum = Sum(weight, C)
-    choice_counted_sum_2_labels_kept = Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
-    v_loss = Sum(
-        choice_counted_sum_2_labels_kept*v_logits*(
-            counted*OneHot(labels, C)*(label_smoothing - 1)
-            + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
-            - label_smoothing*weight/C
-        ),
-        C, N, S,
-    )
-    c_probs = g*choice_counted_sum_2_labels_kept*v_logits*(
-        counted*(1 - label_smoothing) + label_smoothing*weight_sum/C
-    )
-    c_counted = (
-        g*choice_counted_sum_2_labels_kept*Sum(probs*v_logits, C)*(1 - label_smoothing)
-        + g*choice_counted_sum_2_labels_kept*Sum(OneHot(labels, C)*v_logits, C)
-        *(label_smoothing - 1)
-    )
-    c_counted_sum_2 = g*Sum(
-        Piecewise((-counted_sum_2**(-2), Ne(labels_kept, 0)), (0, True))*v_logits*(
-            counted*OneHot(labels, C)*(label_smoothing - 1)
-            + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
-            - label_smoothing*weight/C
-        ),
-        C, N, S,
-    )
-
-From these cotangents back to the inputs:
-
-    choice_labels_kept = Kept(labels)
-    dlogits = (
-        probs*(
-            c_probs
-            - Sum(c_probs*probs, C)
-            + c_loss*choice_labels_kept*(
-                counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
-            )/counted_sum_2
-        )
-        + c_loss*choice_labels_kept*(
-            counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
-        )/counted_sum_2
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: smoothing divides by it.
 - loss may be infinite or NaN where every entry of labels is ignored.
 - loss, dlogits may be infinite or NaN where all entries of weight are 0.
-- TypeError if labels is not an integer tensor.
-- IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
-- Entries where labels equals ignore_index are ignored.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- weight defaults to 1 everywhere.
-- ValueError unless label_smoothing is at least 0 and at most 1.
-- RuntimeError if weight requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use cross_entropy_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0 or if S is 0.
+- Entries where labels is ignore_index are 0 and have no gradient.
+- weight gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("cross_entropy", """
-    logits, probs, logprobs: N C *S
-    labels: N *S -> C, ignored
-    weight: C = 1, constant
-    loss, g: N *S for none; () for sum mean
-    labels_kept, counted, picked, smoothing, losses: N *S
-    counted_sum_2: () for mean, needed for mean
-    reduction: none | sum | mean
-    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
-""")
 
 
 def cross_entropy(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     ignore_index: int = -100, reduction: str = "mean",
 ) -> Tensor:
-    """CrossEntropy: returns loss, with the closed form as its backward.
-
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
+    """Returns loss (N, *S), or its sum or mean. Shapes: logits (N, C, *S), labels (N, *S), weight
+    (C,) or 1 everywhere.
     """
-    return _pair(logits, labels, weight, label_smoothing, ignore_index, reduction)
-
-
-class CrossEntropyForward(NamedTuple):
-    loss: Tensor  # (), (N, *S) for "none"
-    labels: Tensor  # (N, *S)
-    labels_kept: Tensor  # (N, *S)
-    weight: Tensor  # (C,)
-    probs: Tensor  # (N, C, *S)
-    counted: Tensor  # (N, *S)
-    counted_sum_2: Tensor  # ()
-    label_smoothing: float
-    reduction: str
-
-
-@_pair.forward
-def cross_entropy_forward(
-    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    ignore_index: int = -100, reduction: str = "mean",
-) -> CrossEntropyForward:
-    """The output loss, then what the backward needs."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    logits_shifted = logits - _runtime.peak(logits, 1)
-    exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
-    labels_kept_is_not_0 = labels_kept != 0
-    counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
-    picked = torch.where(
-        labels_kept_is_not_0,
-        counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-        0,
-    )
-    smoothing = (
-        torch.where(
-            labels_kept_is_not_0,
-            label_smoothing / C * (weight[:, None] * logprobs).sum(1),
-            0,
+    if logits.dim() < 2:
+        raise ValueError(f"cross_entropy: logits must be (N, C, *S), got {tuple(logits.shape)}")
+    N, C, *S_dims = logits.shape
+    if labels.shape != (N, *S_dims):
+        raise ValueError(f"cross_entropy: labels must be (N, *S), got {tuple(labels.shape)}")
+    if weight is not None and weight.shape != (C,):
+        raise ValueError(f"cross_entropy: weight must be (C,), got {tuple(weight.shape)}")
+    S = math.prod(S_dims)
+    logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
+    if isinstance(label_smoothing, Tensor) or not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy: label_smoothing must be a number at least 0 and at most 1, got "
+            f"{label_smoothing}"
         )
-        if label_smoothing != 0
-        else logits.new_full((N, S), 0)
-    )
-    losses = (label_smoothing - 1) * picked - smoothing
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"cross_entropy: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    labels_kept = labels != ignore_index
+    labels = labels.where(labels_kept, 0)
+    run = cross_entropy_forward if _by_lines() else CrossEntropy.apply
+    loss, *_ = run(logits, labels, weight, label_smoothing)
+    loss = loss.where(labels_kept, 0)
     if reduction == "none":
-        loss = losses
-        counted_sum_2 = None
-    elif reduction == "sum":
-        loss = losses.sum()
-        counted_sum_2 = None
-    else:
-        counted_sum_2 = counted.sum()
-        loss = losses.sum() / counted_sum_2
-    return CrossEntropyForward(
-        loss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        reduction,
-    )
-
-
-class CrossEntropyGradients(NamedTuple):
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.backward
-def cross_entropy_backward(
-    dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor | None, label_smoothing: float, reduction: str = "mean",
-    needs=None,
-) -> CrossEntropyGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    C = weight.shape[0]
-    if C == 0:
-        raise ValueError("cross_entropy_backward divides by C, which is 0")
-    if reduction == "none":
-        choice_labels_kept = (labels_kept != 0).to(dloss.dtype)
-        dsmoothing_sum = -label_smoothing / C * choice_labels_kept * dloss
-        dpicked = (label_smoothing - 1) * dloss
-        dlogits = torch.addcmul(
-            weight[:, None] * dsmoothing_sum[:, None],
-            torch.addcmul(
-                weight[:, None].sum(0, keepdim=True) * dsmoothing_sum[:, None],
-                choice_labels_kept[:, None] * dpicked[:, None],
-                counted[:, None],
-            ),
-            probs, value=-1,
-        )
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            (choice_labels_kept * dpicked * counted).unsqueeze(1),
-        )
-    elif reduction == "sum":
-        dlogits = torch.where(labels_kept[:, None] != 0, dloss, 0) * torch.add(
-            torch.add(
-                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                counted[:, None],
-                alpha=1 - label_smoothing,
-            ) * probs,
-            weight[:, None],
-            alpha=-(label_smoothing / C),
-        )
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            torch.where(labels_kept != 0, dloss * (label_smoothing - 1) * counted, 0).unsqueeze(1),
-        )
-    else:
-        dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum_2, 0) * torch.add(
-            torch.add(
-                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                counted[:, None],
-                alpha=1 - label_smoothing,
-            ) * probs,
-            weight[:, None],
-            alpha=-(label_smoothing / C),
-        )
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            torch.where(
-                labels_kept != 0,
-                dloss * (label_smoothing - 1) / counted_sum_2 * counted,
-                0,
-            ).unsqueeze(1),
-        )
-    return CrossEntropyGradients(dlogits)
-
-
-class CrossEntropyAtoms(NamedTuple):
-    probs: Tensor  # (N, C, *S)
-    logprobs: Tensor  # (N, C, *S)
-    counted: Tensor  # (N, *S)
-    picked: Tensor  # (N, *S)
-    smoothing: Tensor  # (N, *S)
-    losses: Tensor  # (N, *S)
-    loss: Tensor  # (), (N, *S) for "none"
-
-
-@_pair.checked
-def cross_entropy_atoms(
-    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    ignore_index: int = -100, reduction: str = "mean",
-) -> CrossEntropyAtoms:
-    """Every statement of the forward, as written."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
-    logprobs = torch.log(probs)
-    counted = torch.where(labels_kept != 0, weight[labels], 0)
-    picked = torch.where(
-        labels_kept != 0,
-        counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-        0,
-    )
-    smoothing = (
-        torch.where(
-            labels_kept != 0,
-            1 / C * label_smoothing * (weight[:, None] * logprobs).sum(1),
-            0,
-        )
-        if label_smoothing != 0
-        else logits.new_full((N, S), 0)
-    )
-    losses = (label_smoothing - 1) * picked - smoothing
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / counted.sum()
-    return CrossEntropyAtoms(probs, logprobs, counted, picked, smoothing, losses, loss)
-
-
-class CrossEntropyChain(NamedTuple):
-    dprobs: Tensor  # (N, C, *S)
-    dlogprobs: Tensor  # (N, C, *S)
-    dcounted: Tensor  # (N, *S)
-    dpicked: Tensor  # (N, *S)
-    dsmoothing: Tensor  # (N, *S)
-    dlosses: Tensor  # (N, *S)
-    dloss: Tensor  # (), (N, *S) for "none"
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.checked
-def cross_entropy_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    probs: Tensor | None = None, logprobs: Tensor | None = None, counted: Tensor | None = None,
-    picked: Tensor | None = None, smoothing: Tensor | None = None, losses: Tensor | None = None,
-    loss: Tensor | None = None, label_smoothing: float = 0, ignore_index: int = -100,
-    reduction: str = "mean",
-) -> CrossEntropyChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction in ("sum", "mean"):
-        N = logits.shape[0]
-    C = logits.shape[1]
-    if reduction in ("sum", "mean"):
-        S = logits.shape[2]
-    if C == 0:
-        raise ValueError("cross_entropy_chain divides by C, which is 0")
-    if weight is None:
-        weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        dlosses = dloss.expand(N, S)
-    else:
-        dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
-    dsmoothing = -dlosses
-    dpicked = (label_smoothing - 1) * dlosses
-    if reduction in ("none", "sum"):
-        dcounted = torch.where(
-            labels_kept != 0,
-            dpicked * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-    else:
-        dcounted = (
-            torch.where(
-                labels_kept != 0,
-                dpicked * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-                0,
-            )
-            - dloss * loss / counted.sum((0, 1), keepdim=True)
-        )
-    dlogprobs = torch.where(
-        labels_kept[:, None] != 0,
-        1 / C * label_smoothing * dsmoothing[:, None],
-        0,
-    ) * weight[:, None]
-    dlogprobs = _runtime.scatter_added(
-        dlogprobs, 1,
-        labels.unsqueeze(1),
-        torch.where(labels_kept != 0, dpicked * counted, 0).unsqueeze(1),
-    )
-    dprobs = dlogprobs / probs
-    dlogits = (
-        dprobs * probs
-        - (
-            dprobs * probs / torch.exp(logits).sum(1, keepdim=True)
-        ).sum(1, keepdim=True) * torch.exp(logits)
-    )
-    return CrossEntropyChain(
-        dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dloss, dlogits,
-    )
-
-
-class CrossEntropySecond(NamedTuple):
-    v_loss: Tensor  # (), (N, *S) for "none"
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.behind
-def _behind(
-    v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-    reduction, needs,
-) -> tuple:
-    C = weight.shape[0]
-    if reduction in ("none", "sum"):
-        v_loss = c_probs = c_counted = None
-    else:
-        v_loss = c_probs = c_counted = c_counted_sum_2 = None
-    if C == 0:
-        raise ValueError("cross_entropy_behind divides by C, which is 0")
-    if reduction == "none":
-        if needs.g or needs.probs:
-            weight_sum = weight.sum(0, keepdim=True)
-        if needs.g or needs.counted:
-            sum_probs_v_logits = (probs * v_logits).sum(1)
-            sum_labels_v_logits = v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-        choice_labels_kept_3 = (labels_kept != 0).to(g.dtype)
-    elif reduction == "sum":
-        if needs.g or needs.probs:
-            weight_sum = weight.sum(0, keepdim=True)
-        choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    else:
-        if needs.g or needs.probs or needs.counted_sum_2:
-            weight_sum = weight.sum(0, keepdim=True)
-        if needs.g or needs.probs or needs.counted:
-            choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
-    if needs.g:
-        if reduction == "none":
-            v_loss = choice_labels_kept_3 * torch.add(
-                (label_smoothing - 1) * counted * (sum_labels_v_logits - sum_probs_v_logits),
-                weight_sum[0] * sum_probs_v_logits - (weight[:, None] * v_logits).sum(1),
-                alpha=label_smoothing / C,
-            )
-        elif reduction == "sum":
-            v_loss = (
-                choice_labels_kept[:, None] * v_logits * torch.add(
-                    torch.addcmul(
-                        (label_smoothing - 1)
-                        * counted[:, None]
-                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
-                        torch.add(
-                            label_smoothing * weight_sum[0] / C,
-                            counted[:, None],
-                            alpha=1 - label_smoothing,
-                        ),
-                        probs,
-                    ),
-                    weight[:, None],
-                    alpha=-(label_smoothing / C),
-                )
-            ).sum()
-        else:
-            v_loss = (
-                choice_counted_sum_2_labels_kept[:, None] * v_logits * torch.add(
-                    torch.addcmul(
-                        (label_smoothing - 1)
-                        * counted[:, None]
-                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
-                        torch.add(
-                            label_smoothing * weight_sum[0] / C,
-                            counted[:, None],
-                            alpha=1 - label_smoothing,
-                        ),
-                        probs,
-                    ),
-                    weight[:, None],
-                    alpha=-(label_smoothing / C),
-                )
-            ).sum()
-    if needs.probs:
-        if reduction == "none":
-            c_probs = choice_labels_kept_3[:, None] * g[:, None] * torch.add(
-                label_smoothing * weight_sum[0] / C,
-                counted[:, None],
-                alpha=-(label_smoothing - 1),
-            ) * v_logits
-        elif reduction == "sum":
-            c_probs = g * choice_labels_kept[:, None] * torch.add(
-                label_smoothing * weight_sum[0] / C,
-                counted[:, None],
-                alpha=1 - label_smoothing,
-            ) * v_logits
-        else:
-            c_probs = g * choice_counted_sum_2_labels_kept[:, None] * torch.add(
-                label_smoothing * weight_sum[0] / C,
-                counted[:, None],
-                alpha=1 - label_smoothing,
-            ) * v_logits
-    if needs.counted:
-        if reduction == "none":
-            c_counted = (label_smoothing - 1) * choice_labels_kept_3 * g * (
-                sum_labels_v_logits - sum_probs_v_logits
-            )
-        elif reduction == "sum":
-            c_counted = torch.addcmul(
-                g * (1 - label_smoothing) * choice_labels_kept * (probs * v_logits).sum(1),
-                g * (label_smoothing - 1) * choice_labels_kept,
-                v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-            )
-        else:
-            c_counted = torch.addcmul(
-                g * (
-                    1 - label_smoothing
-                ) * choice_counted_sum_2_labels_kept * (probs * v_logits).sum(1),
-                g * (label_smoothing - 1) * choice_counted_sum_2_labels_kept,
-                v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-            )
-    if reduction in ("none", "sum"):
-        c_counted_sum_2 = None
-    else:
-        if needs.counted_sum_2:
-            c_counted_sum_2 = g * (
-                torch.where(labels_kept[:, None] != 0, -counted_sum_2 ** -2, 0)
-                * v_logits
-                * torch.add(
-                    torch.addcmul(
-                        (label_smoothing - 1)
-                        * counted[:, None]
-                        * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
-                        torch.add(
-                            label_smoothing * weight_sum[0] / C,
-                            counted[:, None],
-                            alpha=1 - label_smoothing,
-                        ),
-                        probs,
-                    ),
-                    weight[:, None],
-                    alpha=-(label_smoothing / C),
-                )
-            ).sum()
-    return (v_loss, None, None, None, c_probs, c_counted, c_counted_sum_2)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_probs, c_counted, c_counted_sum_2, labels, labels_kept, weight, probs, counted,
-    counted_sum_2, label_smoothing, reduction, needs,
-) -> tuple:
-    C = weight.shape[0]
-    if reduction == "none":
-        if C == 0:
-            raise ValueError("cross_entropy_pullback divides by C, which is 0")
-    choice_labels_kept = (labels_kept != 0).to(probs.dtype)
-    if reduction == "none":
-        dsmoothing_sum = -label_smoothing / C * choice_labels_kept * c_loss
-        dpicked = (label_smoothing - 1) * c_loss
-        dlogits = torch.addcmul(
-            weight[:, None] * dsmoothing_sum[:, None],
-            probs,
-            torch.addcmul(
-                torch.addcmul(
-                    c_probs - (c_probs * probs).sum(1, keepdim=True),
-                    weight[:, None].sum(0, keepdim=True),
-                    dsmoothing_sum[:, None],
-                    value=-1,
-                ),
-                choice_labels_kept[:, None] * dpicked[:, None],
-                counted[:, None],
-                value=-1,
-            ),
-        )
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            (choice_labels_kept * dpicked * counted).unsqueeze(1),
-        )
-    elif reduction == "sum":
-        dlogits = torch.addcmul(
-            probs * torch.addcmul(
-                c_probs - (c_probs * probs).sum(1, keepdim=True),
-                c_loss * choice_labels_kept[:, None],
-                torch.add(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-            ),
-            c_loss * label_smoothing / C * weight[:, None],
-            choice_labels_kept[:, None],
-            value=-1,
-        )
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            (c_loss * (label_smoothing - 1) * choice_labels_kept * counted).unsqueeze(1),
-        )
-    else:
-        dlogits = torch.addcmul(
-            probs * torch.addcmul(
-                c_probs - (c_probs * probs).sum(1, keepdim=True),
-                c_loss / counted_sum_2 * choice_labels_kept[:, None],
-                torch.add(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                    counted[:, None],
-                    alpha=1 - label_smoothing,
-                ),
-            ),
-            c_loss * label_smoothing / C / counted_sum_2 * weight[:, None],
-            choice_labels_kept[:, None],
-            value=-1,
-        )
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            (
-                c_loss * (label_smoothing - 1) / counted_sum_2 * choice_labels_kept * counted
-            ).unsqueeze(1),
-        )
-    return (dlogits,)
-
-
-cross_entropy_jvp = _pair.jvp()
-cross_entropy_double_backward = _pair.double_backward(CrossEntropySecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda logits, labels, weight, label_smoothing, ignore_index, reduction: weight is None
-    and label_smoothing == 0
-    and _runtime.all_count(labels, ignore_index, logits.shape[1])
-)
-
-
-@_plain.forward
-def _plain_forward(logits, labels, reduction) -> tuple:
+        return loss.reshape(N, *S_dims).to(torch.promote_types(logits.dtype, weight.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = logits.shape[0]
-        S = logits.shape[2]
-    logits_shifted = logits - _runtime.peak(logits, 1)
+        counted = torch.where(labels_kept != 0, weight[labels], 0)
+        total = total / counted.sum()
+    return total.to(torch.promote_types(logits.dtype, weight.dtype))
+
+
+def cross_entropy_forward(
+    logits: Tensor, labels: Tensor, weight: Tensor, label_smoothing: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(logits.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = _peak(logits, 1)
+    logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    picked = (
-        logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
-        - torch.log(exp_logits_sum_scaled)
+    sum_exp_logits_shifted = exp_logits_shifted.sum(1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    logprobs = logits_shifted - torch.log(sum_exp_logits_shifted[:, None])
+    counted = weight[labels]
+    picked = counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
+    smoothing = (
+        label_smoothing / C * (weight[:, None] * logprobs).sum(1)
+        if label_smoothing != 0
+        else logits.new_full((N, S), 0)
     )
-    losses = -picked
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N / S
-    return (loss, labels, probs, reduction)
+    losses = (label_smoothing - 1) * picked - smoothing
+    return losses, max_logits, sum_exp_logits_shifted, counted
 
 
-@_plain.backward
-def _plain_backward(dloss, labels, probs, reduction, needs) -> tuple:
-    if reduction == "none":
-        dlogits = dloss[:, None] * probs
-        dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss).unsqueeze(1))
-    elif reduction == "sum":
-        N = labels.shape[0]
-        S = labels.shape[1]
-        dlogits = dloss * probs
-        dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss).expand(N, 1, S))
-    else:
-        N = labels.shape[0]
-        S = labels.shape[1]
-        dlogits = dloss / N / S * probs
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            (-dloss / N / S).expand(N, 1, S),
-        )
-    return (dlogits,)
+def cross_entropy_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor, counted: Tensor, label_smoothing: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
+    C = logits.shape[1]
+    logits_shifted = logits - max_logits
+    exp_logits_shifted = torch.exp(logits_shifted)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    dlogits = dloss[:, None] * torch.add(
+        torch.add(
+            label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
+            counted[:, None],
+            alpha=1 - label_smoothing,
+        ) * probs,
+        weight[:, None],
+        alpha=-(label_smoothing / C),
+    )
+    dlogits = dlogits.scatter_add_(
+        1,
+        labels.unsqueeze(1),
+        ((label_smoothing - 1) * dloss * counted).unsqueeze(1),
+    )
+    return dlogits
 
 
-@_plain.behind
-def _plain_behind(v_logits, g, labels, probs, reduction, needs) -> tuple:
-    N = labels.shape[0]
-    C = probs.shape[1]
-    S = labels.shape[1]
-    v_loss = c_probs = None
-    if needs.g:
-        if reduction == "none":
-            v_loss = (
-                v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT)
-            ).sum(1)
-        elif reduction == "sum":
-            v_loss = (
-                v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT)
-            ).sum()
-        else:
-            v_loss = (
-                v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT)
-            ).sum() / N / S
-    if needs.probs:
-        if reduction == "none":
-            c_probs = g[:, None] * v_logits
-        elif reduction == "sum":
-            c_probs = g * v_logits
-        else:
-            c_probs = g / N / S * v_logits
-    return (v_loss, None, c_probs)
+class CrossEntropy(torch.autograd.Function):
+    """What autograd sees of cross_entropy."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(cross_entropy_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        logits, labels, weight, ctx.label_smoothing = inputs
+        _, max_logits, sum_exp_logits_shifted, counted = output
+        ctx.mark_non_differentiable(max_logits, sum_exp_logits_shifted, counted)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(logits, labels, weight, max_logits, sum_exp_logits_shifted, counted)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 4
+        logits, labels, weight, max_logits, sum_exp_logits_shifted, counted = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, max_logits, sum_exp_logits_shifted, counted = cross_entropy_forward(
+                logits, labels, weight, ctx.label_smoothing,
+            )
+        return cross_entropy_backward(
+            dloss, logits, labels, weight, max_logits, sum_exp_logits_shifted, counted,
+            ctx.label_smoothing,
+        ), None, None, None
 
 
-@_plain.pullback
-def _plain_pullback(c_loss, c_probs, labels, probs, reduction, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    if reduction == "none":
-        dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss[:, None])
-        dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss).unsqueeze(1))
-    elif reduction == "sum":
-        dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss)
-        dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss).expand(N, 1, S))
-    else:
-        dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N / S)
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            (-c_loss / N / S).expand(N, 1, S),
-        )
-    return (dlogits,)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

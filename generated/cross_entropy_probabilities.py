@@ -9,539 +9,164 @@ The cross entropy of every row, relative to a probability for each of its classe
 Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.51; smoothed and
 weighted as `CrossEntropy`.
 
-The closed form:
+Forward:
+    probs = exp(logits)/Sum(exp(logits), C)
+    logprobs = log(probs)
+    smoothed = target*(1 - label_smoothing) + label_smoothing/C
+    loss = -Sum(weight*logprobs*smoothed, C)
 
-    dlogprobs = dloss*weight*(target*(label_smoothing - 1) - label_smoothing/C)/(N*S)
-    dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
-    dtarget = dloss*weight*logprobs*(label_smoothing - 1)/(N*S)
-
-With reduction="none":
-
+Backward:
     dlogprobs = weight*dloss*(target*(label_smoothing - 1) - label_smoothing/C)
     dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
     dtarget = weight*dloss*logprobs*(label_smoothing - 1)
-
-With reduction="sum":
-
-    dlogprobs = dloss*weight*(target*(label_smoothing - 1) - label_smoothing/C)
-    dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
-    dtarget = dloss*weight*logprobs*(label_smoothing - 1)
-
-When weight is omitted and label_smoothing is 0 (also derived and proved):
-
-    dlogits = dloss*(exp(logprobs)*Sum(target, C) - target)/(N*S)
-    dtarget = -dloss*logprobs/(N*S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_logprobs = g*weight*(target*(label_smoothing - 1) - label_smoothing/C)/(N*S)
-    g_logprobs_sum = Sum(g_logprobs, C)
-    exp_logprobs = exp(logprobs)
-    dg_logprobs = v_logits - Sum(exp_logprobs*v_logits, C)
-    v_loss = (
-        Sum(weight*logprobs*v_target, C, N, S)*(label_smoothing - 1)
-        + Sum(weight*dg_logprobs*(target*(label_smoothing - 1) - label_smoothing/C), C, N, S)
-    )/(N*S)
-    c_target = g*weight*dg_logprobs*(label_smoothing - 1)/(N*S)
-    c_logprobs = (
-        g*weight*v_target*(label_smoothing - 1)/(N*S)
-        - g_logprobs_sum*exp_logprobs*v_logits
-    )
-
-From these cotangents back to the inputs:
-
-    dlogprobs = c_logprobs - c_loss*weight*(target*(1 - label_smoothing) + label_smoothing/C)/(N*S)
-    dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
-    dtarget = c_loss*weight*logprobs*(label_smoothing - 1)/(N*S)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: smoothed divides by it.
-- NaN if N is 0: loss divides by it.
-- NaN if S is 0: loss divides by it.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- weight defaults to 1 everywhere.
-- ValueError unless label_smoothing is at least 0 and at most 1.
-- RuntimeError if weight requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use cross_entropy_probabilities_forward, which
-  is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0 or if S is 0.
+- ZeroDivisionError if C is 0.
+- weight gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("cross_entropy_probabilities", """
-    logits, target, logprobs, probs, smoothed: N C *S
-    weight: C = 1, constant
-    loss, g: N *S for none; () for sum mean
-    losses: N *S
-    reduction: none | sum | mean
-    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
-""")
 
 
 def cross_entropy_probabilities(
     logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    """CrossEntropyProbabilities: returns loss, with the closed form as its backward.
-
-    Shapes: logits (N, C, *S), target (N, C, *S), weight (C,).
+    """Returns loss (N, *S), or its sum or mean. Shapes: logits (N, C, *S), target (N, C, *S),
+    weight (C,) or 1 everywhere.
     """
-    return _pair(logits, target, weight, label_smoothing, reduction)
+    if logits.dim() < 2:
+        raise ValueError(
+            f"cross_entropy_probabilities: logits must be (N, C, *S), got {tuple(logits.shape)}"
+        )
+    N, C, *S_dims = logits.shape
+    if target.shape != (N, C, *S_dims):
+        raise ValueError(
+            f"cross_entropy_probabilities: target must be (N, C, *S), got {tuple(target.shape)}"
+        )
+    if weight is not None and weight.shape != (C,):
+        raise ValueError(
+            f"cross_entropy_probabilities: weight must be (C,), got {tuple(weight.shape)}"
+        )
+    S = math.prod(S_dims)
+    logits, target = logits.reshape(N, C, S), target.reshape(N, C, S)
+    if isinstance(label_smoothing, Tensor) or not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_probabilities: label_smoothing must be a number at least 0 and at most "
+            f"1, got {label_smoothing}"
+        )
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(
+            f"cross_entropy_probabilities: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
+        )
+    run = cross_entropy_probabilities_forward if _by_lines() else CrossEntropyProbabilities.apply
+    loss, *_ = run(logits, target, weight, label_smoothing)
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target, weight)])
+    if reduction == "none":
+        return loss.reshape(N, *S_dims).to(dtype)
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / (N * S)
+    return total.to(dtype)
 
 
-class CrossEntropyProbabilitiesForward(NamedTuple):
-    loss: Tensor  # (), (N, *S) for "none"
-    target: Tensor  # (N, C, *S)
-    weight: Tensor  # (C,)
-    logprobs: Tensor  # (N, C, *S)
-    label_smoothing: float
-    reduction: str
-
-
-@_pair.forward
 def cross_entropy_probabilities_forward(
-    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    reduction: str = "mean",
-) -> CrossEntropyProbabilitiesForward:
-    """The output loss, then what the backward needs."""
-    if reduction == "mean":
-        N = logits.shape[0]
+    logits: Tensor, target: Tensor, weight: Tensor, label_smoothing: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target, weight)])
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     C = logits.shape[1]
-    if reduction == "mean":
-        S = logits.shape[2]
-    if C == 0:
-        raise ValueError("cross_entropy_probabilities_forward divides by C, which is 0")
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    logits_shifted = logits - _runtime.peak(logits, 1)
-    logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
+    max_logits = _peak(logits, 1)
+    logits_shifted = logits - max_logits
+    sum_in_logprobs = torch.exp(logits_shifted).sum(1, keepdim=True)
+    logprobs = logits_shifted - torch.log(sum_in_logprobs)
     smoothed = (1 - label_smoothing) * target + label_smoothing / C
     losses = -(weight[:, None] * logprobs * smoothed).sum(1)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N / S
-    return CrossEntropyProbabilitiesForward(
-        loss, target, weight, logprobs, label_smoothing, reduction,
-    )
+    return losses, max_logits, sum_in_logprobs
 
 
-class CrossEntropyProbabilitiesGradients(NamedTuple):
-    dlogits: Tensor  # (N, C, *S)
-    dtarget: Tensor  # (N, C, *S)
-
-
-@_pair.backward
 def cross_entropy_probabilities_backward(
-    dloss: Tensor, target: Tensor, weight: Tensor, logprobs: Tensor, label_smoothing: float,
-    reduction: str = "mean", needs=None,
-) -> CrossEntropyProbabilitiesGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = target.shape[0]
-    C = target.shape[1]
-    if reduction == "mean":
-        S = target.shape[2]
-    dlogits = dtarget = None
-    if C == 0:
-        raise ValueError("cross_entropy_probabilities_backward divides by C, which is 0")
-    if needs.logits:
-        if reduction == "none":
-            dlogprobs = weight[:, None] * dloss[:, None] * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        elif reduction == "sum":
-            dlogprobs = dloss * weight[:, None] * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        else:
-            dlogprobs = dloss / N / S * weight[:, None] * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        dlogits = torch.addcmul(
-            dlogprobs,
-            dlogprobs.sum(1, keepdim=True),
-            torch.exp(logprobs),
-            value=-1,
-        )
-    if needs.target:
-        if reduction == "none":
-            dtarget = (label_smoothing - 1) * weight[:, None] * dloss[:, None] * logprobs
-        elif reduction == "sum":
-            dtarget = dloss * (label_smoothing - 1) * weight[:, None] * logprobs
-        else:
-            dtarget = dloss * (label_smoothing - 1) / N / S * weight[:, None] * logprobs
-    return CrossEntropyProbabilitiesGradients(dlogits, dtarget)
-
-
-class CrossEntropyProbabilitiesAtoms(NamedTuple):
-    probs: Tensor  # (N, C, *S)
-    logprobs: Tensor  # (N, C, *S)
-    smoothed: Tensor  # (N, C, *S)
-    losses: Tensor  # (N, *S)
-    loss: Tensor  # (), (N, *S) for "none"
-
-
-@_pair.checked
-def cross_entropy_probabilities_atoms(
-    logits: Tensor, target: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    reduction: str = "mean",
-) -> CrossEntropyProbabilitiesAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = logits.shape[0]
-    C = logits.shape[1]
-    if reduction == "mean":
-        S = logits.shape[2]
-    if C == 0:
-        raise ValueError("cross_entropy_probabilities_atoms divides by C, which is 0")
-    if reduction == "mean":
-        if N * S == 0:
-            raise ValueError("cross_entropy_probabilities_atoms divides by N * S, which is 0")
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
-    logprobs = torch.log(probs)
-    smoothed = (1 - label_smoothing) * target + 1 / C * label_smoothing
-    losses = (-weight[:, None] * logprobs * smoothed).sum(1)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / (N * S) * losses.sum()
-    return CrossEntropyProbabilitiesAtoms(probs, logprobs, smoothed, losses, loss)
-
-
-class CrossEntropyProbabilitiesChain(NamedTuple):
-    dprobs: Tensor  # (N, C, *S)
-    dlogprobs: Tensor  # (N, C, *S)
-    dsmoothed: Tensor  # (N, C, *S)
-    dlosses: Tensor  # (N, *S)
-    dloss: Tensor  # (), (N, *S) for "none"
-    dlogits: Tensor  # (N, C, *S)
-    dtarget: Tensor  # (N, C, *S)
-
-
-@_pair.checked
-def cross_entropy_probabilities_chain(
-    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor | None = None,
-    probs: Tensor | None = None, logprobs: Tensor | None = None, smoothed: Tensor | None = None,
-    losses: Tensor | None = None, loss: Tensor | None = None, label_smoothing: float = 0,
-    reduction: str = "mean",
-) -> CrossEntropyProbabilitiesChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction in ("sum", "mean"):
-        N = logits.shape[0]
-    C = logits.shape[1]
-    if reduction == "sum":
-        S = logits.shape[2]
-    elif reduction == "mean":
-        S = logits.shape[2]
-        if N * S == 0:
-            raise ValueError("cross_entropy_probabilities_chain divides by N * S, which is 0")
-    if weight is None:
-        weight = dloss.new_full((), 1).expand(C)
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        dlosses = dloss.expand(N, S)
-    else:
-        dlosses = (1 / (N * S) * dloss).expand(N, S)
-    dsmoothed = -weight[:, None] * dlosses[:, None] * logprobs
-    dlogprobs = -weight[:, None] * dlosses[:, None] * smoothed
-    dprobs = dlogprobs / probs
-    dlogits = (
-        dprobs * probs
-        - (
-            dprobs * probs / torch.exp(logits).sum(1, keepdim=True)
-        ).sum(1, keepdim=True) * torch.exp(logits)
-    )
-    dtarget = (1 - label_smoothing) * dsmoothed
-    return CrossEntropyProbabilitiesChain(
-        dprobs, dlogprobs, dsmoothed, dlosses, dloss, dlogits, dtarget,
-    )
-
-
-class CrossEntropyProbabilitiesSecond(NamedTuple):
-    v_loss: Tensor  # (), (N, *S) for "none"
-    dlogits: Tensor  # (N, C, *S)
-    dtarget: Tensor  # (N, C, *S)
-
-
-@_pair.behind
-def _behind(
-    v_logits, v_target, g, target, weight, logprobs, label_smoothing, reduction, needs,
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_in_logprobs: Tensor, label_smoothing: float, need_logits: bool = True,
+    need_target: bool = True,
 ) -> tuple:
-    N = target.shape[0]
-    C = target.shape[1]
-    S = target.shape[2]
-    v_loss = c_target = c_logprobs = None
-    if C == 0:
-        raise ValueError("cross_entropy_probabilities_behind divides by C, which is 0")
-    if needs.logprobs:
-        if reduction == "none":
-            g_logprobs = weight[:, None] * g[:, None] * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        elif reduction == "sum":
-            g_logprobs = g * weight[:, None] * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        else:
-            g_logprobs = g / N / S * weight[:, None] * (
-                (label_smoothing - 1) * target - label_smoothing / C
-            )
-        g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
-    exp_logprobs = torch.exp(logprobs)
-    if needs.g or needs.target:
-        dg_logprobs = v_logits - (exp_logprobs * v_logits).sum(1, keepdim=True)
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.add(
-                (
-                    weight[:, None] * dg_logprobs * (
-                        (label_smoothing - 1) * target - label_smoothing / C
-                    )
-                ).sum(1),
-                (weight[:, None] * logprobs * v_target).sum(1),
-                alpha=label_smoothing - 1,
-            )
-        elif reduction == "sum":
-            v_loss = (
-                (weight[:, None] * logprobs * v_target).sum() * (label_smoothing - 1)
-                + (
-                    weight[:, None] * dg_logprobs * (
-                        (label_smoothing - 1) * target - label_smoothing / C
-                    )
-                ).sum()
-            )
-        else:
-            v_loss = (
-                (weight[:, None] * logprobs * v_target).sum() * (label_smoothing - 1)
-                + (
-                    weight[:, None] * dg_logprobs * (
-                        (label_smoothing - 1) * target - label_smoothing / C
-                    )
-                ).sum()
-            ) / N / S
-    if needs.target:
-        if reduction == "none":
-            c_target = (label_smoothing - 1) * weight[:, None] * g[:, None] * dg_logprobs
-        elif reduction == "sum":
-            c_target = g * (label_smoothing - 1) * weight[:, None] * dg_logprobs
-        else:
-            c_target = g * (label_smoothing - 1) / N / S * weight[:, None] * dg_logprobs
-    if needs.logprobs:
-        if reduction == "none":
-            c_logprobs = torch.addcmul(
-                (label_smoothing - 1) * weight[:, None] * g[:, None] * v_target,
-                g_logprobs_sum * exp_logprobs,
-                v_logits, value=-1,
-            )
-        elif reduction == "sum":
-            c_logprobs = torch.addcmul(
-                g * (label_smoothing - 1) * weight[:, None] * v_target,
-                g_logprobs_sum * exp_logprobs,
-                v_logits, value=-1,
-            )
-        else:
-            c_logprobs = torch.addcmul(
-                g * (label_smoothing - 1) / N / S * weight[:, None] * v_target,
-                g_logprobs_sum * exp_logprobs,
-                v_logits, value=-1,
-            )
-    return (v_loss, c_target, None, c_logprobs)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_logprobs, target, weight, logprobs, label_smoothing, reduction, needs,
-) -> tuple:
-    N = target.shape[0]
-    C = target.shape[1]
-    S = target.shape[2]
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target, weight = (t.to(wide) for t in (dloss, logits, target, weight))
+    C = logits.shape[1]
     dlogits = dtarget = None
-    if C == 0:
-        raise ValueError("cross_entropy_probabilities_pullback divides by C, which is 0")
-    if needs.logits:
-        if reduction == "none":
-            dlogprobs = torch.addcmul(
-                c_logprobs,
-                weight[:, None] * c_loss[:, None],
-                (1 - label_smoothing) * target + label_smoothing / C,
-                value=-1,
-            )
-        elif reduction == "sum":
-            dlogprobs = torch.addcmul(
-                c_logprobs,
-                c_loss * weight[:, None],
-                (1 - label_smoothing) * target + label_smoothing / C,
-                value=-1,
-            )
-        else:
-            dlogprobs = torch.addcmul(
-                c_logprobs,
-                c_loss / N / S * weight[:, None],
-                (1 - label_smoothing) * target + label_smoothing / C,
-                value=-1,
-            )
+    logits_shifted = logits - max_logits
+    logprobs = logits_shifted - torch.log(sum_in_logprobs)
+    if need_logits:
+        dlogprobs = weight[:, None] * dloss[:, None] * (
+            (label_smoothing - 1) * target - label_smoothing / C
+        )
         dlogits = torch.addcmul(
             dlogprobs,
             dlogprobs.sum(1, keepdim=True),
             torch.exp(logprobs),
             value=-1,
         )
-    if needs.target:
-        if reduction == "none":
-            dtarget = (label_smoothing - 1) * weight[:, None] * c_loss[:, None] * logprobs
-        elif reduction == "sum":
-            dtarget = c_loss * (label_smoothing - 1) * weight[:, None] * logprobs
-        else:
-            dtarget = c_loss * (label_smoothing - 1) / N / S * weight[:, None] * logprobs
-    return (dlogits, dtarget)
+    if need_target:
+        dtarget = (label_smoothing - 1) * weight[:, None] * dloss[:, None] * logprobs
+    return dlogits, dtarget
 
 
-cross_entropy_probabilities_jvp = _pair.jvp()
-cross_entropy_probabilities_double_backward = _pair.double_backward(CrossEntropyProbabilitiesSecond)
+class CrossEntropyProbabilities(torch.autograd.Function):
+    """What autograd sees of cross_entropy_probabilities."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(cross_entropy_probabilities_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        logits, target, weight, ctx.label_smoothing = inputs
+        _, max_logits, sum_in_logprobs = output
+        ctx.mark_non_differentiable(max_logits, sum_in_logprobs)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(logits, target, weight, max_logits, sum_in_logprobs)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 4
+        logits, target, weight, max_logits, sum_in_logprobs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, max_logits, sum_in_logprobs = cross_entropy_probabilities_forward(
+                logits, target, weight, ctx.label_smoothing,
+            )
+        return *cross_entropy_probabilities_backward(
+            dloss, logits, target, weight, max_logits, sum_in_logprobs, ctx.label_smoothing,
+            *ctx.needs_input_grad[:2],
+        ), None, None
 
 
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda logits, target, weight, label_smoothing, reduction: weight is None
-    and label_smoothing == 0
-)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-@_plain.forward
-def _plain_forward(logits, target, reduction) -> tuple:
-    if reduction == "mean":
-        N = logits.shape[0]
-        S = logits.shape[2]
-    logits_shifted = logits - _runtime.peak(logits, 1)
-    logprobs = logits_shifted - torch.log(torch.exp(logits_shifted).sum(1, keepdim=True))
-    losses = -(logprobs * target).sum(1)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N / S
-    return (loss, target, logprobs, reduction)
-
-
-@_plain.backward
-def _plain_backward(dloss, target, logprobs, reduction, needs) -> tuple:
-    if reduction == "mean":
-        N = target.shape[0]
-        S = target.shape[2]
-    dlogits = dtarget = None
-    if needs.logits:
-        if reduction == "none":
-            dlogits = dloss[:, None] * (target.sum(1, keepdim=True) * torch.exp(logprobs) - target)
-        elif reduction == "sum":
-            dlogits = dloss * (target.sum(1, keepdim=True) * torch.exp(logprobs) - target)
-        else:
-            dlogits = dloss / N / S * (target.sum(1, keepdim=True) * torch.exp(logprobs) - target)
-    if needs.target:
-        if reduction == "none":
-            dtarget = -dloss[:, None] * logprobs
-        elif reduction == "sum":
-            dtarget = -dloss * logprobs
-        else:
-            dtarget = -dloss / N / S * logprobs
-    return (dlogits, dtarget)
-
-
-@_plain.behind
-def _plain_behind(v_logits, v_target, g, target, logprobs, reduction, needs) -> tuple:
-    N = target.shape[0]
-    S = target.shape[2]
-    v_loss = c_target = c_logprobs = None
-    if needs.g or needs.logprobs:
-        target_sum = target.sum(1, keepdim=True)
-    exp_logprobs_again = torch.exp(logprobs)
-    if needs.g:
-        g_logits_term = target_sum * exp_logprobs_again - target
-    if needs.target or needs.logprobs:
-        exp_logprobs = exp_logprobs_again
-    if needs.target:
-        if reduction == "none":
-            dtarget_sum = g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True)
-        elif reduction == "sum":
-            dtarget_sum = g * (exp_logprobs * v_logits).sum(1, keepdim=True)
-        else:
-            dtarget_sum = g / N / S * (exp_logprobs * v_logits).sum(1, keepdim=True)
-    if needs.g:
-        if reduction == "none":
-            v_loss = (g_logits_term * v_logits).sum(1) - (logprobs * v_target).sum(1)
-        elif reduction == "sum":
-            v_loss = (g_logits_term * v_logits).sum() - (logprobs * v_target).sum()
-        else:
-            v_loss = ((g_logits_term * v_logits).sum() - (logprobs * v_target).sum()) / N / S
-    if needs.target:
-        if reduction == "none":
-            c_target = torch.addcmul(dtarget_sum, g[:, None], v_logits, value=-1)
-        elif reduction == "sum":
-            c_target = torch.addcmul(dtarget_sum, g, v_logits, value=-1)
-        else:
-            c_target = torch.addcmul(dtarget_sum, g / N / S, v_logits, value=-1)
-    if needs.logprobs:
-        if reduction == "none":
-            c_logprobs = g[:, None] * (target_sum * exp_logprobs * v_logits - v_target)
-        elif reduction == "sum":
-            c_logprobs = g * (target_sum * exp_logprobs * v_logits - v_target)
-        else:
-            c_logprobs = g / N / S * (target_sum * exp_logprobs * v_logits - v_target)
-    return (v_loss, c_target, c_logprobs)
-
-
-@_plain.pullback
-def _plain_pullback(c_loss, c_logprobs, target, logprobs, reduction, needs) -> tuple:
-    N = target.shape[0]
-    S = target.shape[2]
-    dlogits = dtarget = None
-    if needs.logits:
-        if reduction == "none":
-            dlogprobs = torch.addcmul(c_logprobs, c_loss[:, None], target, value=-1)
-        elif reduction == "sum":
-            dlogprobs = torch.addcmul(c_logprobs, c_loss, target, value=-1)
-        else:
-            dlogprobs = torch.addcmul(c_logprobs, c_loss / N / S, target, value=-1)
-        dlogits = torch.addcmul(
-            dlogprobs,
-            dlogprobs.sum(1, keepdim=True),
-            torch.exp(logprobs),
-            value=-1,
-        )
-    if needs.target:
-        if reduction == "none":
-            dtarget = -c_loss[:, None] * logprobs
-        elif reduction == "sum":
-            dtarget = -c_loss * logprobs
-        else:
-            dtarget = -c_loss / N / S * logprobs
-    return (dlogits, dtarget)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

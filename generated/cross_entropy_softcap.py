@@ -9,10 +9,22 @@ The mean cross entropy of logits that are held softly between -cap and cap.
 Source: Gemma team (2024), "Gemma 2: improving open language models at a practical size",
 section 2 (logit soft-capping).
 
-The closed form:
+Forward:
+    capped = cap*tanh(logits/cap)
+    probs = exp(capped)/Sum(exp(capped), C)
+    logprobs = log(probs)
+    counted = Kept(labels)*Sum(weight*OneHot(labels, C), C)
+    picked = Kept(labels)*counted*Sum(OneHot(labels, C)*logprobs, C)
+    smoothing = Piecewise(
+        (label_smoothing*Kept(labels)*Sum(weight*logprobs, C)/C, Ne(label_smoothing, 0)),
+        (0, True),
+    )
+    losses = picked*(label_smoothing - 1) - smoothing
+    loss = Sum(losses, N, S)/Sum(counted, N, S)
 
+Backward:
     dlogits = (
-        dloss*Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
+        dloss*Piecewise((1/sum_counted, Ne(labels_kept, 0)), (0, True))
         *(1 - tanh(logits/cap)**2)
         *(
             counted*OneHot(labels, C)*(label_smoothing - 1)
@@ -21,141 +33,74 @@ The closed form:
         )
     )
 
-When weight is omitted, label_smoothing is 0 and no labels entry is ignored (also derived and
-proved):
-
-    dlogits = dloss*(
-        probs - OneHot(labels, C) + tanh(logits/cap)**2*(OneHot(labels, C) - probs)
-    )/(N*S)
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    weight_sum = Sum(weight, C)
-    g_logits_term_3 = (
-        counted*OneHot(labels, C)*(label_smoothing - 1)
-        + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
-        - label_smoothing*weight/C
-    )/cosh(logits/cap)**2
-    choice_counted_sum_2_labels_kept = Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
-    dg_logits_term_3 = g*choice_counted_sum_2_labels_kept*v_logits
-    dg_logits_term_2 = dg_logits_term_3/cosh(logits/cap)**2
-    v_loss = Sum(choice_counted_sum_2_labels_kept*g_logits_term_3*v_logits, C, N, S)
-    c_logits = -2*dg_logits_term_3*g_logits_term_3*tanh(logits/cap)/cap
-    c_probs = dg_logits_term_2*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
-    c_counted = (
-        Sum(dg_logits_term_2*probs, C)*(1 - label_smoothing)
-        + Sum(dg_logits_term_2*OneHot(labels, C), C)*(label_smoothing - 1)
-    )
-    c_counted_sum_2 = g*Sum(
-        Piecewise((-counted_sum_2**(-2), Ne(labels_kept, 0)), (0, True))*g_logits_term_3*v_logits,
-        C, N, S,
-    )
-
-From these cotangents back to the inputs:
-
-    choice_labels_kept = Kept(labels)
-    dlogits = (1 - tanh(logits/cap)**2)*(
-        probs*(
-            c_probs
-            - Sum(c_probs*probs, C)
-            + c_loss*choice_labels_kept*(
-                counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
-            )/counted_sum_2
-        )
-        + c_loss*choice_labels_kept*(
-            counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
-        )/counted_sum_2
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: smoothing divides by it.
 - loss may be infinite or NaN where every entry of labels is ignored.
 - loss, dlogits may be infinite or NaN where all entries of weight are 0.
-- TypeError if labels is not an integer tensor.
-- IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
-- Entries where labels equals ignore_index are ignored.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- weight defaults to 1 everywhere.
-- ValueError unless label_smoothing is at least 0 and at most 1.
-- ValueError unless cap is above 0.
-- RuntimeError if weight requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use cross_entropy_softcap_forward, which is
-  plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0 or if S is 0.
+- Entries where labels is ignore_index are ignored.
+- weight gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("cross_entropy_softcap", """
-    logits, probs, capped, logprobs: N C *S
-    labels: N *S -> C, ignored
-    weight: C = 1, constant
-    loss, counted_sum_2, g: ()
-    labels_kept, counted, picked, smoothing, losses: N *S
-    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
-    cap > 0: cap must be above 0
-""")
 
 
 def cross_entropy_softcap(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     cap: float = 30, ignore_index: int = -100,
 ) -> Tensor:
-    """CrossEntropySoftcap: returns loss, with the closed form as its backward.
+    """Returns loss (). Shapes: logits (N, C, *S), labels (N, *S), weight (C,) or 1 everywhere."""
+    if logits.dim() < 2:
+        raise ValueError(
+            f"cross_entropy_softcap: logits must be (N, C, *S), got {tuple(logits.shape)}"
+        )
+    N, C, *S_dims = logits.shape
+    if labels.shape != (N, *S_dims):
+        raise ValueError(
+            f"cross_entropy_softcap: labels must be (N, *S), got {tuple(labels.shape)}"
+        )
+    if weight is not None and weight.shape != (C,):
+        raise ValueError(f"cross_entropy_softcap: weight must be (C,), got {tuple(weight.shape)}")
+    S = math.prod(S_dims)
+    logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
+    if isinstance(ignore_index, Tensor):
+        raise TypeError("cross_entropy_softcap: ignore_index must be a number, not a tensor")
+    if isinstance(label_smoothing, Tensor) or not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_softcap: label_smoothing must be a number at least 0 and at most 1, "
+            f"got {label_smoothing}"
+        )
+    if isinstance(cap, Tensor) or not cap > 0:
+        raise ValueError(f"cross_entropy_softcap: cap must be a number above 0, got {cap}")
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    labels_kept = labels != ignore_index
+    labels = labels.where(labels_kept, 0)
+    labels_kept = labels_kept.to(logits.dtype)
+    run = cross_entropy_softcap_forward if _by_lines() else CrossEntropySoftcap.apply
+    return run(logits, labels, labels_kept, weight, label_smoothing, cap)[0]
 
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    return _pair(logits, labels, weight, label_smoothing, cap, ignore_index)
 
-
-class CrossEntropySoftcapForward(NamedTuple):
-    loss: Tensor  # ()
-    logits: Tensor  # (N, C, *S)
-    labels: Tensor  # (N, *S)
-    labels_kept: Tensor  # (N, *S)
-    weight: Tensor  # (C,)
-    probs: Tensor  # (N, C, *S)
-    counted: Tensor  # (N, *S)
-    counted_sum_2: Tensor  # ()
-    label_smoothing: float
-    cap: float
-
-
-@_pair.forward
 def cross_entropy_softcap_forward(
-    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    cap: float = 30, ignore_index: int = -100,
-) -> CrossEntropySoftcapForward:
-    """The output loss, then what the backward needs."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+    logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, label_smoothing: float,
+    cap: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(logits.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
     capped = cap * torch.tanh(logits / cap)
-    capped_shifted = capped - _runtime.peak(capped, 1)
+    max_capped = _peak(capped, 1)
+    capped_shifted = capped - max_capped
     exp_capped_shifted = torch.exp(capped_shifted)
-    exp_capped_sum_scaled = exp_capped_shifted.sum(1)
-    probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]
-    logprobs = capped_shifted - torch.log(exp_capped_sum_scaled[:, None])
+    sum_exp_capped_shifted = exp_capped_shifted.sum(1)
+    probs = exp_capped_shifted / sum_exp_capped_shifted[:, None]
+    logprobs = capped_shifted - torch.log(sum_exp_capped_shifted[:, None])
     labels_kept_is_not_0 = labels_kept != 0
     counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
     picked = torch.where(
@@ -173,29 +118,25 @@ def cross_entropy_softcap_forward(
         else logits.new_full((N, S), 0)
     )
     losses = (label_smoothing - 1) * picked - smoothing
-    counted_sum_2 = counted.sum()
-    loss = losses.sum() / counted_sum_2
-    return CrossEntropySoftcapForward(
-        loss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        cap,
-    )
+    sum_counted = counted.sum()
+    loss = losses.sum() / sum_counted
+    return loss.to(dtype), max_capped, sum_exp_capped_shifted, counted, sum_counted
 
 
-class CrossEntropySoftcapGradients(NamedTuple):
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.backward
 def cross_entropy_softcap_backward(
-    dloss: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    probs: Tensor, counted: Tensor, counted_sum_2: Tensor, label_smoothing: float, cap: float,
-    needs,
-) -> CrossEntropySoftcapGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_capped: Tensor,
+    sum_exp_capped_shifted: Tensor, counted: Tensor, sum_counted: Tensor, labels_kept: Tensor,
+    label_smoothing: float, cap: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
     C = logits.shape[1]
-    if C == 0:
-        raise ValueError("cross_entropy_softcap_backward divides by C, which is 0")
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum_2, 0) * (
+    capped = cap * torch.tanh(logits / cap)
+    capped_shifted = capped - max_capped
+    exp_capped_shifted = torch.exp(capped_shifted)
+    probs = exp_capped_shifted / sum_exp_capped_shifted[:, None]
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / sum_counted, 0) * (
         (1 - torch.tanh(logits / cap) ** 2) * torch.add(
             torch.add(
                 label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
@@ -206,332 +147,70 @@ def cross_entropy_softcap_backward(
             alpha=-(label_smoothing / C),
         )
     )
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
+    dlogits = dlogits.scatter_add_(
+        1,
         labels.unsqueeze(1),
         torch.where(
             labels_kept != 0,
-            dloss * (label_smoothing - 1) / counted_sum_2 * counted * (
+            dloss * (label_smoothing - 1) / sum_counted * counted * (
                 1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2
             ),
             0,
         ).unsqueeze(1),
     )
-    return CrossEntropySoftcapGradients(dlogits)
+    return dlogits
 
 
-class CrossEntropySoftcapAtoms(NamedTuple):
-    capped: Tensor  # (N, C, *S)
-    probs: Tensor  # (N, C, *S)
-    logprobs: Tensor  # (N, C, *S)
-    counted: Tensor  # (N, *S)
-    picked: Tensor  # (N, *S)
-    smoothing: Tensor  # (N, *S)
-    losses: Tensor  # (N, *S)
-    loss: Tensor  # ()
+class CrossEntropySoftcap(torch.autograd.Function):
+    """What autograd sees of cross_entropy_softcap."""
 
+    generate_vmap_rule = True
+    forward = staticmethod(cross_entropy_softcap_forward)
 
-@_pair.checked
-def cross_entropy_softcap_atoms(
-    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    cap: float = 30, ignore_index: int = -100,
-) -> CrossEntropySoftcapAtoms:
-    """Every statement of the forward, as written."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    capped = cap * torch.tanh(logits / cap)
-    probs = torch.exp(capped) / torch.exp(capped).sum(1, keepdim=True)
-    logprobs = torch.log(probs)
-    counted = torch.where(labels_kept != 0, weight[labels], 0)
-    picked = torch.where(
-        labels_kept != 0,
-        counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-        0,
-    )
-    smoothing = (
-        torch.where(
-            labels_kept != 0,
-            1 / C * label_smoothing * (weight[:, None] * logprobs).sum(1),
-            0,
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.cap = inputs
+        _, max_capped, sum_exp_capped_shifted, counted, sum_counted = output
+        ctx.mark_non_differentiable(max_capped, sum_exp_capped_shifted, counted, sum_counted)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            logits, labels, labels_kept, weight, max_capped, sum_exp_capped_shifted, counted,
+            sum_counted,
         )
-        if label_smoothing != 0
-        else logits.new_full((N, S), 0)
-    )
-    losses = (label_smoothing - 1) * picked - smoothing
-    loss = losses.sum() / counted.sum()
-    return CrossEntropySoftcapAtoms(
-        capped, probs, logprobs, counted, picked, smoothing, losses, loss,
-    )
 
-
-class CrossEntropySoftcapChain(NamedTuple):
-    dcapped: Tensor  # (N, C, *S)
-    dprobs: Tensor  # (N, C, *S)
-    dlogprobs: Tensor  # (N, C, *S)
-    dcounted: Tensor  # (N, *S)
-    dpicked: Tensor  # (N, *S)
-    dsmoothing: Tensor  # (N, *S)
-    dlosses: Tensor  # (N, *S)
-    dloss: Tensor  # ()
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.checked
-def cross_entropy_softcap_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    capped: Tensor | None = None, probs: Tensor | None = None, logprobs: Tensor | None = None,
-    counted: Tensor | None = None, picked: Tensor | None = None, smoothing: Tensor | None = None,
-    losses: Tensor | None = None, loss: Tensor | None = None, label_smoothing: float = 0,
-    cap: float = 30, ignore_index: int = -100,
-) -> CrossEntropySoftcapChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if C == 0:
-        raise ValueError("cross_entropy_softcap_chain divides by C, which is 0")
-    if weight is None:
-        weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
-    dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
-    dsmoothing = -dlosses
-    dpicked = (label_smoothing - 1) * dlosses
-    dcounted = (
-        torch.where(
-            labels_kept != 0,
-            dpicked * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-        - dloss * loss / counted.sum((0, 1), keepdim=True)
-    )
-    dlogprobs = torch.where(
-        labels_kept[:, None] != 0,
-        1 / C * label_smoothing * dsmoothing[:, None],
-        0,
-    ) * weight[:, None]
-    dlogprobs = _runtime.scatter_added(
-        dlogprobs, 1,
-        labels.unsqueeze(1),
-        torch.where(labels_kept != 0, dpicked * counted, 0).unsqueeze(1),
-    )
-    dprobs = dlogprobs / probs
-    dcapped = (
-        dprobs * probs
-        - (
-            dprobs * probs / torch.exp(capped).sum(1, keepdim=True)
-        ).sum(1, keepdim=True) * torch.exp(capped)
-    )
-    dlogits = dcapped * (1 - torch.tanh(logits / cap) ** 2)
-    return CrossEntropySoftcapChain(
-        dcapped, dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dloss, dlogits,
-    )
-
-
-class CrossEntropySoftcapSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.behind
-def _behind(
-    v_logits, g, logits, labels, labels_kept, weight, probs, counted, counted_sum_2,
-    label_smoothing, cap, needs,
-) -> tuple:
-    C = logits.shape[1]
-    v_loss = c_logits = c_probs = c_counted = c_counted_sum_2 = None
-    if C == 0:
-        raise ValueError("cross_entropy_softcap_behind divides by C, which is 0")
-    if needs.g or needs.logits or needs.probs or needs.counted_sum_2:
-        weight_sum = weight.sum(0, keepdim=True)
-    if needs.g or needs.logits or needs.counted_sum_2:
-        g_logits_term_3 = torch.add(
-            torch.add(
-                label_smoothing * weight_sum[0] / C,
-                counted[:, None],
-                alpha=1 - label_smoothing,
-            ) * probs,
-            weight[:, None],
-            alpha=-(label_smoothing / C),
-        ) / torch.cosh(logits / cap) ** 2
-        g_logits_term_3 = _runtime.scatter_added(
-            g_logits_term_3, 1,
-            labels.unsqueeze(1),
-            (
-                (label_smoothing - 1) * counted / torch.cosh(
-                    logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap
-                ) ** 2
-            ).unsqueeze(1),
-        )
-    if needs.g or needs.logits or needs.probs or needs.counted:
-        choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
-    if needs.logits or needs.probs or needs.counted:
-        dg_logits_term_3 = g * choice_counted_sum_2_labels_kept[:, None] * v_logits
-    if needs.probs or needs.counted:
-        dg_logits_term_2 = dg_logits_term_3 / torch.cosh(logits / cap) ** 2
-    if needs.g:
-        v_loss = (choice_counted_sum_2_labels_kept[:, None] * g_logits_term_3 * v_logits).sum()
-    if needs.logits:
-        c_logits = -2 * dg_logits_term_3 * g_logits_term_3 * torch.tanh(logits / cap) / cap
-    if needs.probs:
-        c_probs = torch.add(
-            label_smoothing * weight_sum[0] / C,
-            counted[:, None],
-            alpha=1 - label_smoothing,
-        ) * dg_logits_term_2
-    if needs.counted:
-        c_counted = torch.add(
-            (1 - label_smoothing) * (dg_logits_term_2 * probs).sum(1),
-            dg_logits_term_2.gather(1, labels.unsqueeze(1)).squeeze(1),
-            alpha=label_smoothing - 1,
-        )
-    if needs.counted_sum_2:
-        c_counted_sum_2 = g * (
-            torch.where(
-                labels_kept[:, None] != 0,
-                -counted_sum_2 ** -2,
-                0,
-            ) * g_logits_term_3 * v_logits
-        ).sum()
-    return (v_loss, c_logits, None, None, None, c_probs, c_counted, c_counted_sum_2)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_probs, c_counted, c_counted_sum_2, logits, labels, labels_kept, weight, probs,
-    counted, counted_sum_2, label_smoothing, cap, needs,
-) -> tuple:
-    C = logits.shape[1]
-    choice_labels_kept = (labels_kept != 0).to(logits.dtype)
-    dlogits = (1 - torch.tanh(logits / cap) ** 2) * torch.addcmul(
-        probs * torch.addcmul(
-            c_probs - (c_probs * probs).sum(1, keepdim=True),
-            c_loss / counted_sum_2 * choice_labels_kept[:, None],
-            torch.add(
-                label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
-                counted[:, None],
-                alpha=1 - label_smoothing,
-            ),
-        ),
-        c_loss * label_smoothing / C / counted_sum_2 * weight[:, None],
-        choice_labels_kept[:, None],
-        value=-1,
-    )
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        labels.unsqueeze(1),
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 6
         (
-            c_loss * (label_smoothing - 1) / counted_sum_2 * choice_labels_kept * counted * (
-                1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2
+            logits, labels, labels_kept, weight, max_capped, sum_exp_capped_shifted, counted,
+            sum_counted,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, max_capped, sum_exp_capped_shifted, counted, sum_counted = cross_entropy_softcap_forward(
+                logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.cap,
             )
-        ).unsqueeze(1),
-    )
-    return (dlogits,)
+        return cross_entropy_softcap_backward(
+            dloss, logits, labels, weight, max_capped, sum_exp_capped_shifted, counted, sum_counted,
+            labels_kept, ctx.label_smoothing, ctx.cap,
+        ), None, None, None, None, None
 
 
-cross_entropy_softcap_jvp = _pair.jvp()
-cross_entropy_softcap_double_backward = _pair.double_backward(CrossEntropySoftcapSecond)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda logits, labels, weight, label_smoothing, cap, ignore_index: weight is None
-    and label_smoothing == 0
-    and _runtime.all_count(labels, ignore_index, logits.shape[1])
-)
-
-
-@_plain.forward
-def _plain_forward(logits, labels, cap) -> tuple:
-    N = logits.shape[0]
-    S = logits.shape[2]
-    capped = cap * torch.tanh(logits / cap)
-    capped_shifted = capped - _runtime.peak(capped, 1)
-    exp_capped_shifted = torch.exp(capped_shifted)
-    exp_capped_sum_scaled = exp_capped_shifted.sum(1)
-    probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]
-    picked = (
-        capped_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
-        - torch.log(exp_capped_sum_scaled)
-    )
-    losses = -picked
-    loss = losses.sum() / N / S
-    return (loss, logits, labels, probs, cap)
-
-
-@_plain.backward
-def _plain_backward(dloss, logits, labels, probs, cap, needs) -> tuple:
-    N = logits.shape[0]
-    S = logits.shape[2]
-    dlogits = dloss / N / S * torch.addcmul(probs, probs, torch.tanh(logits / cap) ** 2, value=-1)
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        labels.unsqueeze(1),
-        (
-            dloss / N / S * (
-                torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2 - 1
-            )
-        ).unsqueeze(1),
-    )
-    return (dlogits,)
-
-
-@_plain.behind
-def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    v_loss = c_logits = c_probs = None
-    tanh_cap_logits_2 = torch.tanh(logits / cap)
-    if needs.g:
-        v_loss = (
-            v_logits * torch.addcmul(
-                probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
-                tanh_cap_logits_2 ** 2,
-                torch.nn.functional.one_hot(labels, C).to(g.dtype).mT - probs,
-            )
-        ).sum() / N / S
-    if needs.logits:
-        c_logits = -probs * torch.ops.aten.tanh_backward(
-            2 * g / N / S / cap * tanh_cap_logits_2 * v_logits,
-            tanh_cap_logits_2,
-        )
-        c_logits = _runtime.scatter_added(
-            c_logits, 1,
-            labels.unsqueeze(1),
-            torch.ops.aten.tanh_backward(
-                2 * g / N / S / cap * tanh_cap_logits_2.gather(
-                    1,
-                    labels.unsqueeze(1),
-                ).squeeze(1) * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-                tanh_cap_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1),
-            ).unsqueeze(1),
-        )
-    if needs.probs:
-        c_probs = -g / N / S * v_logits * (tanh_cap_logits_2 ** 2 - 1)
-    return (v_loss, c_logits, None, c_probs)
-
-
-@_plain.pullback
-def _plain_pullback(c_loss, c_probs, logits, labels, probs, cap, needs) -> tuple:
-    N = logits.shape[0]
-    S = logits.shape[2]
-    dlogits = probs * (1 - torch.tanh(logits / cap) ** 2) * (
-        c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N / S
-    )
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        labels.unsqueeze(1),
-        (
-            -c_loss / N / S * (
-                1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2
-            )
-        ).unsqueeze(1),
-    )
-    return (dlogits,)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,169 +9,97 @@ The mean cross entropy, plus a cost that holds the normalizer of the softmax at 
 Source: Chowdhery et al. (2022), "PaLM: scaling language modeling with pathways", section 5; the
 cost is the mean over the rows that count, each alike.
 
-The closed form:
+Forward:
+    probs = exp(logits)/Sum(exp(logits), C)
+    logprobs = log(probs)
+    counted = Kept(labels)*Sum(weight*OneHot(labels, C), C)
+    picked = Kept(labels)*counted*Sum(OneHot(labels, C)*logprobs, C)
+    smoothing = Piecewise(
+        (label_smoothing*Kept(labels)*Sum(weight*logprobs, C)/C, Ne(label_smoothing, 0)),
+        (0, True),
+    )
+    losses = picked*(label_smoothing - 1) - smoothing
+    entropy = Sum(losses, N, S)/Sum(counted, N, S)
+    log_z = log(Sum(exp(logits), C))
+    excess = Sum(Kept(labels)*log_z**2, N, S)/Sum(Kept(labels), N, S)
+    loss = entropy + excess*z_weight
 
+Backward:
     dlogits = dloss*Kept(labels)*(
         probs*(
-            counted*(1 - label_smoothing)/counted_sum_2
-            + 2*z_weight*log_z/excess_sum
-            + label_smoothing*Sum(weight, C)/(C*counted_sum_2)
+            counted*(1 - label_smoothing)/sum_counted
+            + 2*z_weight*log_z/sum_of_labels_kept_is_not_0
+            + label_smoothing*Sum(weight, C)/(C*sum_counted)
         )
-        + counted*OneHot(labels, C)*(label_smoothing - 1)/counted_sum_2
-        - label_smoothing*weight/(C*counted_sum_2)
+        + counted*OneHot(labels, C)*(label_smoothing - 1)/sum_counted
+        - label_smoothing*weight/(C*sum_counted)
     )
-
-When weight is omitted, label_smoothing is 0 and no labels entry is ignored (also derived and
-proved):
-
-    dlogits = dloss*(probs*(2*z_weight*log_z + 1) - OneHot(labels, C))/(N*S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_logits_term = counted/counted_sum_2
-    g_logits_term_2 = log_z/excess_sum
-    g_logits_term_3 = Sum(weight, C)/counted_sum_2
-    g_logits_term_4 = (
-        2*z_weight*g_logits_term_2
-        + g_logits_term*(1 - label_smoothing)
-        + g_logits_term_3*label_smoothing/C
-    )
-    g_logits_term_5 = weight/counted_sum_2
-    choice_labels_kept = Kept(labels)
-    dg_logits_term_6 = g*choice_labels_kept*v_logits
-    dg_logits_term_4 = Sum(dg_logits_term_6*probs, C)
-    dg_logits_term = (
-        dg_logits_term_4*(1 - label_smoothing)
-        + Sum(dg_logits_term_6*OneHot(labels, C), C)*(label_smoothing - 1)
-    )
-    v_loss = Sum(
-        choice_labels_kept*v_logits*(
-            g_logits_term_4*probs
-            + g_logits_term*OneHot(labels, C)*(label_smoothing - 1)
-            - label_smoothing*g_logits_term_5/C
-        ),
-        C, N, S,
-    )
-    c_probs = g_logits_term_4*dg_logits_term_6
-    c_counted = dg_logits_term/counted_sum_2
-    c_counted_sum_2 = (
-        label_smoothing*(
-            Sum(g_logits_term_5*Sum(dg_logits_term_6, N, S), C)
-            - g_logits_term_3*Sum(dg_logits_term_4, N, S)
-        )/C
-        - Sum(dg_logits_term*g_logits_term, N, S)
-    )/counted_sum_2
-    c_log_z = 2*z_weight*dg_logits_term_4/excess_sum
-    c_excess_sum = -2*z_weight*Sum(dg_logits_term_4*g_logits_term_2, N, S)/excess_sum
-
-From these cotangents back to the inputs:
-
-    choice_labels_kept = Kept(labels)
-    dexcess = c_loss*z_weight
-    dlogits = (
-        probs*(
-            c_probs
-            - Sum(c_probs*probs, C)
-            + c_log_z
-            + choice_labels_kept*(
-                2*dexcess*log_z/excess_sum
-                + c_loss*counted*(1 - label_smoothing)/counted_sum_2
-                + c_loss*label_smoothing*Sum(weight, C)/(C*counted_sum_2)
-            )
-        )
-        + c_loss*choice_labels_kept*counted*OneHot(labels, C)*(label_smoothing - 1)/counted_sum_2
-        - c_loss*label_smoothing*weight*choice_labels_kept/(C*counted_sum_2)
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: smoothing divides by it.
 - float32: loss may be infinite or NaN for logits beyond 1e18.
 - loss may be infinite or NaN where every entry of labels is ignored.
 - loss, dlogits may be infinite or NaN where all entries of weight are 0.
-- TypeError if labels is not an integer tensor.
-- IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
-- Entries where labels equals ignore_index are ignored.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- weight defaults to 1 everywhere.
-- ValueError unless label_smoothing is at least 0 and at most 1.
-- RuntimeError if weight requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use cross_entropy_z_loss_forward, which is
-  plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0 or if S is 0.
+- Entries where labels is ignore_index are ignored.
+- weight gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("cross_entropy_z_loss", """
-    logits, probs, logprobs: N C *S
-    labels: N *S -> C, ignored
-    weight: C = 1, constant
-    loss, counted_sum_2, excess_sum, entropy, excess, g: ()
-    labels_kept, counted, log_z, picked, smoothing, losses: N *S
-    0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
-""")
 
 
 def cross_entropy_z_loss(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
     z_weight: float = 0.0001, ignore_index: int = -100,
 ) -> Tensor:
-    """CrossEntropyZLoss: returns loss, with the closed form as its backward.
+    """Returns loss (). Shapes: logits (N, C, *S), labels (N, *S), weight (C,) or 1 everywhere."""
+    if logits.dim() < 2:
+        raise ValueError(
+            f"cross_entropy_z_loss: logits must be (N, C, *S), got {tuple(logits.shape)}"
+        )
+    N, C, *S_dims = logits.shape
+    if labels.shape != (N, *S_dims):
+        raise ValueError(f"cross_entropy_z_loss: labels must be (N, *S), got {tuple(labels.shape)}")
+    if weight is not None and weight.shape != (C,):
+        raise ValueError(f"cross_entropy_z_loss: weight must be (C,), got {tuple(weight.shape)}")
+    S = math.prod(S_dims)
+    logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
+    for name, t in (("z_weight", z_weight), ("ignore_index", ignore_index)):
+        if isinstance(t, Tensor):
+            raise TypeError(f"cross_entropy_z_loss: {name} must be a number, not a tensor")
+    if isinstance(label_smoothing, Tensor) or not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy_z_loss: label_smoothing must be a number at least 0 and at most 1, got "
+            f"{label_smoothing}"
+        )
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    labels_kept = labels != ignore_index
+    labels = labels.where(labels_kept, 0)
+    labels_kept = labels_kept.to(logits.dtype)
+    run = cross_entropy_z_loss_forward if _by_lines() else CrossEntropyZLoss.apply
+    return run(logits, labels, labels_kept, weight, label_smoothing, z_weight)[0]
 
-    Shapes: logits (N, C, *S), labels (N, *S), weight (C,).
-    """
-    return _pair(logits, labels, weight, label_smoothing, z_weight, ignore_index)
 
-
-class CrossEntropyZLossForward(NamedTuple):
-    loss: Tensor  # ()
-    labels: Tensor  # (N, *S)
-    labels_kept: Tensor  # (N, *S)
-    weight: Tensor  # (C,)
-    probs: Tensor  # (N, C, *S)
-    counted: Tensor  # (N, *S)
-    counted_sum_2: Tensor  # ()
-    log_z: Tensor  # (N, *S)
-    excess_sum: Tensor  # ()
-    label_smoothing: float
-    z_weight: float
-
-
-@_pair.forward
 def cross_entropy_z_loss_forward(
-    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    z_weight: float = 0.0001, ignore_index: int = -100,
-) -> CrossEntropyZLossForward:
-    """The output loss, then what the backward needs."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    logits_max = _runtime.peak(logits, 1, added=True)
-    logits_shifted = logits - logits_max
+    logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, label_smoothing: float,
+    z_weight: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(logits.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = _peak(logits, 1, added=True)
+    logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
+    sum_exp_logits_shifted = exp_logits_shifted.sum(1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    logprobs = logits_shifted - torch.log(sum_exp_logits_shifted[:, None])
     labels_kept_is_not_0 = labels_kept != 0
     counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
     picked = torch.where(
@@ -189,385 +117,116 @@ def cross_entropy_z_loss_forward(
         else logits.new_full((N, S), 0)
     )
     losses = (label_smoothing - 1) * picked - smoothing
-    counted_sum_2 = counted.sum()
-    entropy = losses.sum() / counted_sum_2
-    log_z = logits_max[:, 0] + torch.log(exp_logits_sum_scaled)
-    excess_sum = (labels_kept_is_not_0).to(logits.dtype).sum()
-    excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / excess_sum
+    sum_counted = counted.sum()
+    entropy = losses.sum() / sum_counted
+    log_z = max_logits[:, 0] + torch.log(sum_exp_logits_shifted)
+    sum_of_labels_kept_is_not_0 = (labels_kept_is_not_0).to(logits.dtype).sum()
+    excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / sum_of_labels_kept_is_not_0
     loss = entropy + excess * z_weight
-    return CrossEntropyZLossForward(
-        loss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-        label_smoothing, z_weight,
-    )
+    return loss.to(
+        dtype
+    ), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0
 
 
-class CrossEntropyZLossGradients(NamedTuple):
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.backward
 def cross_entropy_z_loss_backward(
-    dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor, log_z: Tensor, excess_sum: Tensor,
-    label_smoothing: float, z_weight: float, needs,
-) -> CrossEntropyZLossGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    C = weight.shape[0]
-    if C == 0:
-        raise ValueError("cross_entropy_z_loss_backward divides by C, which is 0")
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor, counted: Tensor, sum_counted: Tensor, log_z: Tensor,
+    sum_of_labels_kept_is_not_0: Tensor, labels_kept: Tensor, label_smoothing: float,
+    z_weight: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
+    C = logits.shape[1]
+    logits_shifted = logits - max_logits
+    exp_logits_shifted = torch.exp(logits_shifted)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
     dlogits = torch.where(
         labels_kept[:, None] != 0,
         dloss * torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C / counted_sum_2,
-                    (1 - label_smoothing) / counted_sum_2,
+                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C / sum_counted,
+                    (1 - label_smoothing) / sum_counted,
                     counted[:, None],
                 ),
-                2 * z_weight / excess_sum,
+                2 * z_weight / sum_of_labels_kept_is_not_0,
                 log_z[:, None],
             ) * probs,
-            label_smoothing / C / counted_sum_2,
+            label_smoothing / C / sum_counted,
             weight[:, None],
             value=-1,
         ),
         0,
     )
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
+    dlogits = dlogits.scatter_add_(
+        1,
         labels.unsqueeze(1),
         torch.where(
             labels_kept != 0,
-            dloss * (label_smoothing - 1) / counted_sum_2 * counted,
+            dloss * (label_smoothing - 1) / sum_counted * counted,
             0,
         ).unsqueeze(1),
     )
-    return CrossEntropyZLossGradients(dlogits)
+    return dlogits
 
 
-class CrossEntropyZLossAtoms(NamedTuple):
-    probs: Tensor  # (N, C, *S)
-    logprobs: Tensor  # (N, C, *S)
-    counted: Tensor  # (N, *S)
-    picked: Tensor  # (N, *S)
-    smoothing: Tensor  # (N, *S)
-    losses: Tensor  # (N, *S)
-    entropy: Tensor  # ()
-    log_z: Tensor  # (N, *S)
-    excess: Tensor  # ()
-    loss: Tensor  # ()
+class CrossEntropyZLoss(torch.autograd.Function):
+    """What autograd sees of cross_entropy_z_loss."""
 
+    generate_vmap_rule = True
+    forward = staticmethod(cross_entropy_z_loss_forward)
 
-@_pair.checked
-def cross_entropy_z_loss_atoms(
-    logits: Tensor, labels: Tensor, weight: Tensor | None = None, label_smoothing: float = 0,
-    z_weight: float = 0.0001, ignore_index: int = -100,
-) -> CrossEntropyZLossAtoms:
-    """Every statement of the forward, as written."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if weight is None:
-        weight = logits.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
-    logprobs = torch.log(probs)
-    counted = torch.where(labels_kept != 0, weight[labels], 0)
-    picked = torch.where(
-        labels_kept != 0,
-        counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-        0,
-    )
-    smoothing = (
-        torch.where(
-            labels_kept != 0,
-            1 / C * label_smoothing * (weight[:, None] * logprobs).sum(1),
-            0,
-        )
-        if label_smoothing != 0
-        else logits.new_full((N, S), 0)
-    )
-    losses = (label_smoothing - 1) * picked - smoothing
-    entropy = losses.sum() / counted.sum()
-    log_z = torch.log(torch.exp(logits).sum(1))
-    excess = torch.where(
-        labels_kept != 0,
-        log_z ** 2,
-        0,
-    ).sum() / (labels_kept != 0).to(logits.dtype).sum()
-    loss = entropy + excess * z_weight
-    return CrossEntropyZLossAtoms(
-        probs, logprobs, counted, picked, smoothing, losses, entropy, log_z, excess, loss,
-    )
-
-
-class CrossEntropyZLossChain(NamedTuple):
-    dprobs: Tensor  # (N, C, *S)
-    dlogprobs: Tensor  # (N, C, *S)
-    dcounted: Tensor  # (N, *S)
-    dpicked: Tensor  # (N, *S)
-    dsmoothing: Tensor  # (N, *S)
-    dlosses: Tensor  # (N, *S)
-    dentropy: Tensor  # ()
-    dlog_z: Tensor  # (N, *S)
-    dexcess: Tensor  # ()
-    dloss: Tensor  # ()
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.checked
-def cross_entropy_z_loss_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor | None = None,
-    probs: Tensor | None = None, logprobs: Tensor | None = None, counted: Tensor | None = None,
-    picked: Tensor | None = None, smoothing: Tensor | None = None, losses: Tensor | None = None,
-    entropy: Tensor | None = None, log_z: Tensor | None = None, excess: Tensor | None = None,
-    loss: Tensor | None = None, label_smoothing: float = 0, z_weight: float = 0.0001,
-    ignore_index: int = -100,
-) -> CrossEntropyZLossChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    S = logits.shape[2]
-    if C == 0:
-        raise ValueError("cross_entropy_z_loss_chain divides by C, which is 0")
-    if weight is None:
-        weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
-    dexcess = dloss * z_weight
-    dlog_z = torch.where(
-        labels_kept != 0,
-        2 * dexcess / (labels_kept != 0).to(dloss.dtype).sum((0, 1), keepdim=True) * log_z,
-        0,
-    )
-    dentropy = dloss
-    dlosses = (dentropy / counted.sum((0, 1), keepdim=True)).expand(N, S)
-    dsmoothing = -dlosses
-    dpicked = (label_smoothing - 1) * dlosses
-    dcounted = (
-        torch.where(
-            labels_kept != 0,
-            dpicked * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-        - dentropy * entropy / counted.sum((0, 1), keepdim=True)
-    )
-    dlogprobs = torch.where(
-        labels_kept[:, None] != 0,
-        1 / C * label_smoothing * dsmoothing[:, None],
-        0,
-    ) * weight[:, None]
-    dlogprobs = _runtime.scatter_added(
-        dlogprobs, 1,
-        labels.unsqueeze(1),
-        torch.where(labels_kept != 0, dpicked * counted, 0).unsqueeze(1),
-    )
-    dprobs = dlogprobs / probs
-    dlogits = (
-        (dlog_z / torch.exp(logits).sum(1))[:, None] * torch.exp(logits)
-        + dprobs * probs
-        - (
-            dprobs * probs / torch.exp(logits).sum(1, keepdim=True)
-        ).sum(1, keepdim=True) * torch.exp(logits)
-    )
-    return CrossEntropyZLossChain(
-        dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dentropy, dlog_z, dexcess, dloss,
-        dlogits,
-    )
-
-
-class CrossEntropyZLossSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dlogits: Tensor  # (N, C, *S)
-
-
-@_pair.behind
-def _behind(
-    v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-    label_smoothing, z_weight, needs,
-) -> tuple:
-    C = weight.shape[0]
-    v_loss = c_probs = c_counted = c_counted_sum_2 = c_log_z = c_excess_sum = None
-    if C == 0:
-        raise ValueError("cross_entropy_z_loss_behind divides by C, which is 0")
-    if needs.g or needs.probs or needs.counted_sum_2:
-        g_logits_term = counted / counted_sum_2
-    if needs.g or needs.probs or needs.excess_sum:
-        g_logits_term_2 = log_z / excess_sum
-    if needs.g or needs.probs or needs.counted_sum_2:
-        g_logits_term_3 = weight.sum(0, keepdim=True) / counted_sum_2
-    if needs.g or needs.probs:
-        g_logits_term_4 = torch.add(
-            torch.add(
-                g_logits_term_3[0] * label_smoothing / C,
-                g_logits_term_2[:, None],
-                alpha=2 * z_weight,
-            ),
-            g_logits_term[:, None],
-            alpha=1 - label_smoothing,
-        )
-    if needs.g or needs.counted_sum_2:
-        g_logits_term_5 = weight / counted_sum_2
-    choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    if needs.probs or needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
-        dg_logits_term_6 = g * choice_labels_kept[:, None] * v_logits
-    if needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
-        dg_logits_term_4 = (dg_logits_term_6 * probs).sum(1)
-    if needs.counted or needs.counted_sum_2:
-        dg_logits_term = torch.add(
-            (1 - label_smoothing) * dg_logits_term_4,
-            dg_logits_term_6.gather(1, labels.unsqueeze(1)).squeeze(1),
-            alpha=label_smoothing - 1,
-        )
-    if needs.g:
-        v_loss = (
-            choice_labels_kept[:, None] * v_logits * torch.add(
-                torch.addcmul(
-                    g_logits_term_4 * probs,
-                    (label_smoothing - 1) * g_logits_term[:, None],
-                    torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
-                ),
-                g_logits_term_5[:, None],
-                alpha=-(label_smoothing / C),
-            )
-        ).sum()
-    if needs.probs:
-        c_probs = g_logits_term_4 * dg_logits_term_6
-    if needs.counted:
-        c_counted = dg_logits_term / counted_sum_2
-    if needs.counted_sum_2:
-        c_counted_sum_2 = (
-            label_smoothing * (
-                (g_logits_term_5 * dg_logits_term_6.sum((0, 2))).sum()
-                - g_logits_term_3[0] * dg_logits_term_4.sum()
-            ) / C
-            - (dg_logits_term * g_logits_term).sum()
-        ) / counted_sum_2
-    if needs.log_z:
-        c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
-    if needs.excess_sum:
-        c_excess_sum = -2 * z_weight * (dg_logits_term_4 * g_logits_term_2).sum() / excess_sum
-    return (v_loss, None, None, None, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum, labels, labels_kept, weight,
-    probs, counted, counted_sum_2, log_z, excess_sum, label_smoothing, z_weight, needs,
-) -> tuple:
-    C = weight.shape[0]
-    choice_labels_kept = (labels_kept != 0).to(probs.dtype)
-    dexcess = c_loss * z_weight
-    dlogits = torch.addcmul(
-        probs * torch.addcmul(
-            c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None],
-            choice_labels_kept[:, None],
-            torch.addcmul(
-                torch.addcmul(
-                    c_loss * label_smoothing * weight[:, None].sum(
-                        0, keepdim=True,
-                    ) / C / counted_sum_2,
-                    2 * dexcess / excess_sum,
-                    log_z[:, None],
-                ),
-                c_loss * (1 - label_smoothing) / counted_sum_2,
-                counted[:, None],
-            ),
-        ),
-        c_loss * label_smoothing / C / counted_sum_2 * weight[:, None],
-        choice_labels_kept[:, None],
-        value=-1,
-    )
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        labels.unsqueeze(1),
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.z_weight = inputs
         (
-            c_loss * (label_smoothing - 1) / counted_sum_2 * choice_labels_kept * counted
-        ).unsqueeze(1),
-    )
-    return (dlogits,)
+            _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
+            sum_of_labels_kept_is_not_0,
+        ) = output
+        ctx.mark_non_differentiable(
+            max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
+            sum_of_labels_kept_is_not_0,
+        )
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            logits, labels, labels_kept, weight, max_logits, sum_exp_logits_shifted, counted,
+            sum_counted, log_z, sum_of_labels_kept_is_not_0,
+        )
 
-
-cross_entropy_z_loss_jvp = _pair.jvp()
-cross_entropy_z_loss_double_backward = _pair.double_backward(CrossEntropyZLossSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda logits, labels, weight, label_smoothing, z_weight, ignore_index: weight is None
-    and label_smoothing == 0
-    and _runtime.all_count(labels, ignore_index, logits.shape[1])
-)
-
-
-@_plain.forward
-def _plain_forward(logits, labels, z_weight) -> tuple:
-    N = logits.shape[0]
-    S = logits.shape[2]
-    logits_max = _runtime.peak(logits, 1, added=True)
-    logits_shifted = logits - logits_max
-    exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    log_exp_logits_sum_scaled = torch.log(exp_logits_sum_scaled)
-    picked = logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1) - log_exp_logits_sum_scaled
-    losses = -picked
-    entropy = losses.sum() / N / S
-    log_z = logits_max[:, 0] + log_exp_logits_sum_scaled
-    excess = (log_z ** 2).sum() / N / S
-    loss = entropy + excess * z_weight
-    return (loss, labels, probs, log_z, z_weight)
-
-
-@_plain.backward
-def _plain_backward(dloss, labels, probs, log_z, z_weight, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogits = dloss / N / S * (2 * z_weight * log_z[:, None] + 1) * probs
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        labels.unsqueeze(1),
-        (-dloss / N / S).expand(N, 1, S),
-    )
-    return (dlogits,)
-
-
-@_plain.behind
-def _plain_behind(v_logits, g, labels, probs, log_z, z_weight, needs) -> tuple:
-    N = labels.shape[0]
-    C = probs.shape[1]
-    S = labels.shape[1]
-    v_loss = c_probs = c_log_z = None
-    if needs.g or needs.probs:
-        g_logits_term = 2 * z_weight * log_z + 1
-    if needs.g:
-        v_loss = (
-            v_logits * (
-                g_logits_term[:, None] * probs
-                - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 6
+        (
+            logits, labels, labels_kept, weight, max_logits, sum_exp_logits_shifted, counted,
+            sum_counted, log_z, sum_of_labels_kept_is_not_0,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0 = cross_entropy_z_loss_forward(
+                logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.z_weight,
             )
-        ).sum() / N / S
-    if needs.probs:
-        c_probs = g / N / S * g_logits_term[:, None] * v_logits
-    if needs.log_z:
-        c_log_z = 2 * g * z_weight / N / S * (probs * v_logits).sum(1)
-    return (v_loss, None, c_probs, c_log_z)
+        return cross_entropy_z_loss_backward(
+            dloss, logits, labels, weight, max_logits, sum_exp_logits_shifted, counted, sum_counted,
+            log_z, sum_of_labels_kept_is_not_0, labels_kept, ctx.label_smoothing, ctx.z_weight,
+        ), None, None, None, None, None
 
 
-@_plain.pullback
-def _plain_pullback(c_loss, c_probs, c_log_z, labels, probs, log_z, z_weight, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogits = probs * torch.addcmul(
-        c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None] + c_loss / N / S,
-        2 * c_loss * z_weight / N / S,
-        log_z[:, None],
-    )
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        labels.unsqueeze(1),
-        (-c_loss / N / S).expand(N, 1, S),
-    )
-    return (dlogits,)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,239 +9,125 @@ How unlikely a policy makes it that the chosen answer is preferred to the reject
 Source: Rafailov et al. (2023), "Direct preference optimization: your language model is secretly
 a reward model", equation 7. All four are logarithms of the probabilities of whole answers.
 
-The closed form:
+Forward:
+    reward = beta*(chosen - reference_chosen + reference_rejected - rejected)
+    loss = log(exp(-reward) + 1)
 
-    dchosen = -dloss*beta/(N*(exp(reward) + 1))
-    drejected = -dchosen
-
-With reduction="none":
-
+Backward:
     dchosen = -beta*dloss/(exp(reward) + 1)
-    drejected = -dchosen
-
-With reduction="sum":
-
-    dchosen = -dloss*beta/(exp(reward) + 1)
     drejected = -dchosen
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_chosen and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_chosen_inverse = 1/(exp(reward) + 1)
-    dg_chosen = v_chosen - v_rejected
-    dg_chosen_inverse = -beta*g*dg_chosen/N
-    v_loss = -beta*Sum(dg_chosen*g_chosen_inverse, N)/N
-    c_reward = dg_chosen_inverse*g_chosen_inverse*(g_chosen_inverse - 1)
-
-From these cotangents back to the inputs:
-
-    dchosen = beta*(c_reward - c_loss/(N*(exp(reward) + 1)))
-    drejected = -dchosen
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- RuntimeError if reference_chosen requires grad: no gradient is derived for it.
-- RuntimeError if reference_rejected requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use dpo_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
+- reference_chosen, reference_rejected get no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("dpo", """
-    chosen, rejected, reward, losses: *N
-    reference_chosen, reference_rejected: *N, constant
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-""")
 
 
 def dpo(
     chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
     beta: float = 0.1, reduction: str = "mean",
 ) -> Tensor:
-    """DPO: returns loss, with the closed form as its backward.
-
-    Shapes: chosen (*N,), rejected (*N,), reference_chosen (*N,), reference_rejected (*N,).
+    """Returns loss (*N,), or its sum or mean. Shapes: chosen (*N,), rejected (*N,),
+    reference_chosen (*N,), reference_rejected (*N,).
     """
-    return _pair(chosen, rejected, reference_chosen, reference_rejected, beta, reduction)
+    *N_dims, = chosen.shape
+    for name, t in (
+        ("rejected", rejected), ("reference_chosen", reference_chosen),
+        ("reference_rejected", reference_rejected),
+    ):
+        if t.shape != (*N_dims,):
+            raise ValueError(f"dpo: {name} must be (*N,), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    chosen = chosen.reshape(N)
+    rejected = rejected.reshape(N)
+    reference_chosen = reference_chosen.reshape(N)
+    reference_rejected = reference_rejected.reshape(N)
+    if isinstance(beta, Tensor):
+        raise TypeError("dpo: beta must be a number, not a tensor")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"dpo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    run = dpo_forward if _by_lines() else DPO.apply
+    loss = run(chosen, rejected, reference_chosen, reference_rejected, beta)
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+    )
+    if reduction == "none":
+        return loss.reshape(N_dims).to(dtype)
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / N
+    return total.to(dtype)
 
 
-class DPOForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    reward: Tensor  # (*N,)
-    beta: float
-    reduction: str
-
-
-@_pair.forward
 def dpo_forward(
     chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
-    beta: float = 0.1, reduction: str = "mean",
-) -> DPOForward:
-    """The output loss, then what the backward needs."""
-    if reduction == "mean":
-        N = chosen.shape[0]
+    beta: float,
+) -> Tensor:
+    """The output loss."""
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+    )
+    wide = torch.promote_types(dtype, torch.float32)
+    chosen, rejected, reference_chosen, reference_rejected = (
+        t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
+    )
     reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
     losses = -torch.nn.functional.logsigmoid(reward)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return DPOForward(loss, reward, beta, reduction)
+    return losses
 
 
-class DPOGradients(NamedTuple):
-    dchosen: Tensor  # (*N,)
-    drejected: Tensor  # (*N,)
-
-
-@_pair.backward
 def dpo_backward(
-    dloss: Tensor, reward: Tensor, beta: float, reduction: str = "mean", needs=None,
-) -> DPOGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = reward.shape[0]
-    drejected = None
-    if reduction == "none":
-        dchosen = -beta * dloss * torch.sigmoid(-reward)
-    elif reduction == "sum":
-        dchosen = -dloss * beta * torch.sigmoid(-reward)
-    else:
-        dchosen = -dloss * beta / N * torch.sigmoid(-reward)
-    if needs.rejected:
-        drejected = -dchosen
-    return DPOGradients(dchosen, drejected)
-
-
-class DPOAtoms(NamedTuple):
-    reward: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def dpo_atoms(
-    chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
-    beta: float = 0.1, reduction: str = "mean",
-) -> DPOAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = chosen.shape[0]
-        if N == 0:
-            raise ValueError("dpo_atoms divides by N, which is 0")
-    reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
-    losses = torch.log(torch.exp(-reward) + 1)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return DPOAtoms(reward, losses, loss)
-
-
-class DPOChain(NamedTuple):
-    dreward: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dchosen: Tensor  # (*N,)
-    drejected: Tensor  # (*N,)
-
-
-@_pair.checked
-def dpo_chain(
     dloss: Tensor, chosen: Tensor, rejected: Tensor, reference_chosen: Tensor,
-    reference_rejected: Tensor, reward: Tensor, losses: Tensor, loss: Tensor, beta: float = 0.1,
-    reduction: str = "mean",
-) -> DPOChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = chosen.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = chosen.shape[0]
-        if N == 0:
-            raise ValueError("dpo_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dreward = -dlosses / (torch.exp(-reward) + 1) * torch.exp(-reward)
-    dchosen = beta * dreward
-    drejected = -beta * dreward
-    return DPOChain(dreward, dlosses, dloss, dchosen, drejected)
-
-
-class DPOSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dchosen: Tensor  # (*N,)
-    drejected: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_chosen, v_rejected, g, reward, beta, reduction, needs) -> tuple:
-    N = reward.shape[0]
-    v_loss = c_reward = None
-    g_chosen_inverse = torch.sigmoid(-reward)
-    if reduction == "none":
-        dg_chosen_term = beta * (v_rejected - v_chosen)
-    elif reduction == "sum":
-        dg_chosen = v_chosen - v_rejected
-        if needs.reward:
-            dg_chosen_inverse = -beta * g * dg_chosen
-    else:
-        dg_chosen = v_chosen - v_rejected
-        if needs.reward:
-            dg_chosen_inverse = -beta * g / N * dg_chosen
-    if needs.g:
-        if reduction == "none":
-            v_loss = dg_chosen_term * g_chosen_inverse
-        elif reduction == "sum":
-            v_loss = -beta * (dg_chosen * g_chosen_inverse).sum()
-        else:
-            v_loss = -beta * (dg_chosen * g_chosen_inverse).sum() / N
-    if needs.reward:
-        if reduction == "none":
-            c_reward = dg_chosen_term * g_chosen_inverse * g * (g_chosen_inverse - 1)
-        else:
-            c_reward = dg_chosen_inverse * g_chosen_inverse * (g_chosen_inverse - 1)
-    return (v_loss, c_reward)
-
-
-@_pair.pullback
-def _pullback(c_loss, c_reward, reward, beta, reduction, needs) -> tuple:
-    N = reward.shape[0]
+    reference_rejected: Tensor, beta: float, need_rejected: bool = True,
+) -> tuple:
+    """The gradients of chosen and rejected."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, chosen, rejected, reference_chosen, reference_rejected = (
+        t.to(wide) for t in (dloss, chosen, rejected, reference_chosen, reference_rejected)
+    )
     drejected = None
-    if reduction in ("none", "sum"):
-        dchosen = beta * torch.addcmul(c_reward, c_loss, torch.sigmoid(-reward), value=-1)
-    else:
-        dchosen = beta * torch.addcmul(c_reward, c_loss / N, torch.sigmoid(-reward), value=-1)
-    if needs.rejected:
+    reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
+    dchosen = -beta * dloss * torch.sigmoid(-reward)
+    if need_rejected:
         drejected = -dchosen
-    return (dchosen, drejected)
+    return dchosen, drejected
 
 
-dpo_jvp = _pair.jvp()
-dpo_double_backward = _pair.double_backward(DPOSecond)
+class DPO(torch.autograd.Function):
+    """What autograd sees of dpo."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(dpo_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        chosen, rejected, reference_chosen, reference_rejected, ctx.beta = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(chosen, rejected, reference_chosen, reference_rejected)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return (None,) * 5
+        chosen, rejected, reference_chosen, reference_rejected = ctx.saved_tensors
+        _, need_rejected, *_ = ctx.needs_input_grad
+        return *dpo_backward(
+            dloss, chosen, rejected, reference_chosen, reference_rejected, ctx.beta, need_rejected,
+        ), None, None, None
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -10,120 +10,82 @@ Source: Clevert, Unterthiner and Hochreiter (2016), "Fast and accurate deep netw
 exponential linear units (ELUs)", equation 16. At 0, which is a kink unless alpha is 1, the
 gradient from the left is taken, as torch does: alpha.
 
-The closed form:
+Forward:
+    y = Piecewise((alpha*(exp(x) - 1), x <= 0), (x, True))
 
+Backward:
     dx = dy*Piecewise((alpha*exp(x), x <= 0), (1, True))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = Piecewise((alpha*exp(x), x <= 0), (1, True))*v_x
-    c_x = alpha*Piecewise((exp(x), x <= 0), (0, True))*g*v_x
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use elu_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("elu", """
-    x, y, g: *N
-""", differentiated="atoms")
-
 
 def elu(x: Tensor, alpha: float = 1) -> Tensor:
-    """Elu: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    if isinstance(alpha, Tensor):
+        raise TypeError("elu: alpha must be a number, not a tensor")
+    if _by_lines():
+        y = elu_statements(x, alpha)
+    else:
+        y = Elu.apply(x, alpha)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N,).
-    """
-    return _pair(x, alpha)
 
-
-class EluForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
-    alpha: float
-
-
-@_pair.forward
-def elu_forward(x: Tensor, alpha: float = 1) -> EluForward:
-    """The output y, then what the backward needs."""
+def elu_forward(x: Tensor, alpha: float) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.add(x.clamp(min=0), torch.expm1(x.clamp(max=0)), alpha=alpha)
-    return EluForward(y, x, alpha)
+    return y.to(x.dtype)
 
 
-class EluGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def elu_backward(dy: Tensor, x: Tensor, alpha: float, needs) -> EluGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dx = torch.ops.aten.leaky_relu_backward(dy * torch.exp(x.clamp(max=0)), x, alpha, False)
-    return EluGradients(dx)
-
-
-class EluAtoms(NamedTuple):
-    y: Tensor  # (*N,)
-
-
-@_pair.checked
-def elu_atoms(x: Tensor, alpha: float = 1) -> EluAtoms:
-    """Every statement of the forward, as written."""
+def elu_statements(x: Tensor, alpha: float) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.where(x <= 0, alpha * (torch.exp(torch.where(x <= 0, x, 0)) - 1), x)
-    return EluAtoms(y)
+    return y.to(x.dtype)
 
 
-class EluChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
+def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    dx = torch.ops.aten.leaky_relu_backward(dy * torch.exp(x.clamp(max=0)), x, alpha, False)
+    return dx
 
 
-@_pair.checked
-def elu_chain(dy: Tensor, x: Tensor, y: Tensor, alpha: float = 1) -> EluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy * torch.where(x <= 0, alpha * torch.exp(x), 1)
-    return EluChain(dy, dx)
+class Elu(torch.autograd.Function):
+    """What autograd sees of elu."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(elu_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.alpha = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        x, = ctx.saved_tensors
+        return elu_backward(dy, x, ctx.alpha), None
 
 
-class EluSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, alpha, needs) -> tuple:
-    v_y = c_x = None
-    if needs.g:
-        v_y = torch.ops.aten.leaky_relu_backward(v_x * torch.exp(x.clamp(max=0)), x, alpha, False)
-    if needs.x:
-        c_x = torch.ops.aten.threshold_backward(
-            alpha * torch.exp(torch.where(x > 0, 0, x)) * g * v_x,
-            torch.sign(-x),
-            -1,
-        )
-    return (v_y, c_x)
-
-
-elu_jvp = _pair.jvp()
-elu_double_backward = _pair.double_backward(EluSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,120 +9,83 @@ For every index its row of the table.
 Source: Bengio et al. (2003), "A neural probabilistic language model", equation 5 (the matrix
 C of feature vectors).
 
-The closed form:
+Forward:
+    y = Sum(OneHot(index, V)*table, V)
 
+Backward:
     dtable = Sum(dy*OneHot(index, V), N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxVxE = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_table and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = Sum(OneHot(index, V)*v_table, V)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxVxE = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- TypeError if index is not an integer tensor.
-- IndexError if an entry of index is not in 0 .. V - 1.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use embedding_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("embedding", """
-    index: *N -> V
-    table: V E
-    y, g: *N E
-""", late="index")
-
 
 def embedding(index: Tensor, table: Tensor) -> Tensor:
-    """Embedding: returns y, with the closed form as its backward.
+    """Returns y (*N, E). Shapes: index (*N,), table (V, E)."""
+    if table.dim() != 2:
+        raise ValueError(f"embedding: table must be (V, E), got {tuple(table.shape)}")
+    _, E = table.shape
+    *N_dims, = index.shape
+    N = math.prod(N_dims)
+    index = index.reshape(N)
+    run = embedding_forward if _by_lines() else Embedding.apply
+    y = run(index, table)
+    return y.reshape(*N_dims, E)
 
-    Shapes: index (*N,), table (V, E).
-    """
-    return _pair(index, table)
 
-
-class EmbeddingForward(NamedTuple):
-    y: Tensor  # (*N, E)
-    index: Tensor  # (*N,)
-    V: int
-
-
-@_pair.forward
-def embedding_forward(index: Tensor, table: Tensor) -> EmbeddingForward:
-    """The output y, then what the backward needs."""
+def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(table.dtype, torch.float32)
+    table = table.to(wide)
     V = table.shape[0]
     y = torch.nn.functional.embedding(index, table)
-    return EmbeddingForward(y, index, V)
+    return y.to(table.dtype)
 
 
-class EmbeddingGradients(NamedTuple):
-    dtable: Tensor  # (V, E)
-
-
-@_pair.backward
-def embedding_backward(dy: Tensor, index: Tensor, V: int, needs) -> EmbeddingGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def embedding_backward(dy: Tensor, index: Tensor, V: int) -> Tensor:
+    """The gradient of table."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy = dy.to(wide)
     E = dy.shape[1]
-    dtable = _runtime.index_added(dy.new_zeros(V, E), index, dy)
-    return EmbeddingGradients(dtable)
+    dtable = _index_added(dy.new_zeros(V, E), index, dy)
+    return dtable
 
 
-class EmbeddingAtoms(NamedTuple):
-    y: Tensor  # (*N, E)
+class Embedding(torch.autograd.Function):
+    """What autograd sees of embedding."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(embedding_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        index, table = inputs
+        ctx.V = table.shape[0]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(index)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        index, = ctx.saved_tensors
+        dtable = embedding_backward(dy, index, ctx.V)
+        return None, dtable
 
 
-@_pair.checked
-def embedding_atoms(index: Tensor, table: Tensor) -> EmbeddingAtoms:
-    """Every statement of the forward, as written."""
-    y = torch.nn.functional.embedding(index, table)
-    return EmbeddingAtoms(y)
+def _index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
+    """``tensor`` with the rows of ``source`` added."""
+    return tensor.index_add(0, index, source)
 
 
-class EmbeddingChain(NamedTuple):
-    dy: Tensor  # (*N, E)
-    dtable: Tensor  # (V, E)
-
-
-@_pair.checked
-def embedding_chain(dy: Tensor, index: Tensor, table: Tensor, y: Tensor) -> EmbeddingChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    V = table.shape[0]
-    E = dy.shape[1]
-    dtable = _runtime.index_added(dy.new_zeros(V, E), index, dy)
-    return EmbeddingChain(dy, dtable)
-
-
-class EmbeddingSecond(NamedTuple):
-    v_y: Tensor  # (*N, E)
-    dtable: None  # (V, E)
-
-
-@_pair.behind
-def _behind(v_table, g, index, V, needs) -> tuple:
-    v_y = torch.nn.functional.embedding(index, v_table)
-    return (v_y, None)
-
-
-embedding_jvp = _pair.jvp()
-embedding_double_backward = _pair.double_backward(EmbeddingSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

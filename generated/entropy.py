@@ -9,138 +9,91 @@ The entropy of every distribution.
 Source: Shannon (1948), "A mathematical theory of communication", section 6. A probability of 0
 adds nothing, and the gradient there is taken as 0.
 
-The closed form:
+Forward:
+    information = Piecewise((0, Eq(probs, 0)), (log(probs)*probs, True))
+    uncertainty = -Sum(information, C)
 
+Backward:
     dprobs = -duncertainty*Piecewise((0, Eq(probs, 0)), (log(probs) + 1, True))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_probs and so on): g is
-duncertainty, v_uncertainty the tangent of the output, and c_ marks the cotangent of a saved
-value:
-
-    v_uncertainty = -Sum(Piecewise((0, Eq(probs, 0)), (log(probs) + 1, True))*v_probs, C)
-    c_probs = -g*Piecewise((0, Eq(probs, 0)), (1/probs, True))*v_probs
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - uncertainty, dprobs may be infinite or NaN where all entries of probs are -1.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use entropy_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("entropy", """
-    probs, information: *N C
-    uncertainty, g: *N
-""", differentiated="atoms")
-
 
 def entropy(probs: Tensor) -> Tensor:
-    """Entropy: returns uncertainty, with the closed form as its backward.
+    """Returns uncertainty (*N,). Shapes: probs (*N, C)."""
+    if probs.dim() < 1:
+        raise ValueError(f"entropy: probs must be (*N, C), got {tuple(probs.shape)}")
+    *N_dims, C = probs.shape
+    N = math.prod(N_dims)
+    probs = probs.reshape(N, C)
+    if _by_lines():
+        uncertainty = entropy_statements(probs)
+    else:
+        uncertainty = Entropy.apply(probs)
+    return uncertainty.reshape(N_dims)
 
-    Shapes: probs (*N, C).
-    """
-    return _pair(probs)
 
-
-class EntropyForward(NamedTuple):
-    uncertainty: Tensor  # (*N,)
-    probs: Tensor  # (*N, C)
-
-
-@_pair.forward
-def entropy_forward(probs: Tensor) -> EntropyForward:
-    """The output uncertainty, then what the backward needs."""
+def entropy_forward(probs: Tensor) -> Tensor:
+    """The output uncertainty."""
+    wide = torch.promote_types(probs.dtype, torch.float32)
+    probs = probs.to(wide)
     information = torch.ops.aten.threshold_backward(torch.log(probs) * probs, torch.abs(probs), 0)
     uncertainty = -information.sum(1)
-    return EntropyForward(uncertainty, probs)
+    return uncertainty.to(probs.dtype)
 
 
-class EntropyGradients(NamedTuple):
-    dprobs: Tensor  # (*N, C)
+def entropy_statements(probs: Tensor) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    wide = torch.promote_types(probs.dtype, torch.float32)
+    probs = probs.to(wide)
+    information = torch.where(probs == 0, 0, torch.log(torch.where(probs == 0, 1, probs)) * probs)
+    uncertainty = (-information).sum(1)
+    return uncertainty.to(probs.dtype)
 
 
-@_pair.backward
-def entropy_backward(duncertainty: Tensor, probs: Tensor, needs) -> EntropyGradients:
-    """The gradients of the inputs, from duncertainty and what the forward saved."""
+def entropy_backward(duncertainty: Tensor, probs: Tensor) -> Tensor:
+    """The gradient of probs."""
+    wide = torch.promote_types(duncertainty.dtype, torch.float32)
+    duncertainty, probs = duncertainty.to(wide), probs.to(wide)
+    probs_held = torch.where(torch.abs(probs) <= 0, 1, probs) if torch.is_grad_enabled() else probs
     dprobs = -torch.ops.aten.threshold_backward(
-        duncertainty[:, None] * (torch.log(probs) + 1),
+        duncertainty[:, None] * (torch.log(probs_held) + 1),
         torch.abs(probs),
         0,
     )
-    return EntropyGradients(dprobs)
+    return dprobs
 
 
-class EntropyAtoms(NamedTuple):
-    information: Tensor  # (*N, C)
-    uncertainty: Tensor  # (*N,)
+class Entropy(torch.autograd.Function):
+    """What autograd sees of entropy."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(entropy_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, duncertainty):
+        if duncertainty is None:
+            return None
+        probs, = ctx.saved_tensors
+        return entropy_backward(duncertainty, probs)
 
 
-@_pair.checked
-def entropy_atoms(probs: Tensor) -> EntropyAtoms:
-    """Every statement of the forward, as written."""
-    information = torch.where(probs == 0, 0, torch.log(torch.where(probs == 0, 1, probs)) * probs)
-    uncertainty = (-information).sum(1)
-    return EntropyAtoms(information, uncertainty)
-
-
-class EntropyChain(NamedTuple):
-    dinformation: Tensor  # (*N, C)
-    duncertainty: Tensor  # (*N,)
-    dprobs: Tensor  # (*N, C)
-
-
-@_pair.checked
-def entropy_chain(
-    duncertainty: Tensor, probs: Tensor, information: Tensor, uncertainty: Tensor,
-) -> EntropyChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = duncertainty.shape[0]
-    C = probs.shape[1]
-    dinformation = (-duncertainty[:, None]).expand(N, C)
-    dprobs = torch.where(probs == 0, 0, dinformation * (torch.log(probs) + 1))
-    return EntropyChain(dinformation, duncertainty, dprobs)
-
-
-class EntropySecond(NamedTuple):
-    v_uncertainty: Tensor  # (*N,)
-    dprobs: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_probs, g, probs, needs) -> tuple:
-    v_uncertainty = c_probs = None
-    abs_probs = torch.abs(probs)
-    if needs.g:
-        v_uncertainty = -torch.ops.aten.threshold_backward(
-            v_probs * (torch.log(torch.where(abs_probs <= 0, 1, probs)) + 1),
-            abs_probs, 0,
-        ).sum(1)
-    if needs.probs:
-        c_probs = -torch.ops.aten.threshold_backward(
-            g[:, None] * v_probs / torch.where(abs_probs <= 0, 1, probs),
-            abs_probs, 0,
-        )
-    return (v_uncertainty, c_probs)
-
-
-entropy_jvp = _pair.jvp()
-entropy_double_backward = _pair.double_backward(EntropySecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

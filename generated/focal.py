@@ -9,249 +9,104 @@ The binary cross entropy of every logit, the less of it the better it is met.
 Source: Lin et al. (2017), "Focal loss for dense object detection", equation 5; an ``alpha``
 below 0 leaves the balance out, as in torchvision.
 
-The closed form:
-
+Forward:
     probs = 1/(exp(-logits) + 1)
+    met = probs*target + (1 - probs)*(1 - target)
+    balanced = alpha*target + (1 - alpha)*(1 - target)
+    balance = Piecewise((balanced, alpha >= 0), (1, True))
+    entropies_probs = 1/(exp(-logits) + 1)
+    likelihood = log(entropies_probs)*target + log(1 - entropies_probs)*(1 - target)
+    entropies = -likelihood
+    loss = (1 - met)**gamma*balance*entropies
+
+Backward:
     balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     entropies = (
         log(exp(-Abs(logits)) + 1)
         - Piecewise((logits, logits <= 0), (0, True))
         + logits*(1 - target)
     )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_2 = losses_term**gamma
-    power_gamma_losses_term = losses_term**(gamma - 1)
-    dlogits = dloss*balance*(
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*power_gamma_losses_term*probs*(1 - 2*target)*(1 - probs)
-    )/N
-    dtarget = dloss*(
-        balance*(
-            gamma*entropies*power_gamma_losses_term*(1 - 2*probs) - power_gamma_losses_term_2*logits
-        )
-        + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
-    )/N
-
-With reduction="none":
-
-    probs = 1/(exp(-logits) + 1)
-    balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
-    entropies = (
-        log(exp(-Abs(logits)) + 1)
-        - Piecewise((logits, logits <= 0), (0, True))
-        + logits*(1 - target)
-    )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_2 = losses_term**gamma
-    power_gamma_losses_term = losses_term**(gamma - 1)
+    one_minus_met = 1 - probs*target - (1 - probs)*(1 - target)
+    one_minus_met_to_gamma = one_minus_met**gamma
+    one_minus_met_to_gamma_minus_1 = one_minus_met**(gamma - 1)
     dlogits = balance*dloss*(
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*power_gamma_losses_term*probs*(1 - 2*target)*(1 - probs)
+        one_minus_met_to_gamma*(probs*(1 - target) - target*(1 - probs))
+        + gamma*entropies*one_minus_met_to_gamma_minus_1*probs*(1 - 2*target)*(1 - probs)
     )
     dtarget = dloss*(
         balance*(
-            gamma*entropies*power_gamma_losses_term*(1 - 2*probs) - power_gamma_losses_term_2*logits
+            gamma*entropies*one_minus_met_to_gamma_minus_1*(1 - 2*probs)
+            - one_minus_met_to_gamma*logits
         )
-        + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
-    )
-
-With reduction="sum":
-
-    probs = 1/(exp(-logits) + 1)
-    balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
-    entropies = (
-        log(exp(-Abs(logits)) + 1)
-        - Piecewise((logits, logits <= 0), (0, True))
-        + logits*(1 - target)
-    )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_2 = losses_term**gamma
-    power_gamma_losses_term = losses_term**(gamma - 1)
-    dlogits = dloss*balance*(
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*power_gamma_losses_term*probs*(1 - 2*target)*(1 - probs)
-    )
-    dtarget = dloss*(
-        balance*(
-            gamma*entropies*power_gamma_losses_term*(1 - 2*probs) - power_gamma_losses_term_2*logits
-        )
-        + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
+        + Piecewise((1, alpha >= 0), (0, True))*entropies*one_minus_met_to_gamma*(2*alpha - 1)
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    probs = 1/(exp(-logits) + 1)
-    balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
-    entropies = (
-        log(exp(-Abs(logits)) + 1)
-        - Piecewise((logits, logits <= 0), (0, True))
-        + logits*(1 - target)
-    )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_again_2 = losses_term**(gamma - 1)
-    power_gamma_losses_term_2 = losses_term**gamma
-    g_logits_term_2 = 1 - 2*target
-    g_logits_term_3 = (
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*g_logits_term_2*power_gamma_losses_term_again_2*probs*(1 - probs)
-    )
-    g_target_term = 1 - 2*probs
-    g_target_term_2 = (
-        gamma*entropies*g_target_term*power_gamma_losses_term_again_2
-        - power_gamma_losses_term_2*logits
-    )
-    dg_target_term_2 = g*balance*v_target/N
-    dg_logits_term_3 = g*balance*v_logits/N
-    dlosses_term = gamma*(
-        power_gamma_losses_term_again_2*(
-            dg_logits_term_3*(probs*(1 - target) - target*(1 - probs))
-            + Piecewise((1, alpha >= 0), (0, True))*g*entropies*v_target*(2*alpha - 1)/N
-            - dg_target_term_2*logits
-        )
-        + entropies*losses_term**(gamma - 2)*(gamma - 1)*(
-            dg_target_term_2*g_target_term + dg_logits_term_3*g_logits_term_2*probs*(1 - probs)
-        )
-    )
-    dentropies = (
-        gamma*power_gamma_losses_term_again_2*(
-            dg_target_term_2*g_target_term + dg_logits_term_3*g_logits_term_2*probs*(1 - probs)
-        )
-        + Piecewise((1, alpha >= 0), (0, True))*g*power_gamma_losses_term_2*v_target*(2*alpha - 1)/N
-    )
-    v_loss = (
-        Sum(balance*g_logits_term_3*v_logits, N)
-        + Sum(
-            v_target*(
-                balance*g_target_term_2
-                + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2
-                *(2*alpha - 1)
-            ),
-            N,
-        )
-    )/N
-    c_logits = (
-        dentropies*(1 - target)
-        + (
-            probs*(
-                dlosses_term*(1 - 2*target)
-                + dg_logits_term_3*(
-                    power_gamma_losses_term_2
-                    + gamma*entropies*g_logits_term_2*power_gamma_losses_term_again_2*(1 - 2*probs)
-                )
-                - 2*gamma*dg_target_term_2*entropies*power_gamma_losses_term_again_2
-            )
-            - dentropies
-        )*(1 - probs)
-        - dg_target_term_2*power_gamma_losses_term_2
-    )
-    c_target = (
-        dlosses_term*(1 - 2*probs)
-        + Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g
-        *(g_logits_term_3*v_logits + g_target_term_2*v_target)/N
-        - dentropies*logits
-        - dg_logits_term_3*(
-            power_gamma_losses_term_2*probs
-            + (1 - probs)*(
-                power_gamma_losses_term_2 + 2*gamma*entropies*power_gamma_losses_term_again_2*probs
-            )
-        )
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
 - float32: loss may be infinite or NaN for target beyond 1e9.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless alpha is at most 1.
-- ValueError unless gamma is at least 0.
-- Forward mode, and transforms under torch.compile, use focal_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("focal", """
-    logits, target, probs, met, balanced, balance, entropies_probs, likelihood, entropies: *N
-    losses: *N
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-    alpha <= 1: alpha must be at most 1
-    gamma >= 0: gamma must be at least 0
-""")
 
 
 def focal(
     logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
 ) -> Tensor:
-    """Focal: returns loss, with the closed form as its backward.
+    """Returns loss (*N,), or its sum or mean. Shapes: logits (*N,), target (*N,)."""
+    *N_dims, = logits.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"focal: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    logits, target = logits.reshape(N), target.reshape(N)
+    if isinstance(alpha, Tensor) or not alpha <= 1:
+        raise ValueError(f"focal: alpha must be a number at most 1, got {alpha}")
+    if isinstance(gamma, Tensor) or not gamma >= 0:
+        raise ValueError(f"focal: gamma must be a number at least 0, got {gamma}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"focal: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    run = focal_forward if _by_lines() else Focal.apply
+    loss = run(logits, target, alpha, gamma)
+    if reduction == "none":
+        return loss.reshape(N_dims).to(torch.promote_types(logits.dtype, target.dtype))
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / N
+    return total.to(torch.promote_types(logits.dtype, target.dtype))
 
-    Shapes: logits (*N,), target (*N,).
-    """
-    return _pair(logits, target, alpha, gamma, reduction)
 
-
-class FocalForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    logits: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    alpha: float
-    gamma: float
-    reduction: str
-
-
-@_pair.forward
-def focal_forward(
-    logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
-) -> FocalForward:
-    """The output loss, then what the backward needs."""
+def focal_forward(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, target = logits.to(wide), target.to(wide)
     N = logits.shape[0]
     probs = torch.sigmoid(logits)
-    met_term = 1 - target
-    met = torch.addcmul(probs * target, met_term, 1 - probs)
-    balanced = torch.add(alpha * target, met_term, alpha=1 - alpha)
+    one_minus_target = 1 - target
+    met = torch.addcmul(probs * target, one_minus_target, 1 - probs)
+    balanced = torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
     balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
     likelihood = (
         torch.nn.functional.logsigmoid(logits) * target
-        - met_term * torch.nn.functional.softplus(logits, threshold=40)
+        - one_minus_target * torch.nn.functional.softplus(logits, threshold=40)
     )
     entropies = -likelihood
     losses = (1 - met) ** gamma * balance * entropies
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return FocalForward(loss, logits, target, alpha, gamma, reduction)
+    return losses
 
 
-class FocalGradients(NamedTuple):
-    dlogits: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.backward
 def focal_backward(
     dloss: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
-    reduction: str = "mean", needs=None,
-) -> FocalGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = logits.shape[0]
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
+    N = dloss.shape[0]
     dlogits = dtarget = None
     probs = torch.sigmoid(logits)
     one_minus_target = 1 - target
@@ -262,417 +117,54 @@ def focal_backward(
     )
     entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
     one_minus_probs = 1 - probs
-    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
-    power_gamma_losses_term_2 = losses_term ** gamma
-    power_gamma_losses_term = losses_term ** (0 if gamma == 0 else gamma - 1)
-    if needs.logits:
-        if reduction == "none":
-            dlogits = balance * dloss * torch.addcmul(
-                torch.ops.aten.sigmoid_backward(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
-                    probs,
-                ),
-                power_gamma_losses_term_2,
-                torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
-            )
-        elif reduction == "sum":
-            dlogits = dloss * balance * torch.addcmul(
-                torch.ops.aten.sigmoid_backward(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
-                    probs,
-                ),
-                power_gamma_losses_term_2,
-                torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
-            )
-        else:
-            dlogits = dloss / N * balance * torch.addcmul(
-                torch.ops.aten.sigmoid_backward(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
-                    probs,
-                ),
-                power_gamma_losses_term_2,
-                torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
-            )
-    if needs.target:
-        if reduction in ("none", "sum"):
-            dtarget = dloss * torch.add(
-                balance * torch.addcmul(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
-                    power_gamma_losses_term_2, logits, value=-1,
-                ),
-                entropies * power_gamma_losses_term_2,
-                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-            )
-        else:
-            dtarget = dloss / N * torch.add(
-                balance * torch.addcmul(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
-                    power_gamma_losses_term_2, logits, value=-1,
-                ),
-                entropies * power_gamma_losses_term_2,
-                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-            )
-    return FocalGradients(dlogits, dtarget)
-
-
-class FocalAtoms(NamedTuple):
-    probs: Tensor  # (*N,)
-    met: Tensor  # (*N,)
-    balanced: Tensor  # (*N,)
-    balance: Tensor  # (*N,)
-    entropies_probs: Tensor  # (*N,)
-    likelihood: Tensor  # (*N,)
-    entropies: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def focal_atoms(
-    logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
-) -> FocalAtoms:
-    """Every statement of the forward, as written."""
-    N = logits.shape[0]
-    if reduction == "mean":
-        if N == 0:
-            raise ValueError("focal_atoms divides by N, which is 0")
-    probs = (torch.exp(-logits) + 1) ** -1
-    met = probs * target + (1 - probs) * (1 - target)
-    balanced = alpha * target + (1 - alpha) * (1 - target)
-    balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
-    entropies_probs = (torch.exp(-logits) + 1) ** -1
-    likelihood = torch.log(entropies_probs) * target + torch.log(1 - entropies_probs) * (1 - target)
-    entropies = -likelihood
-    losses = (1 - met) ** gamma * balance * entropies
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return FocalAtoms(
-        probs, met, balanced, balance, entropies_probs, likelihood, entropies, losses, loss,
-    )
-
-
-class FocalChain(NamedTuple):
-    dprobs: Tensor  # (*N,)
-    dmet: Tensor  # (*N,)
-    dbalanced: Tensor  # (*N,)
-    dbalance: Tensor  # (*N,)
-    dentropies_probs: Tensor  # (*N,)
-    dlikelihood: Tensor  # (*N,)
-    dentropies: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dlogits: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.checked
-def focal_chain(
-    dloss: Tensor, logits: Tensor, target: Tensor, probs: Tensor, met: Tensor, balanced: Tensor,
-    balance: Tensor, entropies_probs: Tensor, likelihood: Tensor, entropies: Tensor, losses: Tensor,
-    loss: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
-) -> FocalChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = logits.shape[0]
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        dlosses = dloss.expand(N)
-    else:
-        if N == 0:
-            raise ValueError("focal_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dentropies = dlosses * (1 - met) ** gamma * balance
-    dlikelihood = -dentropies
-    dentropies_probs = dlikelihood * (
-        target / entropies_probs - (1 - target) / (1 - entropies_probs)
-    )
-    dbalance = dlosses * (1 - met) ** gamma * entropies
-    dbalanced = (dbalance if alpha >= 0 else dloss.new_full((N,), 0))
-    dmet = -gamma * dlosses * (1 - met) ** (gamma - 1) * balance * entropies
-    dprobs = dmet * (2 * target - 1)
-    dlogits = (
-        -dentropies_probs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
-        - dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
-    )
-    dtarget = (
-        dlikelihood * (torch.log(entropies_probs) - torch.log(1 - entropies_probs))
-        + (2 * alpha - 1) * dbalanced
-        + dmet * (2 * probs - 1)
-    )
-    return FocalChain(
-        dprobs, dmet, dbalanced, dbalance, dentropies_probs, dlikelihood, dentropies, dlosses,
-        dloss, dlogits, dtarget,
-    )
-
-
-class FocalSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dlogits: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, needs) -> tuple:
-    N = logits.shape[0]
-    v_loss = c_logits = c_target = None
-    probs = torch.sigmoid(logits)
-    one_minus_target = 1 - target
-    balance = (
-        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
-        if alpha >= 0
-        else g.new_full((N,), 1)
-    )
-    entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
-    one_minus_probs = 1 - probs
-    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
-    power_gamma_losses_term_again_2 = losses_term ** (0 if gamma == 0 else gamma - 1)
-    power_gamma_losses_term_2 = losses_term ** gamma
-    g_logits_term_2 = 1 - 2 * target
-    if needs.g or needs.target:
-        g_logits_term_3 = torch.addcmul(
+    one_minus_met = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
+    one_minus_met_to_gamma = one_minus_met ** gamma
+    one_minus_met_to_gamma_minus_1 = one_minus_met ** (0 if gamma == 0 else gamma - 1)
+    if need_logits:
+        dlogits = balance * dloss * torch.addcmul(
             torch.ops.aten.sigmoid_backward(
-                gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
+                gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target),
                 probs,
             ),
-            power_gamma_losses_term_2,
+            one_minus_met_to_gamma,
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
-    g_target_term = 1 - 2 * probs
-    if needs.g or needs.target:
-        g_target_term_2 = torch.addcmul(
-            gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-            power_gamma_losses_term_2, logits, value=-1,
-        )
-    if needs.logits or needs.target:
-        if reduction == "none":
-            dg_target_term_3 = g * v_target
-            dg_target_term_2 = balance * dg_target_term_3
-            dg_logits_term_3 = balance * g * v_logits
-            dlosses_term = gamma * torch.addcmul(
-                power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.add(
-                        dg_logits_term_3 * torch.addcmul(
-                            probs * one_minus_target,
-                            target, one_minus_probs, value=-1,
-                        ),
-                        dg_target_term_3 * entropies,
-                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                    ),
-                    dg_target_term_2, logits, value=-1,
-                ),
-                (gamma - 1) * entropies * losses_term ** (
-                    0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
-                ),
-                torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
-                ),
-            )
-            dentropies = torch.add(
-                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
-                ),
-                dg_target_term_3 * power_gamma_losses_term_2,
-                alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-            )
-        elif reduction == "sum":
-            dg_target_term_2 = g * balance * v_target
-            dg_logits_term_3 = g * balance * v_logits
-            dlosses_term = gamma * torch.addcmul(
-                power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.addcmul(
-                        dg_logits_term_3 * torch.addcmul(
-                            probs * one_minus_target,
-                            target, one_minus_probs, value=-1,
-                        ),
-                        (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                        entropies * v_target,
-                    ),
-                    dg_target_term_2, logits, value=-1,
-                ),
-                (gamma - 1) * entropies * losses_term ** (
-                    0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
-                ),
-                torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
-                ),
-            )
-            dentropies = torch.addcmul(
-                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
-                ),
-                (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                power_gamma_losses_term_2 * v_target,
-            )
-        else:
-            dg_target_term_2 = g / N * balance * v_target
-            dg_logits_term_3 = g / N * balance * v_logits
-            dlosses_term = gamma * torch.addcmul(
-                power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.addcmul(
-                        dg_logits_term_3 * torch.addcmul(
-                            probs * one_minus_target,
-                            target, one_minus_probs, value=-1,
-                        ),
-                        (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
-                        entropies * v_target,
-                    ),
-                    dg_target_term_2, logits, value=-1,
-                ),
-                (gamma - 1) * entropies * losses_term ** (
-                    0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
-                ),
-                torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
-                ),
-            )
-            dentropies = torch.addcmul(
-                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
-                ),
-                (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
-                power_gamma_losses_term_2 * v_target,
-            )
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.addcmul(
-                balance * g_logits_term_3 * v_logits,
-                v_target,
-                torch.add(
-                    balance * g_target_term_2,
-                    entropies * power_gamma_losses_term_2,
-                    alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                ),
-            )
-        elif reduction == "sum":
-            v_loss = (
-                (balance * g_logits_term_3 * v_logits).sum()
-                + (
-                    v_target * torch.add(
-                        balance * g_target_term_2,
-                        entropies * power_gamma_losses_term_2,
-                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                    )
-                ).sum()
-            )
-        else:
-            v_loss = (
-                (balance * g_logits_term_3 * v_logits).sum()
-                + (
-                    v_target * torch.add(
-                        balance * g_target_term_2,
-                        entropies * power_gamma_losses_term_2,
-                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                    )
-                ).sum()
-            ) / N
-    if needs.logits:
-        c_logits = torch.addcmul(
-            torch.addcmul(
-                dentropies * one_minus_target,
-                probs * torch.addcmul(
-                    torch.addcmul(
-                        dlosses_term * (1 - 2 * target),
-                        dg_logits_term_3,
-                        torch.addcmul(
-                            power_gamma_losses_term_2,
-                            gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
-                            1 - 2 * probs,
-                        ),
-                    ),
-                    2 * gamma * dg_target_term_2 * entropies,
-                    power_gamma_losses_term_again_2, value=-1,
-                )
-                - dentropies,
-                one_minus_probs,
+    if need_target:
+        dtarget = dloss * torch.add(
+            balance * torch.addcmul(
+                gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs),
+                one_minus_met_to_gamma, logits, value=-1,
             ),
-            dg_target_term_2, power_gamma_losses_term_2, value=-1,
+            entropies * one_minus_met_to_gamma,
+            alpha=(2 * alpha - 1 if alpha >= 0 else 0),
         )
-    if needs.target:
-        if reduction == "none":
-            c_target = torch.addcmul(
-                torch.addcmul(
-                    torch.add(
-                        dlosses_term * (1 - 2 * probs),
-                        torch.addcmul(
-                            dg_target_term_3 * g_target_term_2,
-                            g_logits_term_3 * g,
-                            v_logits,
-                        ),
-                        alpha=(2 * alpha - 1 if alpha >= 0 else 0),
-                    ),
-                    dentropies, logits, value=-1,
-                ),
-                dg_logits_term_3,
-                torch.addcmul(
-                    power_gamma_losses_term_2 * probs,
-                    one_minus_probs,
-                    torch.addcmul(
-                        power_gamma_losses_term_2,
-                        2 * gamma * entropies * power_gamma_losses_term_again_2,
-                        probs,
-                    ),
-                ),
-                value=-1,
-            )
-        elif reduction == "sum":
-            c_target = torch.addcmul(
-                torch.addcmul(
-                    torch.addcmul(
-                        dlosses_term * (1 - 2 * probs),
-                        (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                        torch.addcmul(g_logits_term_3 * v_logits, g_target_term_2, v_target),
-                    ),
-                    dentropies, logits, value=-1,
-                ),
-                dg_logits_term_3,
-                torch.addcmul(
-                    power_gamma_losses_term_2 * probs,
-                    one_minus_probs,
-                    torch.addcmul(
-                        power_gamma_losses_term_2,
-                        2 * gamma * entropies * power_gamma_losses_term_again_2,
-                        probs,
-                    ),
-                ),
-                value=-1,
-            )
-        else:
-            c_target = torch.addcmul(
-                torch.addcmul(
-                    torch.addcmul(
-                        dlosses_term * (1 - 2 * probs),
-                        (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
-                        torch.addcmul(g_logits_term_3 * v_logits, g_target_term_2, v_target),
-                    ),
-                    dentropies, logits, value=-1,
-                ),
-                dg_logits_term_3,
-                torch.addcmul(
-                    power_gamma_losses_term_2 * probs,
-                    one_minus_probs,
-                    torch.addcmul(
-                        power_gamma_losses_term_2,
-                        2 * gamma * entropies * power_gamma_losses_term_again_2,
-                        probs,
-                    ),
-                ),
-                value=-1,
-            )
-    return (v_loss, c_logits, c_target)
+    return dlogits, dtarget
 
 
-focal_jvp = _pair.jvp()
-focal_double_backward = _pair.double_backward(FocalSecond)
+class Focal(torch.autograd.Function):
+    """What autograd sees of focal."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(focal_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        logits, target, ctx.alpha, ctx.gamma = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(logits, target)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return (None,) * 4
+        logits, target = ctx.saved_tensors
+        return *focal_backward(
+            dloss, logits, target, ctx.alpha, ctx.gamma, *ctx.needs_input_grad[:2],
+        ), None, None
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

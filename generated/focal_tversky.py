@@ -10,106 +10,58 @@ Source: Abraham and Khan (2019), "A novel focal Tversky loss function with impro
 U-Net for lesion segmentation", equations 2 and 4, with a ``smooth`` for classes that are
 nowhere.
 
-The closed form:
+Forward:
+    found = Sum(probs*target, N) + smooth
+    wrong = alpha*Sum(target*(1 - probs), N) + beta*Sum(probs*(1 - target), N)
+    share = wrong/(found + wrong)
+    loss = Sum(share**(1/gamma), C)
 
+Backward:
     dshare = dloss*share**(1/gamma - 1)/gamma
-    dfound_plus_wrong = -dshare*share/found_plus_wrong
-    dwrong = dfound_plus_wrong + dshare/found_plus_wrong
-    dprobs = beta*dwrong*(1 - target) + target*(dfound_plus_wrong - alpha*dwrong)
+    d_found_plus_wrong = -dshare*share/found_plus_wrong
+    dwrong = d_found_plus_wrong + dshare/found_plus_wrong
+    dprobs = beta*dwrong*(1 - target) + target*(d_found_plus_wrong - alpha*dwrong)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_probs and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_share = g*share**(1/gamma - 1)/gamma
-    g_found_plus_wrong_term = g_share/found_plus_wrong
-    sum_target_v_probs = Sum(target*v_probs, N)
-    dg_wrong = beta*Sum(v_probs*(1 - target), N) - alpha*sum_target_v_probs
-    dg_found_plus_wrong = dg_wrong + sum_target_v_probs
-    dg_share = (dg_wrong - dg_found_plus_wrong*share)/found_plus_wrong
-    v_loss = Sum(dg_share*share**(1/gamma - 1), C)/gamma
-    c_found_plus_wrong = (
-        g_found_plus_wrong_term*(dg_found_plus_wrong*share - dg_wrong)
-        /found_plus_wrong
-    )
-    c_share = (
-        g*dg_share*share**(1/gamma - 2)*(1/gamma - 1)/gamma
-        - dg_found_plus_wrong*g_found_plus_wrong_term
-    )
-
-From these cotangents back to the inputs:
-
-    dshare = c_share + c_loss*share**(1/gamma - 1)/gamma
-    dfound_plus_wrong = c_found_plus_wrong - dshare*share/found_plus_wrong
-    dwrong = dfound_plus_wrong + dshare/found_plus_wrong
-    dprobs = beta*dwrong*(1 - target) + target*(dfound_plus_wrong - alpha*dwrong)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - share may be 0 or underflow: then dshare may be infinite or NaN.
-- ValueError unless alpha is above 0.
-- ValueError unless beta is above 0.
-- ValueError unless gamma is above 0.
-- ValueError unless smooth is above 0.
-- RuntimeError if target requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use focal_tversky_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- target gets no gradient.
 """
-
-from __future__ import annotations
-
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("focal_tversky", """
-    probs: N C
-    target: N C, constant
-    loss, g: ()
-    found_plus_wrong, share, found, wrong: C
-    alpha > 0: alpha must be above 0
-    beta > 0: beta must be above 0
-    gamma > 0: gamma must be above 0
-    smooth > 0: smooth must be above 0
-""")
 
 
 def focal_tversky(
     probs: Tensor, target: Tensor, alpha: float = 0.7, beta: float = 0.3,
     gamma: float = 1.3333333333333333, smooth: float = 1,
 ) -> Tensor:
-    """FocalTversky: returns loss, with the closed form as its backward.
+    """Returns loss (). Shapes: probs (N, C), target (N, C)."""
+    if probs.dim() != 2:
+        raise ValueError(f"focal_tversky: probs must be (N, C), got {tuple(probs.shape)}")
+    N, C = probs.shape
+    if target.shape != (N, C):
+        raise ValueError(f"focal_tversky: target must be (N, C), got {tuple(target.shape)}")
+    if isinstance(alpha, Tensor) or not alpha > 0:
+        raise ValueError(f"focal_tversky: alpha must be a number above 0, got {alpha}")
+    if isinstance(beta, Tensor) or not beta > 0:
+        raise ValueError(f"focal_tversky: beta must be a number above 0, got {beta}")
+    if isinstance(gamma, Tensor) or not gamma > 0:
+        raise ValueError(f"focal_tversky: gamma must be a number above 0, got {gamma}")
+    if isinstance(smooth, Tensor) or not smooth > 0:
+        raise ValueError(f"focal_tversky: smooth must be a number above 0, got {smooth}")
+    run = focal_tversky_forward if _by_lines() else FocalTversky.apply
+    return run(probs, target, alpha, beta, gamma, smooth)[0]
 
-    Shapes: probs (N, C), target (N, C).
-    """
-    return _pair(probs, target, alpha, beta, gamma, smooth)
 
-
-class FocalTverskyForward(NamedTuple):
-    loss: Tensor  # ()
-    target: Tensor  # (N, C)
-    found_plus_wrong: Tensor  # (C,)
-    share: Tensor  # (C,)
-    alpha: float
-    beta: float
-    gamma: float
-
-
-@_pair.forward
 def focal_tversky_forward(
-    probs: Tensor, target: Tensor, alpha: float = 0.7, beta: float = 0.3,
-    gamma: float = 1.3333333333333333, smooth: float = 1,
-) -> FocalTverskyForward:
-    """The output loss, then what the backward needs."""
+    probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(probs.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    probs, target = probs.to(wide), target.to(wide)
     found = (probs * target).sum(0) + smooth
     wrong = torch.add(
         alpha * (target * (1 - probs)).sum(0),
@@ -119,121 +71,57 @@ def focal_tversky_forward(
     found_plus_wrong = found + wrong
     share = wrong / found_plus_wrong
     loss = (share ** (1 / gamma)).sum()
-    return FocalTverskyForward(loss, target, found_plus_wrong, share, alpha, beta, gamma)
+    return loss.to(dtype), found_plus_wrong, share
 
 
-class FocalTverskyGradients(NamedTuple):
-    dprobs: Tensor  # (N, C)
-
-
-@_pair.backward
 def focal_tversky_backward(
     dloss: Tensor, target: Tensor, found_plus_wrong: Tensor, share: Tensor, alpha: float,
-    beta: float, gamma: float, needs,
-) -> FocalTverskyGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
+    beta: float, gamma: float,
+) -> Tensor:
+    """The gradient of probs."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, target = dloss.to(wide), target.to(wide)
     dshare = dloss / gamma * share ** (1 / gamma - 1)
-    dfound_plus_wrong = -dshare * share / found_plus_wrong
-    dwrong = dfound_plus_wrong + dshare / found_plus_wrong
+    d_found_plus_wrong = -dshare * share / found_plus_wrong
+    dwrong = d_found_plus_wrong + dshare / found_plus_wrong
     dprobs = torch.addcmul(
         beta * dwrong * (1 - target),
-        torch.add(dfound_plus_wrong, dwrong, alpha=-alpha),
+        torch.add(d_found_plus_wrong, dwrong, alpha=-alpha),
         target,
     )
-    return FocalTverskyGradients(dprobs)
+    return dprobs
 
 
-class FocalTverskyAtoms(NamedTuple):
-    found: Tensor  # (C,)
-    wrong: Tensor  # (C,)
-    share: Tensor  # (C,)
-    loss: Tensor  # ()
+class FocalTversky(torch.autograd.Function):
+    """What autograd sees of focal_tversky."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(focal_tversky_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        probs, target, ctx.alpha, ctx.beta, ctx.gamma, ctx.smooth = inputs
+        _, found_plus_wrong, share = output
+        ctx.mark_non_differentiable(found_plus_wrong, share)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(probs, target, found_plus_wrong, share)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 6
+        probs, target, found_plus_wrong, share = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, found_plus_wrong, share = focal_tversky_forward(
+                probs, target, ctx.alpha, ctx.beta, ctx.gamma, ctx.smooth,
+            )
+        return focal_tversky_backward(
+            dloss, target, found_plus_wrong, share, ctx.alpha, ctx.beta, ctx.gamma,
+        ), None, None, None, None, None
 
 
-@_pair.checked
-def focal_tversky_atoms(
-    probs: Tensor, target: Tensor, alpha: float = 0.7, beta: float = 0.3,
-    gamma: float = 1.3333333333333333, smooth: float = 1,
-) -> FocalTverskyAtoms:
-    """Every statement of the forward, as written."""
-    found = (probs * target).sum(0) + smooth
-    wrong = alpha * (target * (1 - probs)).sum(0) + beta * (probs * (1 - target)).sum(0)
-    share = wrong / (found + wrong)
-    loss = (share ** (1 / gamma)).sum()
-    return FocalTverskyAtoms(found, wrong, share, loss)
-
-
-class FocalTverskyChain(NamedTuple):
-    dfound: Tensor  # (C,)
-    dwrong: Tensor  # (C,)
-    dshare: Tensor  # (C,)
-    dloss: Tensor  # ()
-    dprobs: Tensor  # (N, C)
-
-
-@_pair.checked
-def focal_tversky_chain(
-    dloss: Tensor, probs: Tensor, target: Tensor, found: Tensor, wrong: Tensor, share: Tensor,
-    loss: Tensor, alpha: float = 0.7, beta: float = 0.3, gamma: float = 1.3333333333333333,
-    smooth: float = 1,
-) -> FocalTverskyChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dshare = dloss / gamma * share ** (1 / gamma - 1)
-    dwrong = dshare * ((found + wrong) ** -1 - share / (found + wrong))
-    dfound = -dshare * share / (found + wrong)
-    dprobs = beta * dwrong * (1 - target) - alpha * dwrong * target + dfound * target
-    return FocalTverskyChain(dfound, dwrong, dshare, dloss, dprobs)
-
-
-class FocalTverskySecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dprobs: Tensor  # (N, C)
-
-
-@_pair.behind
-def _behind(v_probs, g, target, found_plus_wrong, share, alpha, beta, gamma, needs) -> tuple:
-    v_loss = c_found_plus_wrong = c_share = None
-    if needs.found_plus_wrong or needs.share:
-        g_share = g / gamma * share ** (1 / gamma - 1)
-        g_found_plus_wrong_term = g_share / found_plus_wrong
-    sum_target_v_probs = (target * v_probs).sum(0)
-    dg_wrong = torch.add(beta * (v_probs * (1 - target)).sum(0), sum_target_v_probs, alpha=-alpha)
-    dg_found_plus_wrong = dg_wrong + sum_target_v_probs
-    if needs.g or needs.share:
-        dg_share = torch.addcmul(dg_wrong, dg_found_plus_wrong, share, value=-1) / found_plus_wrong
-    if needs.g:
-        v_loss = (dg_share * share ** (1 / gamma - 1)).sum() / gamma
-    if needs.found_plus_wrong:
-        c_found_plus_wrong = g_found_plus_wrong_term * (
-            dg_found_plus_wrong * share - dg_wrong
-        ) / found_plus_wrong
-    if needs.share:
-        c_share = torch.addcmul(
-            g * (1 / gamma - 1) / gamma * dg_share * share ** (
-                0 if 1 / gamma - 1 == 0 else 1 / gamma - 2
-            ),
-            dg_found_plus_wrong, g_found_plus_wrong_term, value=-1,
-        )
-    return (v_loss, None, c_found_plus_wrong, c_share)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_found_plus_wrong, c_share, target, found_plus_wrong, share, alpha, beta, gamma, needs,
-) -> tuple:
-    dshare = torch.addcmul(c_share, c_loss / gamma, share ** (1 / gamma - 1))
-    dfound_plus_wrong = c_found_plus_wrong - dshare * share / found_plus_wrong
-    dwrong = dfound_plus_wrong + dshare / found_plus_wrong
-    dprobs = torch.addcmul(
-        beta * dwrong * (1 - target),
-        torch.add(dfound_plus_wrong, dwrong, alpha=-alpha),
-        target,
-    )
-    return (dprobs,)
-
-
-focal_tversky_jvp = _pair.jvp()
-focal_tversky_double_backward = _pair.double_backward(FocalTverskySecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,418 +9,159 @@ Minus the logarithm of the marginal likelihood, with a squared exponential covar
 Source: Rasmussen and Williams (2006), "Gaussian processes for machine learning", equations 2.16
 and 2.30; the variance of the signal is 1.
 
-The closed form:
+Forward:
+    distance = Sum((x - x[M, D])**2, D)
+    covariance = noise**2*Identity(M, N) + exp(-distance/(2*lengthscale**2))
+    alpha = Solve(covariance, y, N, M)
+    fit = Sum(alpha*y[M], M)
+    loss = LogDet(covariance, M, N)/2 + fit/2 + N*log(2*pi)/2
 
-    solution_covariance_dloss_y = Solve(covariance, dloss*y[M]/2, M, N)
-    dcovariance = dloss*Inverse(covariance[M, N], M, N)/2 - solution_covariance_dloss_y*alpha
-    dcovariance_term = dcovariance*exp(covariance_term)
-    dx_minus_x = dcovariance_term*(x[M, D] - x)/lengthscale**2
-    dx = Sum(dx_minus_x, M) - Sum(dx_minus_x[M, N, D], M)
-    dy = solution_covariance_dloss_y + dloss*alpha[N]/2
-    dlengthscale = -2*Sum(dcovariance_term*covariance_term, M, N)/lengthscale
+Backward:
+    solution_in_dcovariance = Solve(covariance, dloss*y[M]/2, M, N)
+    dcovariance = dloss*Inverse(covariance[M, N], M, N)/2 - solution_in_dcovariance*alpha
+    d_quotient_in_covariance = dcovariance*exp(quotient_in_covariance)
+    d_x_minus_other_x = d_quotient_in_covariance*(x[M, D] - x)/lengthscale**2
+    dx = Sum(d_x_minus_other_x, M) - Sum(d_x_minus_other_x[M, N, D], M)
+    dy = solution_in_dcovariance + dloss*alpha[N]/2
+    dlengthscale = -2*Sum(d_quotient_in_covariance*quotient_in_covariance, M, N)/lengthscale
     dnoise = 2*noise*Sum(dcovariance*Identity(M, N), M, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 2x3, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    solution_covariance_dloss_y = Solve(covariance, g*y[M]/2, M, N)
-    covariance_inverse = Inverse(covariance[M, N], M, N)
-    g_covariance_whole = g*covariance_inverse - 2*alpha*solution_covariance_dloss_y
-    g_covariance_term_whole = exp(covariance_term)*g_covariance_whole
-    g_lengthscale_whole = -Sum(covariance_term*g_covariance_term_whole/2, M, N)/lengthscale
-    g_noise_sum = Sum(Identity(M, N)*g_covariance_whole/2, M, N)
-    dg_x_minus_x_whole = v_x/2 - v_x[M, D]/2
-    sum_dg_x_minus_x_whole_x_minus_x = Sum(dg_x_minus_x_whole*(x[M, D] - x), D)
-    dx_minus_x = g_covariance_term_whole*dg_x_minus_x_whole/lengthscale**2
-    dg_covariance_term_whole = (
-        sum_dg_x_minus_x_whole_x_minus_x/lengthscale - v_lengthscale*covariance_term
-    )/lengthscale
-    dg_covariance_whole = (
-        dg_covariance_term_whole*exp(covariance_term)
-        + noise*v_noise*Identity(M, N)
-    )
-    dcovariance_inverse = g*dg_covariance_whole
-    dsolution_covariance_dloss_y = v_y - 2*Sum(alpha*dg_covariance_whole, M)
-    solution_covariance_dsolution_covariance_dloss_y = Solve(
-        covariance, dsolution_covariance_dloss_y, N, M,
-    )
-    v_loss = (
-        Sum(dg_covariance_whole*covariance_inverse, M, N)
-        + Sum(alpha[N]*v_y, N)/2
-        + Sum(solution_covariance_dsolution_covariance_dloss_y*y[M], M)/2
-    )
-    c_x = Sum(dx_minus_x[M, N, D], M) - Sum(dx_minus_x, M)
-    c_y = g*Solve(covariance[M, N], dsolution_covariance_dloss_y[M], M, N)/2
-    c_lengthscale = -2*(
-        g_lengthscale_whole*v_lengthscale
-        + Sum(sum_dg_x_minus_x_whole_x_minus_x*g_covariance_term_whole/lengthscale**2, M, N)
-    )/lengthscale
-    c_noise = 2*g_noise_sum*v_noise
-    c_covariance_term = g_covariance_term_whole*(
-        dg_covariance_term_whole - v_lengthscale/lengthscale
-    )
-    c_covariance = (
-        -solution_covariance_dsolution_covariance_dloss_y*solution_covariance_dloss_y
-        - Sum(
-            Inverse(covariance[M_2, N], M_2, N)*Sum(
-                dcovariance_inverse[N, M_2]*covariance_inverse,
-                N,
-            ),
-            M_2,
-        )
-    )
-    c_alpha = g*v_y[M]/2 - 2*Sum(solution_covariance_dloss_y*dg_covariance_whole, N)
-
-From these cotangents back to the inputs:
-
-    dalpha = c_alpha + c_loss*y[M]/2
-    solution_covariance_dalpha = Solve(covariance, dalpha, M, N)
-    dcovariance = (
-        c_covariance
-        + c_loss*Inverse(covariance[M, N], M, N)/2
-        - solution_covariance_dalpha*alpha
-    )
-    dcovariance_term = c_covariance_term + dcovariance*exp(covariance_term)
-    dx_minus_x = dcovariance_term*(x[M, D] - x)/lengthscale**2
-    dx = Sum(dx_minus_x, M) - Sum(dx_minus_x[M, N, D], M)
-    dy = solution_covariance_dalpha + c_loss*alpha[N]/2
-    dlengthscale = -2*Sum(dcovariance_term*covariance_term, M, N)/lengthscale
-    dnoise = 2*noise*Sum(dcovariance*Identity(M, N), M, N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
-2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - float32: dlengthscale, loss, dnoise, dx, dy may be infinite, NaN or inaccurate for x beyond 1e18
   or noise beyond 1e19 or lengthscale below 1e-18.
 - loss, dx, dy, dlengthscale, dnoise may be infinite or NaN where all entries of lengthscale are
   0.
-- Forward mode, and transforms under torch.compile, use gaussian_process_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
+import functools
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("gaussian_process", """
-    x: N D
-    y, alpha: N
-    lengthscale, noise, loss, fit, g: ()
-    covariance_term, covariance, distance: N N
-""")
-
 
 def gaussian_process(x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor) -> Tensor:
-    """GaussianProcess: returns loss, with the closed form as its backward.
-
-    Shapes: x (N, D), y (N,), lengthscale (), noise ().
-    """
-    return _pair(x, y, lengthscale, noise)
-
-
-class GaussianProcessForward(NamedTuple):
-    loss: Tensor  # ()
-    x: Tensor  # (N, D)
-    y: Tensor  # (N,)
-    lengthscale: Tensor  # ()
-    noise: Tensor  # ()
-    covariance_term: Tensor  # (N, N)
-    covariance: Tensor  # (N, N)
-    alpha: Tensor  # (N,)
+    """Returns loss (). Shapes: x (N, D), y (N,), lengthscale (), noise ()."""
+    if x.dim() != 2:
+        raise ValueError(f"gaussian_process: x must be (N, D), got {tuple(x.shape)}")
+    N, _ = x.shape
+    if y.shape != (N,):
+        raise ValueError(f"gaussian_process: y must be (N,), got {tuple(y.shape)}")
+    for name, t in (("lengthscale", lengthscale), ("noise", noise)):
+        if t.shape != ():
+            raise ValueError(f"gaussian_process: {name} must be (), got {tuple(t.shape)}")
+    run = gaussian_process_forward if _by_lines() else GaussianProcess.apply
+    return run(x, y, lengthscale, noise)[0]
 
 
-@_pair.forward
 def gaussian_process_forward(
     x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
-) -> GaussianProcessForward:
-    """The output loss, then what the backward needs."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, y, lengthscale, noise)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, y, lengthscale, noise = (t.to(wide) for t in (x, y, lengthscale, noise))
     N = x.shape[0]
     distance = ((x[:, None] - x) ** 2).sum(2)
-    covariance_term = -distance / 2 / lengthscale ** 2
-    covariance = torch.exp(covariance_term).clone()
-    covariance = _runtime.added_on_diagonal(covariance, 0, 1, noise ** 2)
-    alpha = _runtime.solve(covariance, y)
+    quotient_in_covariance = -distance / 2 / lengthscale ** 2
+    covariance = torch.exp(quotient_in_covariance).clone()
+    covariance = _added_on_diagonal(covariance, 0, 1, noise ** 2)
+    alpha = _solve(covariance, y)
     fit = (alpha * y).sum()
-    loss = _runtime.logdet(covariance) / 2 + fit / 2 + math.log(2 * math.pi) / 2 * N
-    return GaussianProcessForward(
-        loss, x, y, lengthscale, noise, covariance_term, covariance, alpha,
-    )
+    loss = _logdet(covariance) / 2 + fit / 2 + math.log(2 * math.pi) / 2 * N
+    return loss.to(dtype), quotient_in_covariance, covariance, alpha
 
 
-class GaussianProcessGradients(NamedTuple):
-    dx: Tensor  # (N, D)
-    dy: Tensor  # (N,)
-    dlengthscale: Tensor  # ()
-    dnoise: Tensor  # ()
-
-
-@_pair.backward
 def gaussian_process_backward(
     dloss: Tensor, x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
-    covariance_term: Tensor, covariance: Tensor, alpha: Tensor, needs,
-) -> GaussianProcessGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
+    quotient_in_covariance: Tensor, covariance: Tensor, alpha: Tensor, need_x: bool = True,
+    need_y: bool = True, need_lengthscale: bool = True, need_noise: bool = True,
+) -> tuple:
+    """The gradients of x, y, lengthscale and noise."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, y, lengthscale, noise = (t.to(wide) for t in (dloss, x, y, lengthscale, noise))
+    N = x.shape[0]
     dx = dy = dlengthscale = dnoise = None
-    solution_covariance_dloss_y = _runtime.solve(covariance.mT, dloss / 2 * y)
-    if needs.x or needs.lengthscale or needs.noise:
+    solution_in_dcovariance = _solve(covariance.mT, dloss / 2 * y)
+    if need_x or need_lengthscale or need_noise:
         dcovariance = torch.addcmul(
             dloss / 2 * torch.linalg.inv(covariance).mT,
-            solution_covariance_dloss_y[:, None],
+            solution_in_dcovariance[:, None],
             alpha, value=-1,
         )
-    if needs.x or needs.lengthscale:
-        dcovariance_term = dcovariance * torch.exp(covariance_term)
-    if needs.x:
-        dx_minus_x = dcovariance_term[:, :, None] / lengthscale ** 2 * (x - x[:, None])
-        dx = dx_minus_x.sum(1) - dx_minus_x.permute(1, 0, 2).sum(1)
-    if needs.y:
-        dy = torch.addcmul(solution_covariance_dloss_y, dloss / 2, alpha)
-    if needs.lengthscale:
-        dlengthscale = -2 * (dcovariance_term * covariance_term).sum() / lengthscale
-    if needs.noise:
+    if need_x or need_lengthscale:
+        d_quotient_in_covariance = dcovariance * torch.exp(quotient_in_covariance)
+    if need_x:
+        d_x_minus_other_x = d_quotient_in_covariance[:, :, None] / lengthscale ** 2 * (
+            x - x[:, None]
+        )
+        dx = d_x_minus_other_x.sum(1) - d_x_minus_other_x.permute(1, 0, 2).sum(1)
+    if need_y:
+        dy = torch.addcmul(solution_in_dcovariance, dloss / 2, alpha)
+    if need_lengthscale:
+        dlengthscale = -2 * (d_quotient_in_covariance * quotient_in_covariance).sum() / lengthscale
+    if need_noise:
         dnoise = 2 * noise * dcovariance.diagonal().sum()
-    return GaussianProcessGradients(dx, dy, dlengthscale, dnoise)
+    return dx, dy, dlengthscale, dnoise
 
 
-class GaussianProcessAtoms(NamedTuple):
-    distance: Tensor  # (N, N)
-    covariance: Tensor  # (N, N)
-    alpha: Tensor  # (N,)
-    fit: Tensor  # ()
-    loss: Tensor  # ()
+class GaussianProcess(torch.autograd.Function):
+    """What autograd sees of gaussian_process."""
 
+    generate_vmap_rule = True
+    forward = staticmethod(gaussian_process_forward)
 
-@_pair.checked
-def gaussian_process_atoms(
-    x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
-) -> GaussianProcessAtoms:
-    """Every statement of the forward, as written."""
-    N = x.shape[0]
-    distance = ((x[:, None] - x) ** 2).sum(2)
-    covariance = torch.exp(-1 / 2 / lengthscale ** 2 * distance).clone()
-    covariance = _runtime.added_on_diagonal(covariance, 0, 1, noise ** 2)
-    alpha = _runtime.solve(covariance, y)
-    fit = (alpha * y).sum()
-    loss = 1 / 2 * _runtime.logdet(covariance) + 1 / 2 * fit + math.log(2 * math.pi) / 2 * N
-    return GaussianProcessAtoms(distance, covariance, alpha, fit, loss)
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, quotient_in_covariance, covariance, alpha = output
+        ctx.mark_non_differentiable(quotient_in_covariance, covariance, alpha)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, quotient_in_covariance, covariance, alpha)
 
-
-class GaussianProcessChain(NamedTuple):
-    ddistance: Tensor  # (N, N)
-    dcovariance: Tensor  # (N, N)
-    dalpha: Tensor  # (N,)
-    dfit: Tensor  # ()
-    dloss: Tensor  # ()
-    dx: Tensor  # (N, D)
-    dy: Tensor  # (N,)
-    dlengthscale: Tensor  # ()
-    dnoise: Tensor  # ()
-
-
-@_pair.checked
-def gaussian_process_chain(
-    dloss: Tensor, x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor, distance: Tensor,
-    covariance: Tensor, alpha: Tensor, fit: Tensor, loss: Tensor,
-) -> GaussianProcessChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dfit = 1 / 2 * dloss
-    dalpha = dfit * y
-    dcovariance = (
-        1 / 2 * dloss * torch.linalg.inv(covariance).mT
-        - _runtime.solve(covariance.mT, dalpha)[:, None] * alpha
-    )
-    ddistance = -1 / 2 / lengthscale ** 2 * dcovariance * torch.exp(
-        -1 / 2 / lengthscale ** 2 * distance
-    )
-    dx = (
-        (ddistance[:, :, None] * (2 * x[:, None] - 2 * x)).sum(1)
-        + (ddistance.mT[:, :, None] * (2 * x[:, None] - 2 * x)).sum(1)
-    )
-    dy = _runtime.solve(covariance.mT, dalpha) + dfit * alpha
-    dlengthscale = (
-        dcovariance * distance * torch.exp(-1 / 2 / lengthscale ** 2 * distance) / lengthscale ** 3
-    ).sum()
-    dnoise = 2 * (noise * dcovariance.diagonal()).sum()
-    return GaussianProcessChain(
-        ddistance, dcovariance, dalpha, dfit, dloss, dx, dy, dlengthscale, dnoise,
-    )
-
-
-class GaussianProcessSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dx: Tensor  # (N, D)
-    dy: Tensor  # (N,)
-    dlengthscale: Tensor  # ()
-    dnoise: Tensor  # ()
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_x, v_y, v_lengthscale, v_noise, g, x, y, lengthscale, noise, covariance_term, covariance,
-    alpha, needs,
-) -> tuple:
-    v_loss = c_x = c_y = c_lengthscale = c_noise = c_covariance_term = c_covariance = c_alpha = None
-    if (
-        needs.x
-        or needs.lengthscale
-        or needs.noise
-        or needs.covariance_term
-        or needs.covariance
-        or needs.alpha
-    ):
-        solution_covariance_dloss_y = _runtime.solve(covariance.mT, g / 2 * y)
-    if (
-        needs.g
-        or needs.x
-        or needs.lengthscale
-        or needs.noise
-        or needs.covariance_term
-        or needs.covariance
-    ):
-        covariance_inverse = torch.linalg.inv(covariance).mT
-    if needs.x or needs.lengthscale or needs.noise or needs.covariance_term:
-        g_covariance_whole = torch.addcmul(
-            g * covariance_inverse,
-            2 * alpha,
-            solution_covariance_dloss_y[:, None],
-            value=-1,
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 4
+        x, y, lengthscale, noise, quotient_in_covariance, covariance, alpha = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, quotient_in_covariance, covariance, alpha = gaussian_process_forward(
+                x, y, lengthscale, noise,
+            )
+        return gaussian_process_backward(
+            dloss, x, y, lengthscale, noise, quotient_in_covariance, covariance, alpha,
+            *ctx.needs_input_grad[:4],
         )
-    if (
-        needs.g
-        or needs.x
-        or needs.y
-        or needs.lengthscale
-        or needs.covariance_term
-        or needs.covariance
-        or needs.alpha
-    ):
-        exp_covariance_term = torch.exp(covariance_term)
-    if needs.x or needs.lengthscale or needs.covariance_term:
-        g_covariance_term_whole = exp_covariance_term * g_covariance_whole
-    if needs.lengthscale:
-        g_lengthscale_whole = -(covariance_term * g_covariance_term_whole / 2).sum() / lengthscale
-    if needs.noise:
-        g_noise_sum = (g_covariance_whole.diagonal() / 2).sum()
-    if (
-        needs.g
-        or needs.x
-        or needs.y
-        or needs.lengthscale
-        or needs.covariance_term
-        or needs.covariance
-        or needs.alpha
-    ):
-        dg_x_minus_x_whole = torch.add(v_x[:, None] / 2, v_x, alpha=-0.5)
-    if (
-        needs.g
-        or needs.y
-        or needs.lengthscale
-        or needs.covariance_term
-        or needs.covariance
-        or needs.alpha
-    ):
-        sum_dg_x_minus_x_whole_x_minus_x = (dg_x_minus_x_whole * (x - x[:, None])).sum(2)
-    if needs.x:
-        dx_minus_x = g_covariance_term_whole[:, :, None] / lengthscale ** 2 * dg_x_minus_x_whole
-    if needs.g or needs.y or needs.covariance_term or needs.covariance or needs.alpha:
-        dg_covariance_term_whole = torch.addcmul(
-            sum_dg_x_minus_x_whole_x_minus_x / lengthscale,
-            v_lengthscale, covariance_term, value=-1,
-        ) / lengthscale
-    if needs.g or needs.y or needs.covariance or needs.alpha:
-        dg_covariance_whole = dg_covariance_term_whole * exp_covariance_term
-        dg_covariance_whole = _runtime.added_on_diagonal(dg_covariance_whole, 0, 1, noise * v_noise)
-    if needs.covariance:
-        dcovariance_inverse = g * dg_covariance_whole
-    if needs.g or needs.y or needs.covariance:
-        dsolution_covariance_dloss_y = torch.add(
-            v_y[:, None],
-            (alpha * dg_covariance_whole).sum(1, keepdim=True),
-            alpha=-2,
-        )
-    if needs.g or needs.covariance:
-        solution_covariance_dsolution_covariance_dloss_y = _runtime.solve(
-            covariance,
-            dsolution_covariance_dloss_y[:, 0],
-        )
-    if needs.g:
-        v_loss = (
-            (dg_covariance_whole * covariance_inverse).sum()
-            + (alpha * v_y).sum() / 2
-            + (solution_covariance_dsolution_covariance_dloss_y * y).sum() / 2
-        )
-    if needs.x:
-        c_x = dx_minus_x.permute(1, 0, 2).sum(1) - dx_minus_x.sum(1)
-    if needs.y:
-        c_y = g / 2 * _runtime.solve(covariance, dsolution_covariance_dloss_y[:, 0])
-    if needs.lengthscale:
-        c_lengthscale = -2 * (
-            g_lengthscale_whole * v_lengthscale
-            + (sum_dg_x_minus_x_whole_x_minus_x * g_covariance_term_whole / lengthscale ** 2).sum()
-        ) / lengthscale
-    if needs.noise:
-        c_noise = 2 * g_noise_sum * v_noise
-    if needs.covariance_term:
-        c_covariance_term = g_covariance_term_whole * (
-            dg_covariance_term_whole - v_lengthscale / lengthscale
-        )
-    if needs.covariance:
-        c_covariance = (
-            -solution_covariance_dsolution_covariance_dloss_y * solution_covariance_dloss_y[:, None]
-            - torch.linalg.inv(covariance).mT @ (dcovariance_inverse.mT @ covariance_inverse)
-        )
-    if needs.alpha:
-        c_alpha = torch.add(
-            g / 2 * v_y,
-            (solution_covariance_dloss_y[:, None] * dg_covariance_whole).sum(0),
-            alpha=-2,
-        )
-    return (v_loss, c_x, c_y, c_lengthscale, c_noise, c_covariance_term, c_covariance, c_alpha)
 
 
-@_pair.pullback
-def _pullback(
-    c_loss, c_covariance_term, c_covariance, c_alpha, x, y, lengthscale, noise, covariance_term,
-    covariance, alpha, needs,
-) -> tuple:
-    dx = dy = dlengthscale = dnoise = None
-    dalpha = torch.addcmul(c_alpha, c_loss / 2, y)
-    solution_covariance_dalpha = _runtime.solve(covariance.mT, dalpha)
-    if needs.x or needs.lengthscale or needs.noise:
-        dcovariance = torch.addcmul(
-            torch.addcmul(c_covariance, c_loss / 2, torch.linalg.inv(covariance).mT),
-            solution_covariance_dalpha[:, None],
-            alpha, value=-1,
-        )
-    if needs.x or needs.lengthscale:
-        dcovariance_term = torch.addcmul(c_covariance_term, dcovariance, torch.exp(covariance_term))
-    if needs.x:
-        dx_minus_x = dcovariance_term[:, :, None] / lengthscale ** 2 * (x - x[:, None])
-        dx = dx_minus_x.sum(1) - dx_minus_x.permute(1, 0, 2).sum(1)
-    if needs.y:
-        dy = torch.addcmul(solution_covariance_dalpha, c_loss / 2, alpha)
-    if needs.lengthscale:
-        dlengthscale = -2 * (dcovariance_term * covariance_term).sum() / lengthscale
-    if needs.noise:
-        dnoise = 2 * noise * dcovariance.diagonal().sum()
-    return (dx, dy, dlengthscale, dnoise)
+def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor:
+    """``tensor`` with ``source`` added on its diagonal."""
+    diagonal = tensor.diagonal(0, first, second)
+    return tensor.diagonal_scatter(diagonal + source, 0, first, second)
 
 
-gaussian_process_jvp = _pair.jvp()
-gaussian_process_double_backward = _pair.double_backward(GaussianProcessSecond)
+def _solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
+    """torch.linalg.solve; in forward mode by the factors, which torch takes for constants there."""
+    if not _by_lines():
+        return torch.linalg.solve(matrix, right, left=left)
+    factors, pivots = torch.linalg.lu_factor(matrix)
+    if right.dim() < matrix.dim():
+        return torch.linalg.lu_solve(factors, pivots, right.unsqueeze(-1)).squeeze(-1)
+    return torch.linalg.lu_solve(factors, pivots, right, left=left)
 
 
-_pair.complete()
+def _logdet(matrix: Tensor) -> Tensor:
+    """The logarithm of torch.linalg.slogdet; in forward mode by the factors, which torch takes for
+    constants there.
+    """
+    if not _by_lines():
+        return torch.linalg.slogdet(matrix).logabsdet
+    return torch.linalg.lu_factor(matrix).LU.diagonal(0, -2, -1).abs().log().sum(-1)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

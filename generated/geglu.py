@@ -8,169 +8,88 @@ Every entry times the GELU of its gate.
 
 Source: Shazeer (2020), "GLU variants improve transformer", equation 5, of the two projections.
 
-The closed form:
+Forward:
+    opened = gate*(erf(sqrt(2)*gate/2) + 1)/2
+    y = opened*x
 
-    opened_term = erf(sqrt(2)*gate/2) + 1
-    dgate = dy*x*(opened_term + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi))/2
-    dx = dy*opened_term*gate/2
+Backward:
+    one_plus_erf_scaled_gate = erf(sqrt(2)*gate/2) + 1
+    dgate = dy*x*(one_plus_erf_scaled_gate + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi))/2
+    dx = dy*one_plus_erf_scaled_gate*gate/2
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_gate and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    opened_term = erf(sqrt(2)*gate/2) + 1
-    g_gate_term = opened_term + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi)
-    dg_x_whole = v_x/2
-    dg_gate_whole = v_gate/2
-    v_y = dg_gate_whole*g_gate_term*x + dg_x_whole*opened_term*gate
-    c_gate = g*(
-        dg_x_whole*opened_term
-        + sqrt(2)*exp(-gate**2/2)*(dg_x_whole*gate + dg_gate_whole*x*(2 - gate**2))/sqrt(pi)
-    )
-    c_x = dg_gate_whole*g_gate_term*g
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- float32: dx may be infinite or NaN for gate beyond 1e38.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use geglu_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- float32: dx, y may be infinite or NaN for gate beyond 1e38 or gate, x beyond 1e19.
 """
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("geglu", """
-    gate, x, y, opened, g: *N
-""")
-
 
 def geglu(gate: Tensor, x: Tensor) -> Tensor:
-    """GEGLU: returns y, with the closed form as its backward.
-
-    Shapes: gate (*N,), x (*N,).
-    """
-    return _pair(gate, x)
-
-
-class GEGLUForward(NamedTuple):
-    y: Tensor  # (*N,)
-    gate: Tensor  # (*N,)
-    x: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: gate (*N,), x (*N,)."""
+    *N_dims, = gate.shape
+    if x.shape != (*N_dims,):
+        raise ValueError(f"geglu: x must be (*N,), got {tuple(x.shape)}")
+    N = math.prod(N_dims)
+    gate, x = gate.reshape(N), x.reshape(N)
+    run = geglu_forward if _by_lines() else GEGLU.apply
+    y = run(gate, x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def geglu_forward(gate: Tensor, x: Tensor) -> GEGLUForward:
-    """The output y, then what the backward needs."""
+def geglu_forward(gate: Tensor, x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(gate.dtype, x.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    gate, x = gate.to(wide), x.to(wide)
     y = gate / 2 * x * (torch.erf(math.sqrt(2) / 2 * gate) + 1)
-    return GEGLUForward(y, gate, x)
+    return y.to(dtype)
 
 
-class GEGLUGradients(NamedTuple):
-    dgate: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor, needs) -> GEGLUGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def geglu_backward(
+    dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
+) -> tuple:
+    """The gradients of gate and x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, gate, x = dy.to(wide), gate.to(wide), x.to(wide)
     dgate = dx = None
-    opened_term = torch.erf(math.sqrt(2) / 2 * gate) + 1
-    if needs.gate:
+    one_plus_erf_scaled_gate = torch.erf(math.sqrt(2) / 2 * gate) + 1
+    if need_gate:
         dgate = dy / 2 * x * torch.add(
-            opened_term,
+            one_plus_erf_scaled_gate,
             torch.exp(-gate ** 2 / 2) * gate,
             alpha=math.sqrt(2 / math.pi),
         )
-    if needs.x:
-        dx = dy * opened_term * gate / 2
-    return GEGLUGradients(dgate, dx)
+    if need_x:
+        dx = dy * one_plus_erf_scaled_gate * gate / 2
+    return dgate, dx
 
 
-class GEGLUAtoms(NamedTuple):
-    opened: Tensor  # (*N,)
-    y: Tensor  # (*N,)
+class GEGLU(torch.autograd.Function):
+    """What autograd sees of geglu."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(geglu_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        gate, x = ctx.saved_tensors
+        return geglu_backward(dy, gate, x, *ctx.needs_input_grad[:2])
 
 
-@_pair.checked
-def geglu_atoms(gate: Tensor, x: Tensor) -> GEGLUAtoms:
-    """Every statement of the forward, as written."""
-    opened = 1 / 2 * gate * (torch.erf(math.sqrt(2) / 2 * gate) + 1)
-    y = opened * x
-    return GEGLUAtoms(opened, y)
-
-
-class GEGLUChain(NamedTuple):
-    dopened: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dgate: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, opened: Tensor, y: Tensor) -> GEGLUChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dopened = dy * x
-    dgate = dopened * (
-        1 / 2 * torch.erf(math.sqrt(2) / 2 * gate)
-        + 0.5
-        + math.sqrt(2 / math.pi) / 2 * (torch.exp(-1 / 2 * gate ** 2) * gate)
-    )
-    dx = dy * opened
-    return GEGLUChain(dopened, dy, dgate, dx)
-
-
-class GEGLUSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dgate: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
-    v_y = c_gate = c_x = None
-    opened_term = torch.erf(math.sqrt(2) / 2 * gate) + 1
-    if needs.g or needs.x:
-        g_gate_term = torch.add(
-            opened_term,
-            torch.exp(-gate ** 2 / 2) * gate,
-            alpha=math.sqrt(2 / math.pi),
-        )
-    if needs.g or needs.gate:
-        dg_x_whole = v_x / 2
-    dg_gate_whole = v_gate / 2
-    if needs.g:
-        v_y = torch.addcmul(dg_gate_whole * g_gate_term * x, dg_x_whole * opened_term, gate)
-    if needs.gate:
-        c_gate = g * torch.add(
-            dg_x_whole * opened_term,
-            torch.exp(-gate ** 2 / 2) * torch.addcmul(
-                dg_x_whole * gate,
-                dg_gate_whole * x,
-                2 - gate ** 2,
-            ),
-            alpha=math.sqrt(2 / math.pi),
-        )
-    if needs.x:
-        c_x = dg_gate_whole * g_gate_term * g
-    return (v_y, c_gate, c_x)
-
-
-geglu_jvp = _pair.jvp()
-geglu_double_backward = _pair.double_backward(GEGLUSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

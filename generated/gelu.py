@@ -8,133 +8,73 @@ Every entry times the probability that a standard normal variable is smaller.
 
 Source: Hendrycks and Gimpel (2016), "Gaussian error linear units (GELUs)", section 2.
 
-The closed form:
+Forward:
+    y = x*(erf(sqrt(2)*x/2) + 1)/2
 
+Backward:
     dx = dy*(erf(sqrt(2)*x/2) + 1 + sqrt(2)*exp(-x**2/2)*x/sqrt(pi))/2
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    dg_x_whole = v_x/2
-    dg_x_term = dg_x_whole*g
-    v_y = dg_x_whole*(erf(sqrt(2)*x/2) + 1 + sqrt(2)*exp(-x**2/2)*x/sqrt(pi))
-    c_x = sqrt(2)*dg_x_term*exp(-x**2/2)*(2 - x**2)/sqrt(pi)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use gelu_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("gelu", """
-    x, y, g: *N
-""")
-
 
 def gelu(x: Tensor) -> Tensor:
-    """GELU: returns y, with the closed form as its backward.
-
-    Shapes: x (*N,).
-    """
-    return _pair(x)
-
-
-class GELUForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    run = gelu_forward if _by_lines() else GELU.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def gelu_forward(x: Tensor) -> GELUForward:
-    """The output y, then what the backward needs."""
+def gelu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = x / 2 * (torch.erf(math.sqrt(2) / 2 * x) + 1)
-    return GELUForward(y, x)
+    return y.to(x.dtype)
 
 
-class GELUGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def gelu_backward(dy: Tensor, x: Tensor, needs) -> GELUGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def gelu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     dx = dy / 2 * torch.add(
         torch.erf(math.sqrt(2) / 2 * x) + 1,
         torch.exp(-x ** 2 / 2) * x,
         alpha=math.sqrt(2 / math.pi),
     )
-    return GELUGradients(dx)
+    return dx
 
 
-class GELUAtoms(NamedTuple):
-    y: Tensor  # (*N,)
+class GELU(torch.autograd.Function):
+    """What autograd sees of gelu."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(gelu_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, = ctx.saved_tensors
+        return gelu_backward(dy, x)
 
 
-@_pair.checked
-def gelu_atoms(x: Tensor) -> GELUAtoms:
-    """Every statement of the forward, as written."""
-    y = 1 / 2 * x * (torch.erf(math.sqrt(2) / 2 * x) + 1)
-    return GELUAtoms(y)
-
-
-class GELUChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def gelu_chain(dy: Tensor, x: Tensor, y: Tensor) -> GELUChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy * (
-        1 / 2 * torch.erf(math.sqrt(2) / 2 * x)
-        + 0.5
-        + math.sqrt(2 / math.pi) / 2 * (torch.exp(-1 / 2 * x ** 2) * x)
-    )
-    return GELUChain(dy, dx)
-
-
-class GELUSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, needs) -> tuple:
-    v_y = c_x = None
-    dg_x_whole = v_x / 2
-    if needs.x:
-        dg_x_term = dg_x_whole * g
-    if needs.g:
-        v_y = dg_x_whole * torch.add(
-            torch.erf(math.sqrt(2) / 2 * x) + 1,
-            torch.exp(-x ** 2 / 2) * x,
-            alpha=math.sqrt(2 / math.pi),
-        )
-    if needs.x:
-        c_x = math.sqrt(2 / math.pi) * (dg_x_term * torch.exp(-x ** 2 / 2) * (2 - x ** 2))
-    return (v_y, c_x)
-
-
-gelu_jvp = _pair.jvp()
-gelu_double_backward = _pair.double_backward(GELUSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

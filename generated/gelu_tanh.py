@@ -8,154 +8,78 @@ The same with an approximation of the normal distribution function.
 
 Source: Hendrycks and Gimpel (2016), "Gaussian error linear units (GELUs)", section 2.
 
-The closed form:
-
+Forward:
     t = tanh(sqrt(2)*(x + 0.044715*x**3)/sqrt(pi))
+    y = x*(t + 1)/2
+
+Backward:
     dx = dy*(t + 1 + sqrt(2)*x*(1 - t**2)*(0.134145*x**2 + 1)/sqrt(pi))/2
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    t = tanh(sqrt(2)*(x + 0.044715*x**3)/sqrt(pi))
-    g_x_term_2 = 0.134145*x**2 + 1
-    v_y = v_x*(t + 1 + sqrt(2)*x*(1 - t**2)*(0.134145*x**2 + 1)/sqrt(pi))/2
-    c_x = sqrt(2)*g*v_x*(1 - t**2)*(
-        g_x_term_2/2 + 0.134145*x**2 + (0.5 - sqrt(2)*g_x_term_2*t*x/sqrt(pi))*(0.134145*x**2 + 1)
-    )/sqrt(pi)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
 - float32: dx may be infinite or NaN for x beyond 1e13.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use gelu_tanh_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("gelu_tanh", """
-    x, y, t, g: *N
-""")
-
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """GELUTanh: returns y, with the closed form as its backward.
-
-    Shapes: x (*N,).
-    """
-    return _pair(x)
-
-
-class GELUTanhForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    run = gelu_tanh_forward if _by_lines() else GELUTanh.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def gelu_tanh_forward(x: Tensor) -> GELUTanhForward:
-    """The output y, then what the backward needs."""
+def gelu_tanh_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
     y = x / 2 * (t + 1)
-    return GELUTanhForward(y, x)
+    return y.to(x.dtype)
 
 
-class GELUTanhGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def gelu_tanh_backward(dy: Tensor, x: Tensor, needs) -> GELUTanhGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def gelu_tanh_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
     dx = dy / 2 * (
         t
         + torch.ops.aten.tanh_backward(math.sqrt(2 / math.pi) * (x * (0.134145 * x ** 2 + 1)), t)
         + 1
     )
-    return GELUTanhGradients(dx)
+    return dx
 
 
-class GELUTanhAtoms(NamedTuple):
-    t: Tensor  # (*N,)
-    y: Tensor  # (*N,)
+class GELUTanh(torch.autograd.Function):
+    """What autograd sees of gelu_tanh."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(gelu_tanh_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, = ctx.saved_tensors
+        return gelu_tanh_backward(dy, x)
 
 
-@_pair.checked
-def gelu_tanh_atoms(x: Tensor) -> GELUTanhAtoms:
-    """Every statement of the forward, as written."""
-    t = torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))
-    y = 1 / 2 * x * (t + 1)
-    return GELUTanhAtoms(t, y)
-
-
-class GELUTanhChain(NamedTuple):
-    dt: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def gelu_tanh_chain(dy: Tensor, x: Tensor, t: Tensor, y: Tensor) -> GELUTanhChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dt = 1 / 2 * dy * x
-    dx = (
-        dy * (1 / 2 * t + 0.5)
-        + math.sqrt(2 / math.pi) * (torch.ops.aten.tanh_backward(dt, t) * (0.134145 * x ** 2 + 1))
-    )
-    return GELUTanhChain(dt, dy, dx)
-
-
-class GELUTanhSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, needs) -> tuple:
-    v_y = c_x = None
-    t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
-    if needs.x:
-        g_x_term_2 = 0.134145 * x ** 2 + 1
-    if needs.g:
-        v_y = v_x / 2 * (
-            t
-            + torch.ops.aten.tanh_backward(
-                math.sqrt(2 / math.pi) * (x * (0.134145 * x ** 2 + 1)),
-                t,
-            )
-            + 1
-        )
-    if needs.x:
-        c_x = torch.ops.aten.tanh_backward(
-            math.sqrt(2 / math.pi) * (
-                g * v_x * torch.addcmul(
-                    torch.add(g_x_term_2 / 2, x ** 2, alpha=0.134145),
-                    0.5 - math.sqrt(2 / math.pi) * (g_x_term_2 * t * x),
-                    0.134145 * x ** 2 + 1,
-                )
-            ),
-            t,
-        )
-    return (v_y, c_x)
-
-
-gelu_tanh_jvp = _pair.jvp()
-gelu_tanh_double_backward = _pair.double_backward(GELUTanhSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,145 +9,82 @@ deviation.
 
 Source: Wu and He (2018), "Group normalization", equations 1, 2 and 7.
 
-The closed form:
+Forward:
+    grouped = Unflatten(x, C, into=(G, K))
+    mean = Sum(grouped, K, S)/(K*S)
+    diff = grouped - mean
+    var = Sum(diff**2, K, S)/(K*S)
+    inv_std = 1/sqrt(var + eps)
+    xhat = inv_std*diff
+    scaled = Unflatten(gain, C, into=(G, K))*xhat
+    y = Flatten(scaled, G, K, into=C) + bias
 
-    sum_dy_xhat = Sum(Unflatten(dy, C, into=(G, K))*xhat, S)
+Backward:
+    sum_xhat_unflatten_dy = Sum(Unflatten(dy, C, into=(G, K))*xhat, S)
     dbias = Sum(dy, N, S)
     dxhat = Unflatten(gain, C, into=(G, K))*Unflatten(dy, C, into=(G, K))
     dx = Flatten(
         inv_std*(
             dxhat
-            - xhat*Sum(Unflatten(gain, C, into=(G, K))*sum_dy_xhat, K)/(K*S)
+            - xhat*Sum(Unflatten(gain, C, into=(G, K))*sum_xhat_unflatten_dy, K)/(K*S)
             - Sum(dxhat, K, S)/(K*S)
         ),
         G, K, into=C,
     )
-    dgain = Flatten(Sum(sum_dy_xhat, N), G, K, into=C)
-
-When gain is omitted and bias is omitted (also derived and proved):
-
-    dx = Flatten(
-        inv_std*(
-            Unflatten(dy, C, into=(G, K))
-            - xhat*Sum(Unflatten(dy, C, into=(G, K))*xhat, K, S)/(K*S)
-            - Sum(Unflatten(dy, C, into=(G, K)), K, S)/(K*S)
-        ),
-        G, K, into=C,
-    )
+    dgain = Flatten(Sum(sum_xhat_unflatten_dy, N), G, K, into=C)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxGxKxS =
 2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums; every step of the
 chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    sum_dy_xhat = Sum(Unflatten(g, C, into=(G, K))*xhat, S)
-    g_xhat = Unflatten(gain, C, into=(G, K))*Unflatten(g, C, into=(G, K))
-    g_x_sum = Sum(Unflatten(gain, C, into=(G, K))*sum_dy_xhat, K)
-    g_x_term = g_xhat - g_x_sum*xhat/(K*S) - Sum(g_xhat, K, S)/(K*S)
-    dg_x_sum = -inv_std*Sum(Unflatten(v_x, C, into=(G, K))*xhat, K, S)/(K*S)
-    dg_xhat = inv_std*(
-        Unflatten(v_x, C, into=(G, K)) - Sum(Unflatten(v_x, C, into=(G, K)), K, S)/(K*S)
-    )
-    dsum_dy_xhat = dg_x_sum*Unflatten(gain, C, into=(G, K)) + Unflatten(v_gain, C, into=(G, K))
-    v_y = (
-        Flatten(Unflatten(gain, C, into=(G, K))*dg_xhat, G, K, into=C)
-        + Flatten(dsum_dy_xhat*xhat, G, K, into=C)
-        + v_bias
-    )
-    c_gain = (
-        Flatten(Sum(dg_x_sum*sum_dy_xhat, N), G, K, into=C)
-        + Flatten(Sum(dg_xhat*Unflatten(g, C, into=(G, K)), N, S), G, K, into=C)
-    )
-    c_inv_std = Sum(Unflatten(v_x, C, into=(G, K))*g_x_term, K, S)
-    c_xhat = (
-        dsum_dy_xhat*Unflatten(g, C, into=(G, K))
-        - g_x_sum*inv_std*Unflatten(v_x, C, into=(G, K))/(K*S)
-    )
-
-From these cotangents back to the inputs:
-
-    dxhat = c_xhat + Unflatten(gain, C, into=(G, K))*Unflatten(c_y, C, into=(G, K))
-    dx = Flatten(
-        inv_std*(
-            dxhat - xhat*(Sum(dxhat*xhat, K, S) + c_inv_std*inv_std)/(K*S) - Sum(dxhat, K, S)/(K*S)
-        ),
-        G, K, into=C,
-    )
-    dgain = Flatten(Sum(Unflatten(c_y, C, into=(G, K))*xhat, N, S), G, K, into=C)
-    dbias = Sum(c_y, N, S)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxGxKxS =
-2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- ValueError if C is not G * K: grouped splits C into G x K.
-- NaN if K is 0: mean divides by it.
-- NaN if S is 0: mean divides by it.
 - float32: y, dx, dgain may be inaccurate for x beyond 1e18.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- gain defaults to 1 everywhere.
-- bias defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use group_norm_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("group_norm", """
-    x, y, g: N C *S
-    gain: C = 1
-    bias: C = 0
-    inv_std, mean, var: N groups 1 *S=1
-    xhat, grouped, diff, scaled: N groups K *S
-    C == groups * K: grouped splits C into G x K, but C is not groups * K
-    K = C / groups
-""")
 
 
 def group_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, *, groups: int,
     eps: float = 1e-05,
 ) -> Tensor:
-    """GroupNorm: returns y, with the closed form as its backward.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """Returns y (N, C, *S). Shapes: x (N, C, *S), gain (C,) or 1 everywhere, bias (C,) or 0
+    everywhere.
     """
-    return _pair(x, gain, bias, groups, eps)
+    if groups is None:
+        raise TypeError("group_norm: groups is missing")
+    if x.dim() < 2:
+        raise ValueError(f"group_norm: x must be (N, C, *S), got {tuple(x.shape)}")
+    N, C, *S_dims = x.shape
+    for name, t in (("gain", gain), ("bias", bias)):
+        if t is not None and t.shape != (C,):
+            raise ValueError(f"group_norm: {name} must be (C,), got {tuple(t.shape)}")
+    S = math.prod(S_dims)
+    x = x.reshape(N, C, S)
+    if isinstance(eps, Tensor):
+        raise TypeError("group_norm: eps must be a number, not a tensor")
+    gain = x.new_full((), 1).expand(C) if gain is None else gain
+    bias = x.new_full((), 0).expand(C) if bias is None else bias
+    run = group_norm_forward if _by_lines() else GroupNorm.apply
+    y, *_ = run(x, gain, bias, groups, eps)
+    return y.reshape(N, C, *S_dims)
 
 
-class GroupNormForward(NamedTuple):
-    y: Tensor  # (N, C, *S)
-    gain: Tensor  # (C,)
-    inv_std: Tensor  # (N, groups, 1, *S=1)
-    xhat: Tensor  # (N, groups, K, *S)
-
-
-@_pair.forward
 def group_norm_forward(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int | None = None,
-    eps: float = 1e-05,
-) -> GroupNormForward:
-    """The output y, then what the backward needs."""
+    x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     C = x.shape[1]
+    S = x.shape[2]
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
-    S = x.shape[2]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
     grouped = x.unflatten(1, (groups, K))
     mean = grouped.sum((2, 3), keepdim=True) / K / S
     diff = grouped - mean
@@ -157,330 +94,93 @@ def group_norm_forward(
     xhat = inv_std * diff
     scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
     y = scaled.flatten(1, 2) + bias[:, None]
-    return GroupNormForward(y, gain, inv_std, xhat)
+    return y.to(dtype), inv_std, xhat
 
 
-class GroupNormGradients(NamedTuple):
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.backward
 def group_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
-) -> GroupNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, need_x: bool = True,
+    need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, gain = dy.to(wide), gain.to(wide)
     groups = inv_std.shape[1]
     K = xhat.shape[2]
     S = dy.shape[2]
     dx = dgain = dbias = None
-    if needs.x or needs.gain:
-        sum_dy_xhat = (dy.unflatten(1, (groups, K)) * xhat).sum(3, keepdim=True)
-    if needs.bias:
+    if need_x or need_gain:
+        sum_xhat_unflatten_dy = (_unflatten(dy, 1, (groups, K)) * xhat).sum(3, keepdim=True)
+    if need_bias:
         dbias = dy.sum((0, 2))
-    if needs.x:
-        dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dy.unflatten(1, (groups, K))
-        dx = (
-            inv_std * (
-                torch.addcmul(
-                    dxhat,
-                    (
-                        gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat
-                    ).sum(2, keepdim=True) / K / S,
-                    xhat, value=-1,
-                )
-                - dxhat.sum((2, 3), keepdim=True) / K / S
-            )
-        ).flatten(1, 2)
-    if needs.gain:
-        dgain = sum_dy_xhat[:, :, :, 0].sum(0).flatten(0, 1)
-    return GroupNormGradients(dx, dgain, dbias)
-
-
-class GroupNormAtoms(NamedTuple):
-    grouped: Tensor  # (N, groups, K, *S)
-    mean: Tensor  # (N, groups, 1, *S=1)
-    diff: Tensor  # (N, groups, K, *S)
-    var: Tensor  # (N, groups, 1, *S=1)
-    inv_std: Tensor  # (N, groups, 1, *S=1)
-    xhat: Tensor  # (N, groups, K, *S)
-    scaled: Tensor  # (N, groups, K, *S)
-    y: Tensor  # (N, C, *S)
-
-
-@_pair.checked
-def group_norm_atoms(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, groups: int | None = None,
-    eps: float = 1e-05,
-) -> GroupNormAtoms:
-    """Every statement of the forward, as written."""
-    C = x.shape[1]
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    S = x.shape[2]
-    if K * S == 0:
-        raise ValueError("group_norm_atoms divides by K * S, which is 0")
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    grouped = x.unflatten(1, (groups, K))
-    mean = 1 / (K * S) * grouped.sum((2, 3), keepdim=True)
-    diff = grouped - mean
-    var = 1 / (K * S) * (diff ** 2).sum((2, 3), keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
-    y = scaled.flatten(1, 2) + bias[:, None]
-    return GroupNormAtoms(grouped, mean, diff, var, inv_std, xhat, scaled, y)
-
-
-class GroupNormChain(NamedTuple):
-    dgrouped: Tensor  # (N, groups, K, *S)
-    dmean: Tensor  # (N, groups, 1, *S=1)
-    ddiff: Tensor  # (N, groups, K, *S)
-    dvar: Tensor  # (N, groups, 1, *S=1)
-    dinv_std: Tensor  # (N, groups, 1, *S=1)
-    dxhat: Tensor  # (N, groups, K, *S)
-    dscaled: Tensor  # (N, groups, K, *S)
-    dy: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.checked
-def group_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
-    grouped: Tensor | None = None, mean: Tensor | None = None, diff: Tensor | None = None,
-    var: Tensor | None = None, inv_std: Tensor | None = None, xhat: Tensor | None = None,
-    scaled: Tensor | None = None, y: Tensor | None = None, groups: int | None = None,
-    eps: float = 1e-05,
-) -> GroupNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = dy.shape[1]
-    K = grouped.shape[2]
-    S = dy.shape[2]
-    if K * S == 0:
-        raise ValueError("group_norm_chain divides by K * S, which is 0")
-    if gain is None:
-        gain = dy.new_full((), 1).expand(C)
-    if bias is None:
-        bias = dy.new_full((), 0).expand(C)
-    dscaled = dy.unflatten(1, (groups, K))
-    dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dscaled
-    dinv_std = (dxhat * diff).sum((2, 3), keepdim=True)
-    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
-    ddiff = inv_std * dxhat + 2 / (K * S) * dvar * diff
-    dmean = (-ddiff).sum((2, 3), keepdim=True)
-    dgrouped = ddiff + 1 / (K * S) * dmean
-    dx = dgrouped.flatten(1, 2)
-    dgain = (dscaled * xhat).sum((0, 3)).flatten(0, 1)
-    dbias = dy.sum((0, 2))
-    return GroupNormChain(
-        dgrouped, dmean, ddiff, dvar, dinv_std, dxhat, dscaled, dy, dx, dgain, dbias,
-    )
-
-
-class GroupNormSecond(NamedTuple):
-    v_y: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = g.shape[2]
-    v_y = c_gain = c_inv_std = c_xhat = None
-    if needs.gain or needs.inv_std or needs.xhat:
-        sum_dy_xhat = (g.unflatten(1, (groups, K)) * xhat).sum(3)
-    if needs.inv_std:
-        g_xhat = gain.unflatten(0, (groups, K))[:, :, None] * g.unflatten(1, (groups, K))
-    if needs.inv_std or needs.xhat:
-        g_x_sum = (
-            gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat[:, :, :, None]
-        ).sum(2, keepdim=True)
-    if needs.inv_std:
-        g_x_term = (
-            torch.addcmul(g_xhat, g_x_sum / K / S, xhat, value=-1)
-            - g_xhat.sum((2, 3), keepdim=True) / K / S
-        )
-    if needs.g or needs.gain or needs.xhat:
-        dg_x_sum = -inv_std * (
-            v_x.unflatten(1, (groups, K)) * xhat
-        ).sum((2, 3), keepdim=True) / K / S
-    if needs.g or needs.gain:
-        dg_xhat = inv_std * (
-            v_x.unflatten(1, (groups, K))
-            - v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
-        )
-    if needs.g or needs.xhat:
-        dsum_dy_xhat = torch.addcmul(
-            v_gain.unflatten(0, (groups, K))[:, :, None],
-            dg_x_sum,
-            gain.unflatten(0, (groups, K))[:, :, None],
-        )
-    if needs.g:
-        v_y = (
-            (gain.unflatten(0, (groups, K))[:, :, None] * dg_xhat).flatten(1, 2)
-            + (dsum_dy_xhat * xhat).flatten(1, 2)
-            + v_bias[:, None]
-        )
-    if needs.gain:
-        c_gain = (
-            (dg_x_sum[:, :, :, 0] * sum_dy_xhat).sum(0).flatten(0, 1)
-            + (dg_xhat * g.unflatten(1, (groups, K))).sum((0, 3)).flatten(0, 1)
-        )
-    if needs.inv_std:
-        c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
-    if needs.xhat:
-        c_xhat = torch.addcmul(
-            dsum_dy_xhat * g.unflatten(1, (groups, K)),
-            g_x_sum * inv_std / K / S,
-            v_x.unflatten(1, (groups, K)),
-            value=-1,
-        )
-    return (v_y, c_gain, c_inv_std, c_xhat)
-
-
-@_pair.pullback
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = xhat.shape[3]
-    dx = dgain = dbias = None
-    if needs.x:
-        dxhat = torch.addcmul(
-            c_xhat,
-            gain.unflatten(0, (groups, K))[:, :, None],
-            c_y.unflatten(1, (groups, K)),
-        )
-        dx = (
-            inv_std * (
-                torch.addcmul(
-                    dxhat,
+    if need_x:
+        dxhat = _unflatten(
+            gain, 0,
+            (groups, K),
+        )[:, :, None] * _unflatten(dy, 1, (groups, K))
+        dx = _flatten(
+            (
+                inv_std * (
                     torch.addcmul(
-                        (dxhat * xhat).sum((2, 3), keepdim=True),
-                        c_inv_std, inv_std,
-                    ) / K / S,
-                    xhat, value=-1,
+                        dxhat,
+                        (
+                            _unflatten(
+                                gain, 0,
+                                (groups, K),
+                            )[:, :, None] * sum_xhat_unflatten_dy
+                        ).sum(2, keepdim=True) / K / S,
+                        xhat, value=-1,
+                    )
+                    - dxhat.sum((2, 3), keepdim=True) / K / S
                 )
-                - dxhat.sum((2, 3), keepdim=True) / K / S
-            )
-        ).flatten(1, 2)
-    if needs.gain:
-        dgain = (c_y.unflatten(1, (groups, K)) * xhat).sum((0, 3)).flatten(0, 1)
-    if needs.bias:
-        dbias = c_y.sum((0, 2))
-    return (dx, dgain, dbias)
-
-
-group_norm_jvp = _pair.jvp()
-group_norm_double_backward = _pair.double_backward(GroupNormSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, gain, bias, groups, eps: gain is None and bias is None)
-
-
-@_plain.forward
-def _plain_forward(x, groups, eps) -> tuple:
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
-    K = x.shape[1] // groups
-    S = x.shape[2]
-    grouped = x.unflatten(1, (groups, K))
-    mean = grouped.sum((2, 3), keepdim=True) / K / S
-    diff = grouped - mean
-    diff = diff - diff.sum((2, 3), keepdim=True) / K / S
-    var = (diff ** 2).sum((2, 3), keepdim=True) / K / S
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = xhat.flatten(1, 2)
-    return (y, inv_std, xhat)
-
-
-@_plain.backward
-def _plain_backward(dy, inv_std, xhat, needs) -> tuple:
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = dy.shape[2]
-    dx = (
-        inv_std * (
-            torch.addcmul(
-                dy.unflatten(1, (groups, K)),
-                (dy.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True) / K / S,
-                xhat, value=-1,
-            )
-            - dy.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
+            ),
+            1, 2,
         )
-    ).flatten(1, 2)
-    return (dx,)
+    if need_gain:
+        dgain = _flatten(sum_xhat_unflatten_dy[:, :, :, 0].sum(0), 0, 1)
+    return dx, dgain, dbias
 
 
-@_plain.behind
-def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
-    N = g.shape[0]
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = g.shape[2]
-    v_y = c_inv_std = c_xhat = None
-    if needs.inv_std or needs.xhat:
-        g_x_sum = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
-    if needs.inv_std:
-        g_x_term = (
-            torch.addcmul(g.unflatten(1, (groups, K)), g_x_sum / K / S, xhat, value=-1)
-            - g.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
-        )
-    if needs.g or needs.xhat:
-        dg_x_sum = -inv_std * (
-            v_x.unflatten(1, (groups, K)) * xhat
-        ).sum((2, 3), keepdim=True) / K / S
-    if needs.g:
-        v_y = (
-            (inv_std * v_x.unflatten(1, (groups, K))).flatten(1, 2)
-            - (
-                inv_std[:, :, :, 0] * v_x.unflatten(1, (groups, K)).sum(
-                    (2, 3),
-                    keepdim=True,
-                )[:, :, :, 0]
-            ).expand(N, groups, K).flatten(1, 2)[:, :, None] / K / S
-            + (dg_x_sum * xhat).flatten(1, 2)
-        )
-    if needs.inv_std:
-        c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
-    if needs.xhat:
-        c_xhat = torch.addcmul(
-            dg_x_sum * g.unflatten(1, (groups, K)),
-            g_x_sum * inv_std / K / S,
-            v_x.unflatten(1, (groups, K)),
-            value=-1,
-        )
-    return (v_y, c_inv_std, c_xhat)
+class GroupNorm(torch.autograd.Function):
+    """What autograd sees of group_norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(group_norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, gain, bias, ctx.groups, ctx.eps = inputs
+        _, inv_std, xhat = output
+        ctx.mark_non_differentiable(inv_std, xhat)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, gain, bias, inv_std, xhat)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 5
+        x, gain, bias, inv_std, xhat = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, inv_std, xhat = group_norm_forward(x, gain, bias, ctx.groups, ctx.eps)
+        return *group_norm_backward(dy, gain, inv_std, xhat, *ctx.needs_input_grad[:3]), None, None
 
 
-@_plain.pullback
-def _plain_pullback(c_y, c_inv_std, c_xhat, inv_std, xhat, needs) -> tuple:
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
-    S = xhat.shape[3]
-    dxhat = c_y.unflatten(1, (groups, K)) + c_xhat
-    dx = (
-        inv_std * (
-            torch.addcmul(
-                dxhat,
-                torch.addcmul((dxhat * xhat).sum((2, 3), keepdim=True), c_inv_std, inv_std) / K / S,
-                xhat, value=-1,
-            )
-            - dxhat.sum((2, 3), keepdim=True) / K / S
-        )
-    ).flatten(1, 2)
-    return (dx,)
+def _unflatten(tensor: Tensor, along: int, sizes: tuple) -> Tensor:
+    """torch.unflatten by reshape, which has a rule for is_grads_batched."""
+    return tensor.reshape(*tensor.shape[:along], *sizes, *tensor.shape[along + 1 :])
 
 
-_pair.complete()
+def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:
+    """torch.flatten by reshape, which has a rule for is_grads_batched."""
+    before, along, after = (
+        tensor.shape[:first],
+        tensor.shape[first : last + 1],
+        tensor.shape[last + 1 :],
+    )
+    return tensor.reshape(*before, math.prod(along), *after)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -10,8 +10,20 @@ Source: Cho et al. (2014), "Learning phrase representations using RNN encoder-de
 equations 5 to 8, with the reset gate behind the product, the order of the gates (reset, update,
 candidate) and two biases as in ``torch.nn.GRUCell``.
 
-The closed form:
+Forward:
+    from_input = Unflatten(Sum(weight_ih*x, K) + bias_ih, P, into=(Gate, H))
+    from_state = Unflatten(Sum(h*weight_hh, H) + bias_hh, P, into=(Gate, H))
+    both = from_input + from_state
+    to_reset = Sum(OneHot(0, Gate)*both, Gate)
+    to_update = Sum(OneHot(1, Gate)*both, Gate)
+    proposed = Sum(OneHot(2, Gate)*from_state, Gate)
+    reset = 1/(exp(-to_reset) + 1)
+    update = 1/(exp(-to_update) + 1)
+    to_candidate = Sum(OneHot(2, Gate)*from_input, Gate) + proposed*reset
+    candidate = tanh(to_candidate)
+    y = h*update + candidate*(1 - update)
 
+Backward:
     dto_candidate = dy*(1 - candidate**2)*(1 - update)
     dreset = dto_candidate*proposed
     dto_reset = dreset*reset*(1 - reset)
@@ -21,780 +33,187 @@ The closed form:
         + OneHot(1, Gate)*dto_update
         + OneHot(2, Gate)*dto_candidate*reset
     )
-    dfrom_state_term = Flatten(dfrom_state, Gate, H, into=P)
-    dweight_hh = Sum(dfrom_state_term*h, N)
-    dbias_hh = Sum(dfrom_state_term, N)
+    flatten_dfrom_state = Flatten(dfrom_state, Gate, H, into=P)
+    dweight_hh = Sum(flatten_dfrom_state*h, N)
+    dbias_hh = Sum(flatten_dfrom_state, N)
     dfrom_input = (
         OneHot(2, Gate)*dto_candidate
         + OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
     )
-    dfrom_input_term = Flatten(dfrom_input, Gate, H, into=P)
-    dx = Sum(dfrom_input_term*weight_ih, P)
-    dweight_ih = Sum(dfrom_input_term*x, N)
-    dbias_ih = Sum(dfrom_input_term, N)
-    dh = Sum(dfrom_state_term*weight_hh, P) + dy*update
-
-When bias_ih is omitted and bias_hh is omitted (also derived and proved):
-
-    dto_candidate = dy*(1 - candidate**2)*(1 - update)
-    dreset = dto_candidate*proposed
-    dto_reset = dreset*reset*(1 - reset)
-    dto_update = dy*update*(h - candidate)*(1 - update)
-    dfrom_state = (
-        OneHot(0, Gate)*dto_reset
-        + OneHot(1, Gate)*dto_update
-        + OneHot(2, Gate)*dto_candidate*reset
-    )
-    dfrom_state_sum = Flatten(dfrom_state, Gate, H, into=P)
-    dweight_hh = Sum(dfrom_state_sum*h, N)
-    dfrom_input = (
-        OneHot(2, Gate)*dto_candidate
-        + OneHot(0, Gate)*dto_reset
-        + OneHot(1, Gate)*dto_update
-    )
-    dfrom_input_sum = Flatten(dfrom_input, Gate, H, into=P)
-    dx = Sum(dfrom_input_sum*weight_ih, P)
-    dweight_ih = Sum(dfrom_input_sum*x, N)
-    dh = Sum(dfrom_state_sum*weight_hh, P) + dy*update
+    flatten_dfrom_input = Flatten(dfrom_input, Gate, H, into=P)
+    dx = Sum(flatten_dfrom_input*weight_ih, P)
+    dweight_ih = Sum(flatten_dfrom_input*x, N)
+    dbias_ih = Sum(flatten_dfrom_input, N)
+    dh = Sum(flatten_dfrom_state*weight_hh, P) + dy*update
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_to_candidate_term_2 = 1 - update
-    g_to_candidate = g*g_to_candidate_term_2*(1 - candidate**2)
-    g_reset = g_to_candidate*proposed
-    g_to_reset = g_reset*reset*(1 - reset)
-    g_to_update = g*g_to_candidate_term_2*update*(h - candidate)
-    g_from_state = (
-        OneHot(0, Gate)*g_to_reset
-        + OneHot(1, Gate)*g_to_update
-        + OneHot(2, Gate)*g_to_candidate*reset
-    )
-    g_from_state_term = Flatten(g_from_state, Gate, H, into=P)
-    g_from_input = (
-        OneHot(2, Gate)*g_to_candidate
-        + OneHot(0, Gate)*g_to_reset
-        + OneHot(1, Gate)*g_to_update
-    )
-    g_from_input_term = Flatten(g_from_input, Gate, H, into=P)
-    g_to_candidate_term = 1 - candidate**2
-    c_weight_hh = Sum(g_from_state_term*v_h, N)
-    c_x = Sum(g_from_input_term*v_weight_ih, P)
-    c_weight_ih = Sum(g_from_input_term*v_x, N)
-    dg_from_input_term = Sum(v_weight_ih*x, K) + Sum(v_x*weight_ih, K) + v_bias_ih
-    dg_from_state_term = Sum(h*v_weight_hh, H) + Sum(v_h*weight_hh, H) + v_bias_hh
-    sum_dg_from_state_term = Sum(
-        OneHot(2, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)),
-        Gate,
-    )
-    dg_to_update = (
-        Sum(OneHot(1, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
-        + Sum(OneHot(1, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
-    )
-    dh_minus_candidate = dg_to_update*g*update*(1 - update)
-    dg_to_reset = (
-        Sum(OneHot(0, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
-        + Sum(OneHot(0, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
-    )
-    dg_reset = dg_to_reset*reset*(1 - reset)
-    dg_to_candidate = (
-        Sum(OneHot(2, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
-        + dg_reset*proposed
-        + sum_dg_from_state_term*reset
-    )
-    v_y = (
-        update*v_h
-        + (1 - update)*(dg_to_candidate*g_to_candidate_term + dg_to_update*update*(h - candidate))
-    )
-    c_h = dh_minus_candidate + Sum(g_from_state_term*v_weight_hh, P)
-    c_proposed = dg_reset*g*(1 - candidate**2)*(1 - update)
-    c_reset = g*(1 - candidate**2)*(1 - update)*(
-        sum_dg_from_state_term + dg_to_reset*proposed*(1 - 2*reset)
-    )
-    c_update = g*(
-        v_h + dg_to_update*(h - candidate)*(1 - 2*update) - dg_to_candidate*g_to_candidate_term
-    )
-    c_candidate = -dh_minus_candidate - 2*dg_to_candidate*candidate*g*(1 - update)
-
-From these cotangents back to the inputs:
-
-    dto_candidate = (1 - candidate**2)*(c_candidate + c_y*(1 - update))
-    dreset = c_reset + dto_candidate*proposed
-    dto_reset = dreset*reset*(1 - reset)
-    dto_update = update*(1 - update)*(c_update + c_y*(h - candidate))
-    dfrom_state = (
-        OneHot(0, Gate)*dto_reset
-        + OneHot(1, Gate)*dto_update
-        + OneHot(2, Gate)*(c_proposed + dto_candidate*reset)
-    )
-    dfrom_state_term = Flatten(dfrom_state, Gate, H, into=P)
-    dweight_hh = Sum(dfrom_state_term*h, N)
-    dbias_hh = Sum(dfrom_state_term, N)
-    dfrom_input = (
-        OneHot(2, Gate)*dto_candidate
-        + OneHot(0, Gate)*dto_reset
-        + OneHot(1, Gate)*dto_update
-    )
-    dfrom_input_term = Flatten(dfrom_input, Gate, H, into=P)
-    dx = Sum(dfrom_input_term*weight_ih, P)
-    dweight_ih = Sum(dfrom_input_term*x, N)
-    dbias_ih = Sum(dfrom_input_term, N)
-    dh = Sum(dfrom_state_term*weight_hh, P) + c_y*update
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
-3x4x2, 4x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- ValueError if P is not Gate * H: from_input splits P into Gate x H.
 - float32: y, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x, h,
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias_ih defaults to 0 everywhere.
-- bias_hh defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use gru_cell_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("gru_cell", """
-    x: *N K
-    h, y, proposed, reset, update, candidate, to_reset, to_update, to_candidate, g: *N H
-    weight_ih: P K
-    weight_hh: P H
-    bias_ih, bias_hh: P = 0
-    from_input, from_state, both: *N Gate H
-    Gate = 3
-    P == Gate * H: from_input splits P into Gate x H, but P is not Gate * H
-""")
 
 
 def gru_cell(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> Tensor:
-    """GRUCell: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,), bias_hh (P,).
+    """Returns y (*N, H). Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih
+    (P,) or 0 everywhere, bias_hh (P,) or 0 everywhere.
     """
-    return _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-
-
-class GRUCellForward(NamedTuple):
-    y: Tensor  # (*N, H)
-    x: Tensor  # (*N, K)
-    h: Tensor  # (*N, H)
-    weight_ih: Tensor  # (P, K)
-    weight_hh: Tensor  # (P, H)
-    proposed: Tensor  # (*N, H)
-    reset: Tensor  # (*N, H)
-    update: Tensor  # (*N, H)
-    candidate: Tensor  # (*N, H)
-
-
-@_pair.forward
-@_runtime.uncast
-def gru_cell_forward(
-    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> GRUCellForward:
-    """The output y, then what the backward needs."""
-    Gate = 3
-    H = h.shape[1]
+    if x.dim() < 1:
+        raise ValueError(f"gru_cell: x must be (*N, K), got {tuple(x.shape)}")
+    *N_dims, K = x.shape
+    if h.dim() != 1 + len(N_dims) or h.shape[:-1] != (*N_dims,):
+        raise ValueError(f"gru_cell: h must be (*N, H), got {tuple(h.shape)}")
+    *_, H = h.shape
+    if weight_ih.dim() != 2 or weight_ih.shape[1] != K:
+        raise ValueError(f"gru_cell: weight_ih must be (P, K), got {tuple(weight_ih.shape)}")
     P = weight_ih.shape[0]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(P)
-    from_input = torch.addmm(bias_ih, x, weight_ih.mT).unflatten(1, (Gate, H))
-    from_state = torch.addmm(bias_hh, h, weight_hh.mT).unflatten(1, (Gate, H))
-    both = from_input + from_state
-    to_reset = both.select(1, 0)
-    to_update = both.select(1, 1)
-    proposed = from_state.select(1, 2)
-    reset = torch.sigmoid(to_reset)
-    update = torch.sigmoid(to_update)
-    to_candidate = torch.addcmul(from_input.select(1, 2), proposed, reset)
-    candidate = torch.tanh(to_candidate)
-    y = torch.addcmul(h * update, candidate, 1 - update)
-    return GRUCellForward(y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
+    if weight_hh.shape != (P, H):
+        raise ValueError(f"gru_cell: weight_hh must be (P, H), got {tuple(weight_hh.shape)}")
+    for name, t in (("bias_ih", bias_ih), ("bias_hh", bias_hh)):
+        if t is not None and t.shape != (P,):
+            raise ValueError(f"gru_cell: {name} must be (P,), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    x, h = x.reshape(N, K), h.reshape(N, H)
+    Gate = 3
+    if P != Gate * H:
+        raise ValueError(
+            f"gru_cell: from_input splits P into Gate x H, but P is not Gate * H where P = {P}, "
+            f"Gate = {Gate}, H = {H}"
+        )
+    bias_ih = x.new_full((), 0).expand(P) if bias_ih is None else bias_ih
+    bias_hh = x.new_full((), 0).expand(P) if bias_hh is None else bias_hh
+    run = gru_cell_forward if _by_lines() else GRUCell.apply
+    y, *_ = run(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    return y.reshape(*N_dims, H)
 
 
-class GRUCellGradients(NamedTuple):
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (P, K)
-    dweight_hh: Tensor  # (P, H)
-    dbias_ih: Tensor  # (P,)
-    dbias_hh: Tensor  # (P,)
+def gru_cell_forward(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        P = weight_ih.shape[0]
+        Gate = 3
+        from_input = torch.addmm(bias_ih, x, weight_ih.mT).unflatten(1, (Gate, H))
+        from_state = torch.addmm(bias_hh, h, weight_hh.mT).unflatten(1, (Gate, H))
+        both = from_input + from_state
+        to_reset = both.select(1, 0)
+        to_update = both.select(1, 1)
+        proposed = from_state.select(1, 2)
+        reset = torch.sigmoid(to_reset)
+        update = torch.sigmoid(to_update)
+        to_candidate = torch.addcmul(from_input.select(1, 2), proposed, reset)
+        candidate = torch.tanh(to_candidate)
+        y = torch.addcmul(h * update, candidate, 1 - update)
+    return y.to(dtype), proposed, reset, update, candidate
 
 
-@_pair.backward
-@_runtime.uncast
 def gru_cell_backward(
     dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, proposed: Tensor,
-    reset: Tensor, update: Tensor, candidate: Tensor, needs,
-) -> GRUCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    dto_candidate = torch.ops.aten.tanh_backward(dy * (1 - update), candidate)
-    dreset = dto_candidate * proposed
-    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    dto_update = torch.ops.aten.sigmoid_backward(dy * (h - candidate), update)
-    if needs.h or needs.weight_hh or needs.bias_hh:
-        dfrom_state = dy.new_zeros(N, Gate, H)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
-        dfrom_state_term = dfrom_state.flatten(1, 2)
-    if needs.weight_hh:
-        dweight_hh = dfrom_state_term.mT @ h
-    if needs.bias_hh:
-        dbias_hh = dfrom_state_term.sum(0)
-    if needs.x or needs.weight_ih or needs.bias_ih:
-        dfrom_input = dy.new_zeros(N, Gate, H)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_term = dfrom_input.flatten(1, 2)
-    if needs.x:
-        dx = dfrom_input_term @ weight_ih
-    if needs.weight_ih:
-        dweight_ih = dfrom_input_term.mT @ x
-    if needs.bias_ih:
-        dbias_ih = dfrom_input_term.sum(0)
-    if needs.h:
-        dh = torch.addcmul(dfrom_state_term @ weight_hh, dy, update)
-    return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-class GRUCellAtoms(NamedTuple):
-    from_input: Tensor  # (*N, Gate, H)
-    from_state: Tensor  # (*N, Gate, H)
-    both: Tensor  # (*N, Gate, H)
-    to_reset: Tensor  # (*N, H)
-    to_update: Tensor  # (*N, H)
-    proposed: Tensor  # (*N, H)
-    reset: Tensor  # (*N, H)
-    update: Tensor  # (*N, H)
-    to_candidate: Tensor  # (*N, H)
-    candidate: Tensor  # (*N, H)
-    y: Tensor  # (*N, H)
-
-
-@_pair.checked
-@_runtime.uncast
-def gru_cell_atoms(
-    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> GRUCellAtoms:
-    """Every statement of the forward, as written."""
-    Gate = 3
-    H = h.shape[1]
-    P = weight_ih.shape[0]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(P)
-    from_input = (x @ weight_ih.mT + bias_ih).unflatten(1, (Gate, H))
-    from_state = (h @ weight_hh.mT + bias_hh).unflatten(1, (Gate, H))
-    both = from_input + from_state
-    to_reset = both.select(1, 0)
-    to_update = both.select(1, 1)
-    proposed = from_state.select(1, 2)
-    reset = (torch.exp(-to_reset) + 1) ** -1
-    update = (torch.exp(-to_update) + 1) ** -1
-    to_candidate = from_input.select(1, 2) + proposed * reset
-    candidate = torch.tanh(to_candidate)
-    y = h * update + candidate * (1 - update)
-    return GRUCellAtoms(
-        from_input, from_state, both, to_reset, to_update, proposed, reset, update, to_candidate,
-        candidate, y,
-    )
-
-
-class GRUCellChain(NamedTuple):
-    dfrom_input: Tensor  # (*N, Gate, H)
-    dfrom_state: Tensor  # (*N, Gate, H)
-    dboth: Tensor  # (*N, Gate, H)
-    dto_reset: Tensor  # (*N, H)
-    dto_update: Tensor  # (*N, H)
-    dproposed: Tensor  # (*N, H)
-    dreset: Tensor  # (*N, H)
-    dupdate: Tensor  # (*N, H)
-    dto_candidate: Tensor  # (*N, H)
-    dcandidate: Tensor  # (*N, H)
-    dy: Tensor  # (*N, H)
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (P, K)
-    dweight_hh: Tensor  # (P, H)
-    dbias_ih: Tensor  # (P,)
-    dbias_hh: Tensor  # (P,)
-
-
-@_pair.checked
-@_runtime.uncast
-def gru_cell_chain(
-    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, from_input: Tensor | None = None,
-    from_state: Tensor | None = None, both: Tensor | None = None, to_reset: Tensor | None = None,
-    to_update: Tensor | None = None, proposed: Tensor | None = None, reset: Tensor | None = None,
-    update: Tensor | None = None, to_candidate: Tensor | None = None,
-    candidate: Tensor | None = None, y: Tensor | None = None,
-) -> GRUCellChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    P = weight_ih.shape[0]
-    if bias_ih is None:
-        bias_ih = dy.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = dy.new_full((), 0).expand(P)
-    dcandidate = dy * (1 - update)
-    dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)
-    dupdate = dy * (h - candidate)
-    dreset = dto_candidate * proposed
-    dproposed = dto_candidate * reset
-    dto_update = -dupdate * -(torch.exp(-to_update) + 1) ** -2 * torch.exp(-to_update)
-    dto_reset = -dreset * -(torch.exp(-to_reset) + 1) ** -2 * torch.exp(-to_reset)
-    dboth = dy.new_zeros(N, Gate, H)
-    dboth = _runtime.added_at(dboth, 1, 0, dto_reset)
-    dboth = _runtime.added_at(dboth, 1, 1, dto_update)
-    dfrom_state = dboth.clone()
-    dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dproposed)
-    dfrom_input = dboth.clone()
-    dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-    dx = dfrom_input.flatten(1, 2) @ weight_ih
-    dh = dfrom_state.flatten(1, 2) @ weight_hh + dy * update
-    dweight_ih = dfrom_input.flatten(1, 2).mT @ x
-    dweight_hh = dfrom_state.flatten(1, 2).mT @ h
-    dbias_ih = dfrom_input.flatten(1, 2).sum(0)
-    dbias_hh = dfrom_state.flatten(1, 2).sum(0)
-    return GRUCellChain(
-        dfrom_input, dfrom_state, dboth, dto_reset, dto_update, dproposed, dreset, dupdate,
-        dto_candidate, dcandidate, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh,
-    )
-
-
-class GRUCellSecond(NamedTuple):
-    v_y: Tensor  # (*N, H)
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (P, K)
-    dweight_hh: Tensor  # (P, H)
-    dbias_ih: Tensor  # (P,)
-    dbias_hh: Tensor  # (P,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh,
-    proposed, reset, update, candidate, needs,
+    reset: Tensor, update: Tensor, candidate: Tensor, need_x: bool = True, need_h: bool = True,
+    need_weight_ih: bool = True, need_weight_hh: bool = True, need_bias_ih: bool = True,
+    need_bias_hh: bool = True,
 ) -> tuple:
-    N = g.shape[0]
-    Gate = 3
-    H = g.shape[1]
-    v_y, c_weight_hh, c_x, c_weight_ih, c_h, c_proposed, c_reset, c_update, c_candidate = (
-        None,
-    ) * 9
-    if (
-        needs.g
-        or needs.weight_hh
-        or needs.x
-        or needs.weight_ih
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.candidate
-    ):
-        one_minus_update = 1 - update
-    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_candidate_term_2 = one_minus_update
-        g_to_candidate = torch.ops.aten.tanh_backward(g * g_to_candidate_term_2, candidate)
-        g_reset = g_to_candidate * proposed
-        g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
-    if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
-        h_minus_candidate = h - candidate
-    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_update = g * g_to_candidate_term_2 * update * h_minus_candidate
-    if needs.weight_hh or needs.h:
-        g_from_state = g.new_zeros(N, Gate, H)
-        g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
-        g_from_state = _runtime.added_at(g_from_state, 1, 1, g_to_update)
-        g_from_state = _runtime.added_at(g_from_state, 1, 2, g_to_candidate * reset)
-        g_from_state_term = g_from_state.flatten(1, 2)
-    if needs.x or needs.weight_ih:
-        g_from_input = g.new_zeros(N, Gate, H)
-        g_from_input = _runtime.added_at(g_from_input, 1, 0, g_to_reset)
-        g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
-        g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
-        g_from_input_term = g_from_input.flatten(1, 2)
-    if needs.g or needs.update:
-        g_to_candidate_term = 1 - candidate ** 2
-    if needs.weight_hh:
-        c_weight_hh = g_from_state_term.mT @ v_h
-    if needs.x:
-        c_x = g_from_input_term @ v_weight_ih
-    if needs.weight_ih:
-        c_weight_ih = g_from_input_term.mT @ v_x
-    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_from_input_term = torch.addmm(
-            torch.addmm(v_bias_ih, x, v_weight_ih.mT),
-            v_x, weight_ih.mT,
-        )
-        dg_from_state_term = torch.addmm(
-            torch.addmm(v_bias_hh, h, v_weight_hh.mT),
-            v_h, weight_hh.mT,
-        )
-    if needs.g or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
-    if needs.g or needs.h or needs.update or needs.candidate:
-        dg_to_update = (
-            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
-            + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
-        )
-    if needs.h or needs.candidate:
-        dh_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
-    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_to_reset = (
-            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
-            + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
-        )
-    if needs.g or needs.proposed or needs.update or needs.candidate:
-        dg_reset = torch.ops.aten.sigmoid_backward(dg_to_reset, reset)
-    if needs.g or needs.update or needs.candidate:
-        dg_to_candidate = torch.addcmul(
-            torch.addcmul(
-                dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
-                dg_reset, proposed,
-            ),
-            sum_dg_from_state_term, reset,
-        )
-    if needs.g:
-        v_y = torch.addcmul(
-            update * v_h,
-            one_minus_update,
-            torch.addcmul(
-                dg_to_candidate * g_to_candidate_term,
-                dg_to_update * update,
-                h_minus_candidate,
-            ),
-        )
-    if needs.h:
-        c_h = torch.addmm(dh_minus_candidate, g_from_state_term, v_weight_hh)
-    if needs.proposed:
-        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update, candidate)
-    if needs.reset:
-        c_reset = torch.ops.aten.tanh_backward(
-            g * one_minus_update * torch.addcmul(
-                sum_dg_from_state_term,
-                dg_to_reset * proposed,
-                1 - 2 * reset,
-            ),
-            candidate,
-        )
-    if needs.update:
-        c_update = g * torch.addcmul(
-            torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update),
-            dg_to_candidate, g_to_candidate_term, value=-1,
-        )
-    if needs.candidate:
-        c_candidate = -dh_minus_candidate - 2 * dg_to_candidate * candidate * g * one_minus_update
-    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
+    """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
+        N, H = dy.shape
+        Gate = 3
+        dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+        dto_candidate = torch.ops.aten.tanh_backward(dy * (1 - update), candidate)
+        dreset = dto_candidate * proposed
+        dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
+        dto_update = torch.ops.aten.sigmoid_backward(dy * (h - candidate), update)
+        if need_h or need_weight_hh or need_bias_hh:
+            dfrom_state = dy.new_zeros(N, Gate, H)
+            dfrom_state.select(1, 0).add_(dto_reset)
+            dfrom_state.select(1, 1).add_(dto_update)
+            dfrom_state.select(1, 2).add_(dto_candidate * reset)
+            flatten_dfrom_state = _flatten(dfrom_state, 1, 2)
+        if need_weight_hh:
+            dweight_hh = flatten_dfrom_state.mT @ h
+        if need_bias_hh:
+            dbias_hh = flatten_dfrom_state.sum(0)
+        if need_x or need_weight_ih or need_bias_ih:
+            dfrom_input = dy.new_zeros(N, Gate, H)
+            dfrom_input.select(1, 0).add_(dto_reset)
+            dfrom_input.select(1, 1).add_(dto_update)
+            dfrom_input.select(1, 2).add_(dto_candidate)
+            flatten_dfrom_input = _flatten(dfrom_input, 1, 2)
+        if need_x:
+            dx = flatten_dfrom_input @ weight_ih
+        if need_weight_ih:
+            dweight_ih = flatten_dfrom_input.mT @ x
+        if need_bias_ih:
+            dbias_ih = flatten_dfrom_input.sum(0)
+        if need_h:
+            dh = torch.addcmul(flatten_dfrom_state @ weight_hh, dy, update)
+    return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh
 
 
-@_pair.pullback
-@_runtime.uncast
-def _pullback(
-    c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
-    update, candidate, needs,
-) -> tuple:
-    N = x.shape[0]
-    Gate = 3
-    H = h.shape[1]
-    dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    dto_candidate = torch.ops.aten.tanh_backward(
-        torch.addcmul(c_candidate, c_y, 1 - update),
-        candidate,
+class GRUCell(torch.autograd.Function):
+    """What autograd sees of gru_cell."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(gru_cell_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, proposed, reset, update, candidate = output
+        ctx.mark_non_differentiable(proposed, reset, update, candidate)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, proposed, reset, update, candidate)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 6
+        (
+            x, h, weight_ih, weight_hh, bias_ih, bias_hh, proposed, reset, update, candidate,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, proposed, reset, update, candidate = gru_cell_forward(
+                x, h, weight_ih, weight_hh, bias_ih, bias_hh,
+            )
+        return gru_cell_backward(
+            dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate,
+            *ctx.needs_input_grad[:6],
+        )
+
+
+def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:
+    """torch.flatten by reshape, which has a rule for is_grads_batched."""
+    before, along, after = (
+        tensor.shape[:first],
+        tensor.shape[first : last + 1],
+        tensor.shape[last + 1 :],
     )
-    dreset = torch.addcmul(c_reset, dto_candidate, proposed)
-    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    dto_update = torch.ops.aten.sigmoid_backward(
-        torch.addcmul(c_update, c_y, h - candidate),
-        update,
-    )
-    if needs.h or needs.weight_hh or needs.bias_hh:
-        dfrom_state = x.new_zeros(N, Gate, H)
-        dfrom_state = _runtime.added_at(
-            dfrom_state, 1, 2,
-            torch.addcmul(c_proposed, dto_candidate, reset),
-        )
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state_term = dfrom_state.flatten(1, 2)
-    if needs.weight_hh:
-        dweight_hh = dfrom_state_term.mT @ h
-    if needs.bias_hh:
-        dbias_hh = dfrom_state_term.sum(0)
-    if needs.x or needs.weight_ih or needs.bias_ih:
-        dfrom_input = x.new_zeros(N, Gate, H)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_term = dfrom_input.flatten(1, 2)
-    if needs.x:
-        dx = dfrom_input_term @ weight_ih
-    if needs.weight_ih:
-        dweight_ih = dfrom_input_term.mT @ x
-    if needs.bias_ih:
-        dbias_ih = dfrom_input_term.sum(0)
-    if needs.h:
-        dh = torch.addcmul(dfrom_state_term @ weight_hh, c_y, update)
-    return (dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+    return tensor.reshape(*before, math.prod(along), *after)
 
 
-gru_cell_jvp = _pair.jvp()
-gru_cell_double_backward = _pair.double_backward(GRUCellSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
-    and bias_hh is None
-)
-
-
-@_plain.forward
-@_runtime.uncast
-def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
-    Gate = 3
-    H = h.shape[1]
-    from_input = (x @ weight_ih.mT).unflatten(1, (Gate, H))
-    from_state = (h @ weight_hh.mT).unflatten(1, (Gate, H))
-    both = from_input + from_state
-    to_reset = both.select(1, 0)
-    to_update = both.select(1, 1)
-    proposed = from_state.select(1, 2)
-    reset = torch.sigmoid(to_reset)
-    update = torch.sigmoid(to_update)
-    to_candidate = torch.addcmul(from_input.select(1, 2), proposed, reset)
-    candidate = torch.tanh(to_candidate)
-    y = torch.addcmul(h * update, candidate, 1 - update)
-    return (y, x, h, weight_ih, weight_hh, proposed, reset, update, candidate)
-
-
-@_plain.backward
-@_runtime.uncast
-def _plain_backward(
-    dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate, needs,
-) -> tuple:
-    N = dy.shape[0]
-    Gate = 3
-    H = dy.shape[1]
-    dx = dh = dweight_ih = dweight_hh = None
-    dto_candidate = torch.ops.aten.tanh_backward(dy * (1 - update), candidate)
-    dreset = dto_candidate * proposed
-    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    dto_update = torch.ops.aten.sigmoid_backward(dy * (h - candidate), update)
-    if needs.h or needs.weight_hh:
-        dfrom_state = dy.new_zeros(N, Gate, H)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
-        dfrom_state_sum = dfrom_state.flatten(1, 2)
-    if needs.weight_hh:
-        dweight_hh = dfrom_state_sum.mT @ h
-    if needs.x or needs.weight_ih:
-        dfrom_input = dy.new_zeros(N, Gate, H)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_sum = dfrom_input.flatten(1, 2)
-    if needs.x:
-        dx = dfrom_input_sum @ weight_ih
-    if needs.weight_ih:
-        dweight_ih = dfrom_input_sum.mT @ x
-    if needs.h:
-        dh = torch.addcmul(dfrom_state_sum @ weight_hh, dy, update)
-    return (dx, dh, dweight_ih, dweight_hh)
-
-
-@_plain.behind
-@_runtime.uncast
-def _plain_behind(
-    v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, proposed, reset, update,
-    candidate, needs,
-) -> tuple:
-    N = g.shape[0]
-    Gate = 3
-    H = g.shape[1]
-    v_y, c_weight_hh, c_x, c_weight_ih, c_h, c_proposed, c_reset, c_update, c_candidate = (
-        None,
-    ) * 9
-    if (
-        needs.g
-        or needs.weight_hh
-        or needs.x
-        or needs.weight_ih
-        or needs.h
-        or needs.proposed
-        or needs.reset
-        or needs.candidate
-    ):
-        one_minus_update = 1 - update
-    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_candidate_term_2 = one_minus_update
-        g_to_candidate = torch.ops.aten.tanh_backward(g * g_to_candidate_term_2, candidate)
-        g_reset = g_to_candidate * proposed
-        g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
-    if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
-        h_minus_candidate = h - candidate
-    if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_update = g * g_to_candidate_term_2 * update * h_minus_candidate
-    if needs.weight_hh or needs.h:
-        g_from_state = g.new_zeros(N, Gate, H)
-        g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
-        g_from_state = _runtime.added_at(g_from_state, 1, 1, g_to_update)
-        g_from_state = _runtime.added_at(g_from_state, 1, 2, g_to_candidate * reset)
-        g_from_state_sum = g_from_state.flatten(1, 2)
-    if needs.x or needs.weight_ih:
-        g_from_input = g.new_zeros(N, Gate, H)
-        g_from_input = _runtime.added_at(g_from_input, 1, 0, g_to_reset)
-        g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
-        g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
-        g_from_input_sum = g_from_input.flatten(1, 2)
-    if needs.g or needs.update:
-        g_to_candidate_term = 1 - candidate ** 2
-    if needs.weight_hh:
-        c_weight_hh = g_from_state_sum.mT @ v_h
-    if needs.x:
-        c_x = g_from_input_sum @ v_weight_ih
-    if needs.weight_ih:
-        c_weight_ih = g_from_input_sum.mT @ v_x
-    if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_from_input_sum = torch.addmm(x @ v_weight_ih.mT, v_x, weight_ih.mT)
-        dg_from_state_sum = torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT)
-    if needs.g or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_state_sum = dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 2)
-    if needs.g or needs.h or needs.update or needs.candidate:
-        dg_to_update = (
-            dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 1)
-            + dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 1)
-        )
-    if needs.h or needs.candidate:
-        dh_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
-    if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_to_reset = (
-            dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 0)
-            + dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 0)
-        )
-    if needs.g or needs.proposed or needs.update or needs.candidate:
-        dg_reset = torch.ops.aten.sigmoid_backward(dg_to_reset, reset)
-    if needs.g or needs.update or needs.candidate:
-        dg_to_candidate = torch.addcmul(
-            torch.addcmul(
-                dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 2),
-                dg_reset, proposed,
-            ),
-            sum_dg_from_state_sum, reset,
-        )
-    if needs.g:
-        v_y = torch.addcmul(
-            update * v_h,
-            one_minus_update,
-            torch.addcmul(
-                dg_to_candidate * g_to_candidate_term,
-                dg_to_update * update,
-                h_minus_candidate,
-            ),
-        )
-    if needs.h:
-        c_h = torch.addmm(dh_minus_candidate, g_from_state_sum, v_weight_hh)
-    if needs.proposed:
-        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update, candidate)
-    if needs.reset:
-        c_reset = torch.ops.aten.tanh_backward(
-            g * one_minus_update * torch.addcmul(
-                sum_dg_from_state_sum,
-                dg_to_reset * proposed,
-                1 - 2 * reset,
-            ),
-            candidate,
-        )
-    if needs.update:
-        c_update = g * torch.addcmul(
-            torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update),
-            dg_to_candidate, g_to_candidate_term, value=-1,
-        )
-    if needs.candidate:
-        c_candidate = -dh_minus_candidate - 2 * dg_to_candidate * candidate * g * one_minus_update
-    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
-
-
-@_plain.pullback
-@_runtime.uncast
-def _plain_pullback(
-    c_y, c_proposed, c_reset, c_update, c_candidate, x, h, weight_ih, weight_hh, proposed, reset,
-    update, candidate, needs,
-) -> tuple:
-    N = x.shape[0]
-    Gate = 3
-    H = h.shape[1]
-    dx = dh = dweight_ih = dweight_hh = None
-    dto_candidate = torch.ops.aten.tanh_backward(
-        torch.addcmul(c_candidate, c_y, 1 - update),
-        candidate,
-    )
-    dreset = torch.addcmul(c_reset, dto_candidate, proposed)
-    dto_reset = torch.ops.aten.sigmoid_backward(dreset, reset)
-    dto_update = torch.ops.aten.sigmoid_backward(
-        torch.addcmul(c_update, c_y, h - candidate),
-        update,
-    )
-    if needs.h or needs.weight_hh:
-        dfrom_state = x.new_zeros(N, Gate, H)
-        dfrom_state = _runtime.added_at(
-            dfrom_state, 1, 2,
-            torch.addcmul(c_proposed, dto_candidate, reset),
-        )
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
-        dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state_sum = dfrom_state.flatten(1, 2)
-    if needs.weight_hh:
-        dweight_hh = dfrom_state_sum.mT @ h
-    if needs.x or needs.weight_ih:
-        dfrom_input = x.new_zeros(N, Gate, H)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
-        dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_sum = dfrom_input.flatten(1, 2)
-    if needs.x:
-        dx = dfrom_input_sum @ weight_ih
-    if needs.weight_ih:
-        dweight_ih = dfrom_input_sum.mT @ x
-    if needs.h:
-        dh = torch.addcmul(dfrom_state_sum @ weight_hh, c_y, update)
-    return (dx, dh, dweight_ih, dweight_hh)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,176 +9,96 @@ How far every score is from the right side of its margin; targets are 1 and -1.
 Source: Cortes and Vapnik (1995), "Support-vector networks", equation 23. Of the subgradients
 at the kink the one that torch takes for a relu: 0.
 
-The closed form:
+Forward:
+    missing = 1 - target*x
+    loss = Piecewise((0, missing <= 0), (missing, True))
 
-    dx = -dloss*Piecewise((0, target*x >= 1), (1, True))*target/N
-
-With reduction="none":
-
-    dx = -dloss*Piecewise((0, target*x >= 1), (1, True))*target
-
-With reduction="sum":
-
+Backward:
     dx = -dloss*Piecewise((0, target*x >= 1), (1, True))*target
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_loss = -Sum(Piecewise((0, target*x >= 1), (1, True))*target*v_x, N)/N
-    c_x = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- RuntimeError if target requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use hinge_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
+- target gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("hinge", """
-    x, missing, losses: *N
-    target: *N, constant
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-""", differentiated="atoms")
-
 
 def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Hinge: returns loss, with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    return _pair(x, target, reduction)
-
-
-class HingeForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    reduction: str
-
-
-@_pair.forward
-def hinge_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> HingeForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    *N_dims, = x.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"hinge: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x, target = x.reshape(N), target.reshape(N)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"hinge: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    if _by_lines():
+        loss = hinge_statements(x, target)
+    else:
+        loss = Hinge.apply(x, target)
+    if reduction == "none":
+        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = x.shape[0]
+        total = total / N
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     missing = 1 - target * x
     losses = missing.clamp(min=0)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return HingeForward(loss, x, target, reduction)
+    return losses
 
 
-class HingeGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def hinge_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
-) -> HingeGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction in ("none", "sum"):
-        dx = -torch.ops.aten.threshold_backward(dloss * target, 1 - target * x, 0)
-    else:
-        N = x.shape[0]
-        dx = -torch.ops.aten.threshold_backward(dloss / N * target, 1 - target * x, 0)
-    return HingeGradients(dx)
-
-
-class HingeAtoms(NamedTuple):
-    missing: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def hinge_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> HingeAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("hinge_atoms divides by N, which is 0")
+def hinge_statements(x: Tensor, target: Tensor) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     missing = 1 - target * x
     losses = torch.where(missing <= 0, 0, missing)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return HingeAtoms(missing, losses, loss)
+    return losses
 
 
-class HingeChain(NamedTuple):
-    dmissing: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
+def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    dx = -torch.ops.aten.threshold_backward(dloss * target, 1 - target * x, 0)
+    return dx
 
 
-@_pair.checked
-def hinge_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, missing: Tensor, losses: Tensor, loss: Tensor,
-    reduction: str = "mean",
-) -> HingeChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("hinge_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dmissing = torch.where(missing <= 0, 0, dlosses)
-    dx = -dmissing * target
-    return HingeChain(dmissing, dlosses, dloss, dx)
+class Hinge(torch.autograd.Function):
+    """What autograd sees of hinge."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(hinge_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None
+        x, target = ctx.saved_tensors
+        return hinge_backward(dloss, x, target), None
 
 
-class HingeSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx: None  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, target, reduction, needs) -> tuple:
-    N = x.shape[0]
-    if reduction == "none":
-        v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0)
-    elif reduction == "sum":
-        v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0).sum()
-    else:
-        v_loss = -torch.ops.aten.threshold_backward(target * v_x, 1 - target * x, 0).sum() / N
-    return (v_loss, None, None)
-
-
-hinge_jvp = _pair.jvp()
-hinge_double_backward = _pair.double_backward(HingeSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -10,22 +10,13 @@ Source: Hadsell, Chopra and LeCun (2006), "Dimensionality reduction by learning 
 mapping", equation 4, with distances instead of their squares, as in
 ``torch.nn.functional.hinge_embedding_loss``. At the margin it has torch's derivative, -1.
 
-The closed form:
+Forward:
+    alike = Piecewise((x, Ne(target, -1)), (0, True))
+    missing = Piecewise((0, margin < x), (margin - x, True))
+    apart = Piecewise((missing, Ne(target, 1)), (0, True))
+    loss = alike + apart
 
-    dx = dloss*(
-        Piecewise((1, Ne(target, -1)), (0, True))
-        + Piecewise((0, margin < x), (-1, True))*Piecewise((1, Ne(target, 1)), (0, True))
-    )/N
-
-With reduction="none":
-
-    dx = dloss*(
-        Piecewise((1, Ne(target, -1)), (0, True))
-        + Piecewise((0, margin < x), (-1, True))*Piecewise((1, Ne(target, 1)), (0, True))
-    )
-
-With reduction="sum":
-
+Backward:
     dx = dloss*(
         Piecewise((1, Ne(target, -1)), (0, True))
         + Piecewise((0, margin < x), (-1, True))*Piecewise((1, Ne(target, 1)), (0, True))
@@ -34,224 +25,104 @@ With reduction="sum":
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_loss = Sum(
-        v_x*(
-            Piecewise((1, Ne(target, -1)), (0, True))
-            + Piecewise((0, margin < x), (-1, True))*Piecewise((1, Ne(target, 1)), (0, True))
-        ),
-        N,
-    )/N
-    c_x = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- RuntimeError if target requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use hinge_embedding_atoms, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
+- target gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("hinge_embedding", """
-    x, alike, missing, apart, losses: *N
-    target: *N, constant
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-""", differentiated="atoms")
 
 
 def hinge_embedding(
     x: Tensor, target: Tensor, margin: float = 1, reduction: str = "mean",
 ) -> Tensor:
-    """HingeEmbedding: returns loss, with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    return _pair(x, target, margin, reduction)
-
-
-class HingeEmbeddingForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    margin: float
-    reduction: str
-
-
-@_pair.forward
-def hinge_embedding_forward(
-    x: Tensor, target: Tensor, margin: float = 1, reduction: str = "mean",
-) -> HingeEmbeddingForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    *N_dims, = x.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"hinge_embedding: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x, target = x.reshape(N), target.reshape(N)
+    if isinstance(margin, Tensor):
+        raise TypeError("hinge_embedding: margin must be a number, not a tensor")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(
+            f"hinge_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
+        )
+    if _by_lines():
+        loss = hinge_embedding_statements(x, target, margin)
+    else:
+        loss = HingeEmbedding.apply(x, target, margin)
+    if reduction == "none":
+        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = x.shape[0]
+        total = total / N
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     alike = torch.ops.aten.threshold_backward(x, torch.abs(target + 1), 0)
     missing = (margin - x).clamp(min=0)
     apart = torch.ops.aten.threshold_backward(missing, torch.abs(target - 1), 0)
     losses = alike + apart
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return HingeEmbeddingForward(loss, x, target, margin, reduction)
+    return losses
 
 
-class HingeEmbeddingGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def hinge_embedding_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, margin: float, reduction: str = "mean", needs=None,
-) -> HingeEmbeddingGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction in ("none", "sum"):
-        dx = dloss * (
-            (target != -1).to(dloss.dtype)
-            + torch.ops.aten.threshold_backward(
-                -(target != 1).to(dloss.dtype),
-                torch.sign(margin - x),
-                -1,
-            )
-        )
-    else:
-        N = x.shape[0]
-        dx = dloss / N * (
-            (target != -1).to(dloss.dtype)
-            + torch.ops.aten.threshold_backward(
-                -(target != 1).to(dloss.dtype),
-                torch.sign(margin - x),
-                -1,
-            )
-        )
-    return HingeEmbeddingGradients(dx)
-
-
-class HingeEmbeddingAtoms(NamedTuple):
-    alike: Tensor  # (*N,)
-    missing: Tensor  # (*N,)
-    apart: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def hinge_embedding_atoms(
-    x: Tensor, target: Tensor, margin: float = 1, reduction: str = "mean",
-) -> HingeEmbeddingAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("hinge_embedding_atoms divides by N, which is 0")
+def hinge_embedding_statements(x: Tensor, target: Tensor, margin: float) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     alike = torch.where(target != -1, x, 0)
     missing = torch.where(margin < x, 0, margin - x)
     apart = torch.where(target != 1, missing, 0)
     losses = alike + apart
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return HingeEmbeddingAtoms(alike, missing, apart, losses, loss)
+    return losses
 
 
-class HingeEmbeddingChain(NamedTuple):
-    dalike: Tensor  # (*N,)
-    dmissing: Tensor  # (*N,)
-    dapart: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def hinge_embedding_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, alike: Tensor, missing: Tensor, apart: Tensor,
-    losses: Tensor, loss: Tensor, margin: float = 1, reduction: str = "mean",
-) -> HingeEmbeddingChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("hinge_embedding_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dapart = dlosses
-    dmissing = torch.where(target != 1, dapart, 0)
-    dalike = dlosses
-    dx = torch.where(target != -1, dalike, 0) + torch.where(margin < x, 0, -dmissing)
-    return HingeEmbeddingChain(dalike, dmissing, dapart, dlosses, dloss, dx)
-
-
-class HingeEmbeddingSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx: None  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, target, margin, reduction, needs) -> tuple:
-    N = x.shape[0]
-    if reduction == "none":
-        v_loss = v_x * (
-            (target != -1).to(g.dtype)
-            + torch.ops.aten.threshold_backward(
-                -(target != 1).to(g.dtype),
-                torch.sign(margin - x),
-                -1,
-            )
+def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    dx = dloss * (
+        (target != -1).to(dloss.dtype)
+        + torch.ops.aten.threshold_backward(
+            -(target != 1).to(dloss.dtype),
+            torch.sign(margin - x),
+            -1,
         )
-    elif reduction == "sum":
-        v_loss = (
-            v_x * (
-                (target != -1).to(g.dtype)
-                + torch.ops.aten.threshold_backward(
-                    -(target != 1).to(g.dtype),
-                    torch.sign(margin - x),
-                    -1,
-                )
-            )
-        ).sum()
-    else:
-        v_loss = (
-            v_x * (
-                (target != -1).to(g.dtype)
-                + torch.ops.aten.threshold_backward(
-                    -(target != 1).to(g.dtype),
-                    torch.sign(margin - x),
-                    -1,
-                )
-            )
-        ).sum() / N
-    return (v_loss, None, None)
+    )
+    return dx
 
 
-hinge_embedding_jvp = _pair.jvp()
-hinge_embedding_double_backward = _pair.double_backward(HingeEmbeddingSecond)
+class HingeEmbedding(torch.autograd.Function):
+    """What autograd sees of hinge_embedding."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(hinge_embedding_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, target, ctx.margin = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, target)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None, None
+        x, target = ctx.saved_tensors
+        return hinge_embedding_backward(dloss, x, target, ctx.margin), None, None
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,244 +9,96 @@ Half the squared difference of every entry to its target, linear beyond delta.
 Source: Huber (1964), "Robust estimation of a location parameter", section 1. There is no kink
 where the two pieces meet.
 
-The closed form:
+Forward:
+    error = x - target
+    size = Abs(error)
+    loss = Piecewise((delta*(size - delta/2), delta < size), (error**2/2, True))
 
-    dx = dloss*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))/N
-    dtarget = -dx
-
-With reduction="none":
-
-    dx = dloss*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))
-    dtarget = -dx
-
-With reduction="sum":
-
+Backward:
     dx = dloss*Piecewise((delta*sign(x - target), delta < Abs(target - x)), (x - target, True))
     dtarget = -dx
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    abs_target_minus_x = Abs(target - x)
-    dg_x = v_x - v_target
-    v_loss = Sum(
-        dg_x*Piecewise((-delta*sign(target - x), abs_target_minus_x > delta), (x - target, True)),
-        N,
-    )/N
-    c_target = g*dg_x*Piecewise((0, abs_target_minus_x > delta), (-1, True))/N
-    c_x = -c_target
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless delta is above 0.
-- Forward mode, and transforms under torch.compile, use huber_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("huber", """
-    x, target, error, size, losses: *N
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-    delta > 0: delta must be above 0
-""")
-
 
 def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") -> Tensor:
-    """Huber: returns loss, with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    return _pair(x, target, delta, reduction)
-
-
-class HuberForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    delta: float
-    reduction: str
-
-
-@_pair.forward
-def huber_forward(
-    x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean",
-) -> HuberForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    *N_dims, = x.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"huber: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x, target = x.reshape(N), target.reshape(N)
+    if isinstance(delta, Tensor) or not delta > 0:
+        raise ValueError(f"huber: delta must be a number above 0, got {delta}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"huber: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    run = huber_forward if _by_lines() else Huber.apply
+    loss = run(x, target, delta)
+    if reduction == "none":
+        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = x.shape[0]
+        total = total / N
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def huber_forward(x: Tensor, target: Tensor, delta: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     error = x - target
     size = torch.abs(error)
     size_clamped = size.clamp(max=delta)
     losses = size_clamped * torch.add(size, size_clamped, alpha=-0.5)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return HuberForward(loss, x, target, delta, reduction)
+    return losses
 
 
-class HuberGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.backward
 def huber_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, delta: float, reduction: str = "mean", needs=None,
-) -> HuberGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = x.shape[0]
+    dloss: Tensor, x: Tensor, target: Tensor, delta: float, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     dtarget = None
-    if reduction in ("none", "sum"):
-        dx = dloss * (x - target).clamp(-delta, delta)
-    else:
-        dx = dloss / N * (x - target).clamp(-delta, delta)
-    if needs.target:
+    dx = dloss * (x - target).clamp(-delta, delta)
+    if need_target:
         dtarget = -dx
-    return HuberGradients(dx, dtarget)
+    return dx, dtarget
 
 
-class HuberAtoms(NamedTuple):
-    error: Tensor  # (*N,)
-    size: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
+class Huber(torch.autograd.Function):
+    """What autograd sees of huber."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(huber_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, target, ctx.delta = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, target)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None, None
+        x, target = ctx.saved_tensors
+        _, need_target, *_ = ctx.needs_input_grad
+        return *huber_backward(dloss, x, target, ctx.delta, need_target), None
 
 
-@_pair.checked
-def huber_atoms(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") -> HuberAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("huber_atoms divides by N, which is 0")
-    error = x - target
-    size = torch.abs(error)
-    losses = torch.where(delta < size, delta * (size - 1 / 2 * delta), 1 / 2 * error ** 2)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return HuberAtoms(error, size, losses, loss)
-
-
-class HuberChain(NamedTuple):
-    derror: Tensor  # (*N,)
-    dsize: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.checked
-def huber_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, size: Tensor, losses: Tensor,
-    loss: Tensor, delta: float = 1, reduction: str = "mean",
-) -> HuberChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("huber_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dsize = torch.where(delta < size, delta * dlosses, 0)
-    derror = dsize * torch.sign(error) + torch.where(delta < size, 0, dlosses * error)
-    dx = derror
-    dtarget = -derror
-    return HuberChain(derror, dsize, dlosses, dloss, dx, dtarget)
-
-
-class HuberSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, v_target, g, x, target, delta, reduction, needs) -> tuple:
-    N = x.shape[0]
-    v_loss = c_target = c_x = None
-    target_minus_x = target - x
-    abs_target_minus_x = torch.abs(target_minus_x)
-    dg_x = v_x - v_target
-    if needs.g:
-        if reduction == "none":
-            v_loss = dg_x * torch.where(
-                abs_target_minus_x > delta,
-                -delta * torch.sign(target_minus_x),
-                x - target,
-            )
-        elif reduction == "sum":
-            v_loss = (
-                dg_x * torch.where(
-                    abs_target_minus_x > delta,
-                    -delta * torch.sign(target_minus_x),
-                    x - target,
-                )
-            ).sum()
-        else:
-            v_loss = (
-                dg_x * torch.where(
-                    abs_target_minus_x > delta,
-                    -delta * torch.sign(target_minus_x),
-                    x - target,
-                )
-            ).sum() / N
-    if needs.target or needs.x:
-        if reduction == "none":
-            c_target = torch.ops.aten.threshold_backward(
-                -dg_x * g,
-                torch.sign(delta - abs_target_minus_x),
-                -1,
-            )
-        elif reduction == "sum":
-            c_target = torch.ops.aten.threshold_backward(
-                -g * dg_x,
-                torch.sign(delta - abs_target_minus_x),
-                -1,
-            )
-        else:
-            c_target = torch.ops.aten.threshold_backward(
-                -g / N * dg_x,
-                torch.sign(delta - abs_target_minus_x),
-                -1,
-            )
-    if needs.x:
-        c_x = -c_target
-    return (v_loss, c_x, c_target)
-
-
-huber_jvp = _pair.jvp()
-huber_double_backward = _pair.double_backward(HuberSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -10,12 +10,23 @@ Source: van den Oord, Li and Vinyals (2018), "Representation learning with contr
 predictive coding", equation 4, with the cosines and the temperature of Chen et al. (2020), "A
 simple framework for contrastive learning of visual representations", equation 1.
 
-The closed form:
+Forward:
+    query_norm = sqrt(Sum(queries**2, D))
+    query_length = Piecewise((query_norm, query_norm >= 1e-12), (1e-12, True))
+    query = queries/query_length
+    key_norm = sqrt(Sum(keys**2, D))
+    key_length = Piecewise((key_norm, key_norm >= 1e-12), (1e-12, True))
+    key = keys/key_length
+    similarity = Sum(key[M, D]*query, D)/temperature
+    own = Sum(key*query, D)/temperature
+    of_all = log(Sum(exp(similarity), M))
+    loss = Sum(of_all - own, N)/N
 
-    dsimilarity = dloss*exp_similarity_shifted/(N*of_all_sum_scaled)
-    dsimilarity_sum = dsimilarity/temperature
-    dkey = Sum(dsimilarity_sum[M, N]*query[M, D], M) - dloss*query/(N*temperature)
-    dquery = Sum(dsimilarity_sum*key[M, D], M) - dloss*key/(N*temperature)
+Backward:
+    dsimilarity = dloss*exp_similarity_shifted/(N*sum_exp_similarity_shifted)
+    dsimilarity_over_temperature = dsimilarity/temperature
+    dkey = Sum(dsimilarity_over_temperature[M, N]*query[M, D], M) - dloss*query/(N*temperature)
+    dquery = Sum(dsimilarity_over_temperature*key[M, D], M) - dloss*key/(N*temperature)
     dqueries = (
         dquery/query_length
         - Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))*query*Sum(dquery*query, D)
@@ -28,478 +39,168 @@ The closed form:
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_queries and so on): g is
-dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_similarity = g*exp_similarity_shifted/(N*of_all_sum_scaled)
-    g_similarity_sum = g_similarity/temperature
-    g_key = Sum(g_similarity_sum[M, N]*query[M, D], M) - g*query/(N*temperature)
-    g_query = Sum(g_similarity_sum*key[M, D], M) - g*key/(N*temperature)
-    g_queries_sum = Sum(g_query*query, D)
-    g_keys_sum = Sum(g_key*key, D)
-    sum_key_v_keys = Sum(key*v_keys, D)
-    sum_query_v_queries = Sum(query*v_queries, D)
-    choice_key_norm = Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))
-    choice_query_norm = Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))
-    dg_keys_sum = -choice_key_norm*sum_key_v_keys
-    dg_queries_sum = -choice_query_norm*sum_query_v_queries
-    dg_query = dg_queries_sum*query + v_queries/query_length
-    dg_key = dg_keys_sum*key + v_keys/key_length
-    dg_similarity_sum = Sum(dg_key[M, D]*query, D) + Sum(dg_query*key[M, D], D)
-    sum_dg_similarity_sum_g_similarity_term = Sum(
-        dg_similarity_sum*exp_similarity_shifted/of_all_sum_scaled,
-        M,
-    )
-    v_loss = (
-        Sum(sum_dg_similarity_sum_g_similarity_term, N)
-        - Sum(dg_key*query, D, N)
-        - Sum(dg_query*key, D, N)
-    )/(N*temperature)
-    c_query_norm = -sum_query_v_queries*Piecewise(
-        (-query_norm**(-2), query_norm >= 1e-12),
-        (0, True),
-    )*g_queries_sum
-    c_query_length = -Sum(g_query*v_queries, D)/query_length**2
-    c_query = (
-        Sum(dg_key[M, D]*g_similarity_sum, M)
-        + dg_queries_sum*g_query
-        - choice_query_norm*g_queries_sum*v_queries
-        - g*dg_key/(N*temperature)
-    )
-    c_key_norm = -sum_key_v_keys*Piecewise(
-        (-key_norm**(-2), key_norm >= 1e-12),
-        (0, True),
-    )*g_keys_sum
-    c_key_length = -Sum(g_key*v_keys, D)/key_length**2
-    c_key = (
-        Sum(dg_query[M, D]*g_similarity_sum[M, N], M)
-        + dg_keys_sum*g_key
-        - choice_key_norm*g_keys_sum*v_keys
-        - g*dg_query/(N*temperature)
-    )
-    c_exp_similarity_shifted = g*dg_similarity_sum/(N*temperature*of_all_sum_scaled)
-    c_of_all_sum_scaled = (
-        -g*sum_dg_similarity_sum_g_similarity_term
-        /(N*temperature*of_all_sum_scaled)
-    )
-
-From these cotangents back to the inputs:
-
-    choice_key_norm = Piecewise((1, key_norm >= 1e-12), (0, True))
-    choice_query_norm = Piecewise((1, query_norm >= 1e-12), (0, True))
-    dof_all_sum_scaled = c_of_all_sum_scaled + c_loss/(N*of_all_sum_scaled)
-    dexp_similarity_shifted_term = exp_similarity_shifted*(
-        c_exp_similarity_shifted + dof_all_sum_scaled
-    )
-    dsimilarity_sum = dexp_similarity_shifted_term/temperature
-    dkey = c_key + Sum(dsimilarity_sum[M, N]*query[M, D], M) - c_loss*query/(N*temperature)
-    dquery = c_query + Sum(dsimilarity_sum*key[M, D], M) - c_loss*key/(N*temperature)
-    dqueries = (
-        dquery/query_length
-        + query*(
-            query_length*(c_query_norm + choice_query_norm*c_query_length)
-            - choice_query_norm*Sum(dquery*query, D)
-        )/query_norm
-    )
-    dkeys = (
-        dkey/key_length
-        + key*(
-            key_length*(c_key_norm + choice_key_norm*c_key_length)
-            - choice_key_norm*Sum(dkey*key, D)
-        )/key_norm
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
 - float32: loss, dqueries, dkeys may be inaccurate for queries, keys beyond 1e19.
-- ValueError unless temperature is above 0.
-- Forward mode, and transforms under torch.compile, use info_nce_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("info_nce", """
-    queries, keys, query, key: N D
-    loss, g: ()
-    query_norm, query_length, key_norm, key_length: N 1
-    exp_similarity_shifted, similarity: N N
-    of_all_sum_scaled, own, of_all: N
-    temperature > 0: temperature must be above 0
-""")
-
 
 def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
-    """InfoNCE: returns loss, with the closed form as its backward.
-
-    Shapes: queries (N, D), keys (N, D).
-    """
-    return _pair(queries, keys, temperature)
-
-
-class InfoNCEForward(NamedTuple):
-    loss: Tensor  # ()
-    query_norm: Tensor  # (N, 1)
-    query_length: Tensor  # (N, 1)
-    query: Tensor  # (N, D)
-    key_norm: Tensor  # (N, 1)
-    key_length: Tensor  # (N, 1)
-    key: Tensor  # (N, D)
-    exp_similarity_shifted: Tensor  # (N, N)
-    of_all_sum_scaled: Tensor  # (N,)
-    temperature: float
+    """Returns loss (). Shapes: queries (N, D), keys (N, D)."""
+    if queries.dim() != 2:
+        raise ValueError(f"info_nce: queries must be (N, D), got {tuple(queries.shape)}")
+    N, D = queries.shape
+    if keys.shape != (N, D):
+        raise ValueError(f"info_nce: keys must be (N, D), got {tuple(keys.shape)}")
+    if isinstance(temperature, Tensor) or not temperature > 0:
+        raise ValueError(f"info_nce: temperature must be a number above 0, got {temperature}")
+    run = info_nce_forward if _by_lines() else InfoNCE.apply
+    return run(queries, keys, temperature)[0]
 
 
-@_pair.forward
-@_runtime.uncast
-def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEForward:
-    """The output loss, then what the backward needs."""
-    N = queries.shape[0]
-    query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
-    query_length = query_norm.clamp(min=1e-12)
-    query = queries / query_length
-    key_norm = torch.sqrt((keys ** 2).sum(1, keepdim=True))
-    key_length = key_norm.clamp(min=1e-12)
-    key = keys / key_length
-    similarity = query @ key.mT / temperature
-    own = (key * query).sum(1) / temperature
-    similarity_max = _runtime.peak(similarity, 1, added=True)
-    exp_similarity_shifted = torch.exp(similarity - similarity_max)
-    of_all_sum_scaled = exp_similarity_shifted.sum(1)
-    of_all = similarity_max[:, 0] + torch.log(of_all_sum_scaled)
-    loss = (of_all - own).sum() / N
-    return InfoNCEForward(
-        loss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature,
-    )
+def info_nce_forward(
+    queries: Tensor, keys: Tensor, temperature: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(queries.device.type, enabled=False):
+        dtype = torch.promote_types(queries.dtype, keys.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        queries, keys = queries.to(wide), keys.to(wide)
+        N = queries.shape[0]
+        query_norm = _sqrt((queries ** 2).sum(1, keepdim=True))
+        query_length = query_norm.clamp(min=1e-12)
+        query = queries / query_length
+        key_norm = _sqrt((keys ** 2).sum(1, keepdim=True))
+        key_length = key_norm.clamp(min=1e-12)
+        key = keys / key_length
+        similarity = query @ key.mT / temperature
+        own = (key * query).sum(1) / temperature
+        max_similarity = _peak(similarity, 1, added=True)
+        exp_similarity_shifted = torch.exp(similarity - max_similarity)
+        sum_exp_similarity_shifted = exp_similarity_shifted.sum(1)
+        of_all = max_similarity[:, 0] + torch.log(sum_exp_similarity_shifted)
+        loss = (of_all - own).sum() / N
+    return loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted
 
 
-class InfoNCEGradients(NamedTuple):
-    dqueries: Tensor  # (N, D)
-    dkeys: Tensor  # (N, D)
-
-
-@_pair.backward
-@_runtime.uncast
 def info_nce_backward(
-    dloss: Tensor, query_norm: Tensor, query_length: Tensor, query: Tensor, key_norm: Tensor,
-    key_length: Tensor, key: Tensor, exp_similarity_shifted: Tensor, of_all_sum_scaled: Tensor,
-    temperature: float, needs,
-) -> InfoNCEGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = query_norm.shape[0]
-    dqueries = dkeys = None
-    dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
-    dsimilarity_sum = dsimilarity / temperature
-    if needs.keys:
-        dkey = torch.addcmul(dsimilarity_sum.mT @ query, dloss / N / temperature, query, value=-1)
-    if needs.queries:
-        dquery = torch.addcmul(dsimilarity_sum @ key, dloss / N / temperature, key, value=-1)
-        dqueries = torch.addcmul(
-            dquery / query_length,
-            torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0),
-            query, value=-1,
-        )
-    if needs.keys:
-        dkeys = torch.addcmul(
-            dkey / key_length,
-            torch.where(key_norm >= 1e-12, (dkey * key).sum(1, keepdim=True) / key_norm, 0),
-            key, value=-1,
-        )
-    return InfoNCEGradients(dqueries, dkeys)
-
-
-class InfoNCEAtoms(NamedTuple):
-    query_norm: Tensor  # (N, 1)
-    query_length: Tensor  # (N, 1)
-    query: Tensor  # (N, D)
-    key_norm: Tensor  # (N, 1)
-    key_length: Tensor  # (N, 1)
-    key: Tensor  # (N, D)
-    similarity: Tensor  # (N, N)
-    own: Tensor  # (N,)
-    of_all: Tensor  # (N,)
-    loss: Tensor  # ()
-
-
-@_pair.checked
-@_runtime.uncast
-def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> InfoNCEAtoms:
-    """Every statement of the forward, as written."""
-    N = queries.shape[0]
-    if N == 0:
-        raise ValueError("info_nce_atoms divides by N, which is 0")
-    query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))
-    query_length = torch.where(query_norm >= 1e-12, query_norm, 1e-12)
-    query = queries / query_length
-    key_norm = torch.sqrt((keys ** 2).sum(1, keepdim=True))
-    key_length = torch.where(key_norm >= 1e-12, key_norm, 1e-12)
-    key = keys / key_length
-    similarity = query @ key.mT / temperature
-    own = (key * query).sum(1) / temperature
-    of_all = torch.log(torch.exp(similarity).sum(1))
-    loss = 1 / N * (of_all - own).sum()
-    return InfoNCEAtoms(
-        query_norm, query_length, query, key_norm, key_length, key, similarity, own, of_all, loss,
-    )
-
-
-class InfoNCEChain(NamedTuple):
-    dquery_norm: Tensor  # (N, 1)
-    dquery_length: Tensor  # (N, 1)
-    dquery: Tensor  # (N, D)
-    dkey_norm: Tensor  # (N, 1)
-    dkey_length: Tensor  # (N, 1)
-    dkey: Tensor  # (N, D)
-    dsimilarity: Tensor  # (N, N)
-    down: Tensor  # (N,)
-    dof_all: Tensor  # (N,)
-    dloss: Tensor  # ()
-    dqueries: Tensor  # (N, D)
-    dkeys: Tensor  # (N, D)
-
-
-@_pair.checked
-@_runtime.uncast
-def info_nce_chain(
     dloss: Tensor, queries: Tensor, keys: Tensor, query_norm: Tensor, query_length: Tensor,
-    query: Tensor, key_norm: Tensor, key_length: Tensor, key: Tensor, similarity: Tensor,
-    own: Tensor, of_all: Tensor, loss: Tensor, temperature: float = 0.1,
-) -> InfoNCEChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = queries.shape[0]
-    if N == 0:
-        raise ValueError("info_nce_chain divides by N, which is 0")
-    dof_all = (1 / N * dloss).expand(N)
-    down = (-1 / N * dloss).expand(N)
-    dsimilarity = (dof_all / torch.exp(similarity).sum(1))[:, None] * torch.exp(similarity)
-    dkey = 1 / temperature * (dsimilarity.mT @ query) + down[:, None] / temperature * query
-    dkey_length = (-dkey * key / key_length).sum(1, keepdim=True)
-    dkey_norm = torch.where(key_norm >= 1e-12, dkey_length, 0)
-    dquery = 1 / temperature * (dsimilarity @ key) + down[:, None] / temperature * key
-    dquery_length = (-dquery * query / query_length).sum(1, keepdim=True)
-    dquery_norm = torch.where(query_norm >= 1e-12, dquery_length, 0)
-    dqueries = dquery / query_length + 2 * (dquery_norm / (2 * query_norm)) * queries
-    dkeys = dkey / key_length + 2 * (dkey_norm / (2 * key_norm)) * keys
-    return InfoNCEChain(
-        dquery_norm, dquery_length, dquery, dkey_norm, dkey_length, dkey, dsimilarity, down,
-        dof_all, dloss, dqueries, dkeys,
-    )
-
-
-class InfoNCESecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dqueries: Tensor  # (N, D)
-    dkeys: Tensor  # (N, D)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-    exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
+    key_norm: Tensor, key_length: Tensor, exp_similarity_shifted: Tensor,
+    sum_exp_similarity_shifted: Tensor, temperature: float, need_queries: bool = True,
+    need_keys: bool = True,
 ) -> tuple:
-    N = query_norm.shape[0]
-    (
-        v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-        c_exp_similarity_shifted, c_of_all_sum_scaled,
-    ) = (None,) * 9
-    if (
-        needs.query_norm
-        or needs.query_length
-        or needs.query
-        or needs.key_norm
-        or needs.key_length
-        or needs.key
-    ):
-        g_similarity = g / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
-        g_similarity_sum = g_similarity / temperature
-    if needs.key_norm or needs.key_length or needs.key:
-        g_key = torch.addcmul(g_similarity_sum.mT @ query, g / N / temperature, query, value=-1)
-    if needs.query_norm or needs.query_length or needs.query:
-        g_query = torch.addcmul(g_similarity_sum @ key, g / N / temperature, key, value=-1)
-    if needs.query_norm or needs.query:
-        g_queries_sum = (g_query * query).sum(1, keepdim=True)
-    if needs.key_norm or needs.key:
-        g_keys_sum = (g_key * key).sum(1, keepdim=True)
-    if (
-        needs.g
-        or needs.query
-        or needs.key_norm
-        or needs.key
-        or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
-    ):
-        sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
-    if (
-        needs.g
-        or needs.query_norm
-        or needs.query
-        or needs.key
-        or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
-    ):
-        sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
-    if (
-        needs.g
-        or needs.query
-        or needs.key
-        or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
-    ):
-        choice_key_norm = torch.where(
-            key_norm >= 1e-12,
-            torch.where(key_norm >= 1e-12, key_norm, 1) ** -1,
-            0,
-        )
-        choice_query_norm = torch.where(
-            query_norm >= 1e-12,
-            torch.where(query_norm >= 1e-12, query_norm, 1) ** -1,
-            0,
-        )
-        dg_keys_sum = -choice_key_norm * sum_key_v_keys
-        dg_queries_sum = -choice_query_norm * sum_query_v_queries
-    if needs.g or needs.key or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_query = torch.addcmul(v_queries / query_length, dg_queries_sum, query)
-    if needs.g or needs.query or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_key = torch.addcmul(v_keys / key_length, dg_keys_sum, key)
-    if needs.g or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
-    if needs.g or needs.of_all_sum_scaled:
-        sum_dg_similarity_sum_g_similarity_term = (
-            dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
-        ).sum(1)
-    if needs.g:
-        v_loss = (
-            sum_dg_similarity_sum_g_similarity_term.sum()
-            - (dg_key * query).sum()
-            - (dg_query * key).sum()
-        ) / N / temperature
-    if needs.query_norm:
-        c_query_norm = -torch.where(
-            query_norm >= 1e-12,
-            -sum_query_v_queries * g_queries_sum / torch.where(
-                query_norm >= 1e-12,
-                query_norm, 1,
-            ) ** 2,
-            0,
-        )
-    if needs.query_length:
-        c_query_length = -(g_query * v_queries).sum(1, keepdim=True) / query_length ** 2
-    if needs.query:
-        c_query = torch.addcmul(
-            torch.addcmul(
-                torch.addcmul(g_similarity_sum @ dg_key, dg_queries_sum, g_query),
-                choice_query_norm * g_queries_sum,
-                v_queries, value=-1,
-            ),
-            g / N / temperature,
-            dg_key, value=-1,
-        )
-    if needs.key_norm:
-        c_key_norm = -torch.where(
-            key_norm >= 1e-12,
-            -sum_key_v_keys * g_keys_sum / torch.where(key_norm >= 1e-12, key_norm, 1) ** 2,
-            0,
-        )
-    if needs.key_length:
-        c_key_length = -(g_key * v_keys).sum(1, keepdim=True) / key_length ** 2
-    if needs.key:
-        c_key = torch.addcmul(
-            torch.addcmul(
-                torch.addcmul(g_similarity_sum.mT @ dg_query, dg_keys_sum, g_key),
-                choice_key_norm * g_keys_sum,
-                v_keys, value=-1,
-            ),
-            g / N / temperature,
-            dg_query, value=-1,
-        )
-    if needs.exp_similarity_shifted:
-        c_exp_similarity_shifted = g / N / temperature * dg_similarity_sum / of_all_sum_scaled[
-            :,
-            None,
-        ]
-    if needs.of_all_sum_scaled:
-        c_of_all_sum_scaled = (
-            -g
-            / N
-            / temperature
-            * sum_dg_similarity_sum_g_similarity_term
-            / of_all_sum_scaled
-        )
-    return (
-        v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-        c_exp_similarity_shifted, c_of_all_sum_scaled,
-    )
+    """The gradients of queries and keys."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
+        N = queries.shape[0]
+        dqueries = dkeys = None
+        query = queries / query_length
+        key = keys / key_length
+        dsimilarity = dloss / N * exp_similarity_shifted / sum_exp_similarity_shifted[:, None]
+        dsimilarity_over_temperature = dsimilarity / temperature
+        if need_keys:
+            dkey = torch.addcmul(
+                dsimilarity_over_temperature.mT @ query,
+                dloss / N / temperature,
+                query, value=-1,
+            )
+        if need_queries:
+            dquery = torch.addcmul(
+                dsimilarity_over_temperature @ key,
+                dloss / N / temperature,
+                key, value=-1,
+            )
+            dqueries = torch.addcmul(
+                dquery / query_length,
+                torch.where(
+                    query_norm >= 1e-12,
+                    (dquery * query).sum(1, keepdim=True) / query_norm.clamp(min=1e-12),
+                    0,
+                ),
+                query, value=-1,
+            )
+        if need_keys:
+            dkeys = torch.addcmul(
+                dkey / key_length,
+                torch.where(
+                    key_norm >= 1e-12,
+                    (dkey * key).sum(1, keepdim=True) / key_norm.clamp(min=1e-12),
+                    0,
+                ),
+                key, value=-1,
+            )
+    return dqueries, dkeys
 
 
-@_pair.pullback
-@_runtime.uncast
-def _pullback(
-    c_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-    c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
-    key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
-) -> tuple:
-    N = query_norm.shape[0]
-    dqueries = dkeys = None
-    if needs.keys:
-        choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
-    if needs.queries:
-        choice_query_norm = (query_norm >= 1e-12).to(query_norm.dtype)
-    dof_all_sum_scaled = c_of_all_sum_scaled + c_loss / N / of_all_sum_scaled
-    dexp_similarity_shifted_term = exp_similarity_shifted * (
-        c_exp_similarity_shifted + dof_all_sum_scaled[:, None]
-    )
-    dsimilarity_sum = dexp_similarity_shifted_term / temperature
-    if needs.keys:
-        dkey = torch.addcmul(
-            torch.addmm(c_key, dsimilarity_sum.mT, query),
-            c_loss / N / temperature,
-            query, value=-1,
+class InfoNCE(torch.autograd.Function):
+    """What autograd sees of info_nce."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(info_nce_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        queries, keys, ctx.temperature = inputs
+        (
+            _, query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+            sum_exp_similarity_shifted,
+        ) = output
+        ctx.mark_non_differentiable(
+            query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+            sum_exp_similarity_shifted,
         )
-    if needs.queries:
-        dquery = torch.addcmul(
-            torch.addmm(c_query, dsimilarity_sum, key),
-            c_loss / N / temperature,
-            key, value=-1,
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            queries, keys, query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+            sum_exp_similarity_shifted,
         )
-        dqueries = torch.addcmul(
-            dquery / query_length,
-            torch.addcmul(
-                query_length * torch.addcmul(c_query_norm, choice_query_norm, c_query_length),
-                choice_query_norm,
-                (dquery * query).sum(1, keepdim=True),
-                value=-1,
-            ) / query_norm,
-            query,
-        )
-    if needs.keys:
-        dkeys = torch.addcmul(
-            dkey / key_length,
-            torch.addcmul(
-                key_length * torch.addcmul(c_key_norm, choice_key_norm, c_key_length),
-                choice_key_norm,
-                (dkey * key).sum(1, keepdim=True),
-                value=-1,
-            ) / key_norm,
-            key,
-        )
-    return (dqueries, dkeys)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return None, None, None
+        (
+            queries, keys, query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+            sum_exp_similarity_shifted,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted = info_nce_forward(
+                queries, keys, ctx.temperature,
+            )
+        return *info_nce_backward(
+            dloss, queries, keys, query_norm, query_length, key_norm, key_length,
+            exp_similarity_shifted, sum_exp_similarity_shifted, ctx.temperature,
+            *ctx.needs_input_grad[:2],
+        ), None
 
 
-info_nce_jvp = _pair.jvp()
-info_nce_double_backward = _pair.double_backward(InfoNCESecond)
+def _sqrt(square: Tensor) -> Tensor:
+    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    if not torch.is_grad_enabled():
+        return torch.sqrt(square)
+    return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
 
 
-_pair.complete()
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

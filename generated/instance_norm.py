@@ -9,340 +9,136 @@ Every channel of every example centred and divided by its standard deviation.
 Source: Ulyanov, Vedaldi and Lempitsky (2016), "Instance normalization", equation 4, with a
 gain and a bias for every channel.
 
-The closed form:
+Forward:
+    mean = Sum(x, S)/S
+    diff = x - mean
+    var = Sum(diff**2, S)/S
+    inv_std = 1/sqrt(var + eps)
+    xhat = inv_std*diff
+    y = gain*xhat + bias
 
+Backward:
     sum_dy = Sum(dy, S)
     sum_dy_xhat = Sum(dy*xhat, S)
     dgain = Sum(sum_dy_xhat, N)
     dbias = Sum(sum_dy, N)
     dx = gain*inv_std*(dy - sum_dy/S - sum_dy_xhat*xhat/S)
 
-When gain is omitted and bias is omitted (also derived and proved):
-
-    dx = inv_std*(dy - Sum(dy, S)/S - y*Sum(dy*y, S)/S)
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    sum_dy = Sum(g, S)
-    sum_dy_xhat = Sum(g*xhat, S)
-    sum_g_x_term_v_x = Sum(v_x*(g - sum_dy/S - sum_dy_xhat*xhat/S), S)
-    dsum_dy_xhat = v_gain - gain*inv_std*Sum(v_x*xhat, S)/S
-    v_y = dsum_dy_xhat*xhat + gain*inv_std*v_x + v_bias - gain*inv_std*Sum(v_x, S)/S
-    c_gain = Sum(sum_g_x_term_v_x*inv_std, N)
-    c_inv_std = gain*sum_g_x_term_v_x
-    c_xhat = dsum_dy_xhat*g - gain*inv_std*sum_dy_xhat*v_x/S
-
-From these cotangents back to the inputs:
-
-    dxhat = c_xhat + gain*c_y
-    dx = inv_std*(dxhat - Sum(dxhat, S)/S - xhat*(Sum(dxhat*xhat, S) + c_inv_std*inv_std)/S)
-    dgain = Sum(c_y*xhat, N, S)
-    dbias = Sum(c_y, N, S)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if S is 0: mean divides by it.
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- gain defaults to 1 everywhere.
-- bias defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use instance_norm_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("instance_norm", """
-    x, y, xhat, diff, g: N C *S
-    gain: C = 1
-    bias: C = 0
-    inv_std, mean, var: N C *S=1
-""")
 
 
 def instance_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
-    """InstanceNorm: returns y, with the closed form as its backward.
-
-    Shapes: x (N, C, *S), gain (C,), bias (C,).
+    """Returns y (N, C, *S). Shapes: x (N, C, *S), gain (C,) or 1 everywhere, bias (C,) or 0
+    everywhere.
     """
-    return _pair(x, gain, bias, eps)
+    if x.dim() < 2:
+        raise ValueError(f"instance_norm: x must be (N, C, *S), got {tuple(x.shape)}")
+    N, C, *S_dims = x.shape
+    for name, t in (("gain", gain), ("bias", bias)):
+        if t is not None and t.shape != (C,):
+            raise ValueError(f"instance_norm: {name} must be (C,), got {tuple(t.shape)}")
+    S = math.prod(S_dims)
+    x = x.reshape(N, C, S)
+    if isinstance(eps, Tensor):
+        raise TypeError("instance_norm: eps must be a number, not a tensor")
+    gain = x.new_full((), 1).expand(C) if gain is None else gain
+    bias = x.new_full((), 0).expand(C) if bias is None else bias
+    run = instance_norm_forward if _by_lines() else InstanceNorm.apply
+    y, *_ = run(x, gain, bias, eps)
+    return y.reshape(N, C, *S_dims)
 
 
-class InstanceNormForward(NamedTuple):
-    y: Tensor  # (N, C, *S)
-    gain: Tensor  # (C,)
-    inv_std: Tensor  # (N, C, *S=1)
-    xhat: Tensor  # (N, C, *S)
-
-
-@_pair.forward
 def instance_norm_forward(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
-) -> InstanceNormForward:
-    """The output y, then what the backward needs."""
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     C = x.shape[1]
     S = x.shape[2]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
     mean = x.sum(2, keepdim=True) / S
     diff = x - mean
-    diff = diff - diff.sum(2, keepdim=True) / S
+    sum_diff = diff.sum(2, keepdim=True)
+    diff = diff - sum_diff / S
     var = (diff ** 2).sum(2, keepdim=True) / S
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = torch.addcmul(bias[:, None], gain[:, None], xhat)
-    return InstanceNormForward(y, gain, inv_std, xhat)
+    return y.to(dtype), mean, sum_diff, inv_std
 
 
-class InstanceNormGradients(NamedTuple):
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.backward
 def instance_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
-) -> InstanceNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     S = dy.shape[2]
     dx = dgain = dbias = None
-    if needs.x or needs.bias:
+    if need_x or need_gain:
+        diff = x - mean
+        diff = diff - sum_diff / S
+        xhat = inv_std * diff
+    if need_x or need_bias:
         sum_dy = dy.sum(2, keepdim=True)
-    if needs.x or needs.gain:
+    if need_x or need_gain:
         sum_dy_xhat = (dy * xhat).sum(2, keepdim=True)
-    if needs.gain:
+    if need_gain:
         dgain = sum_dy_xhat[:, :, 0].sum(0)
-    if needs.bias:
+    if need_bias:
         dbias = sum_dy[:, :, 0].sum(0)
-    if needs.x:
+    if need_x:
         dx = gain[:, None] * inv_std * torch.addcmul(
             dy - sum_dy / S,
             sum_dy_xhat / S,
             xhat, value=-1,
         )
-    return InstanceNormGradients(dx, dgain, dbias)
+    return dx, dgain, dbias
 
 
-class InstanceNormAtoms(NamedTuple):
-    mean: Tensor  # (N, C, *S=1)
-    diff: Tensor  # (N, C, *S)
-    var: Tensor  # (N, C, *S=1)
-    inv_std: Tensor  # (N, C, *S=1)
-    xhat: Tensor  # (N, C, *S)
-    y: Tensor  # (N, C, *S)
+class InstanceNorm(torch.autograd.Function):
+    """What autograd sees of instance_norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(instance_norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, gain, bias, ctx.eps = inputs
+        _, mean, sum_diff, inv_std = output
+        ctx.mark_non_differentiable(mean, sum_diff, inv_std)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, gain, bias, mean, sum_diff, inv_std)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 4
+        x, gain, bias, mean, sum_diff, inv_std = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, mean, sum_diff, inv_std = instance_norm_forward(x, gain, bias, ctx.eps)
+        return *instance_norm_backward(
+            dy, x, gain, mean, sum_diff, inv_std, *ctx.needs_input_grad[:3],
+        ), None
 
 
-@_pair.checked
-def instance_norm_atoms(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
-) -> InstanceNormAtoms:
-    """Every statement of the forward, as written."""
-    C = x.shape[1]
-    S = x.shape[2]
-    if S == 0:
-        raise ValueError("instance_norm_atoms divides by S, which is 0")
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    mean = 1 / S * x.sum(2, keepdim=True)
-    diff = x - mean
-    var = 1 / S * (diff ** 2).sum(2, keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = gain[:, None] * xhat + bias[:, None]
-    return InstanceNormAtoms(mean, diff, var, inv_std, xhat, y)
-
-
-class InstanceNormChain(NamedTuple):
-    dmean: Tensor  # (N, C, *S=1)
-    ddiff: Tensor  # (N, C, *S)
-    dvar: Tensor  # (N, C, *S=1)
-    dinv_std: Tensor  # (N, C, *S=1)
-    dxhat: Tensor  # (N, C, *S)
-    dy: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.checked
-def instance_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
-    mean: Tensor | None = None, diff: Tensor | None = None, var: Tensor | None = None,
-    inv_std: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
-    eps: float = 1e-05,
-) -> InstanceNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = dy.shape[1]
-    S = dy.shape[2]
-    if S == 0:
-        raise ValueError("instance_norm_chain divides by S, which is 0")
-    if gain is None:
-        gain = dy.new_full((), 1).expand(C)
-    if bias is None:
-        bias = dy.new_full((), 0).expand(C)
-    dxhat = gain[:, None] * dy
-    dinv_std = (dxhat * diff).sum(2, keepdim=True)
-    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
-    ddiff = inv_std * dxhat + 2 / S * dvar * diff
-    dmean = (-ddiff).sum(2, keepdim=True)
-    dx = ddiff + 1 / S * dmean
-    dgain = (dy * xhat).sum((0, 2))
-    dbias = dy.sum((0, 2))
-    return InstanceNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-
-
-class InstanceNormSecond(NamedTuple):
-    v_y: Tensor  # (N, C, *S)
-    dx: Tensor  # (N, C, *S)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    S = g.shape[2]
-    v_y = c_gain = c_inv_std = c_xhat = None
-    if needs.gain or needs.inv_std:
-        sum_dy = g.sum(2, keepdim=True)
-    if needs.gain or needs.inv_std or needs.xhat:
-        sum_dy_xhat = (g * xhat).sum(2, keepdim=True)
-    if needs.gain or needs.inv_std:
-        sum_g_x_term_v_x = (
-            v_x * torch.addcmul(g - sum_dy / S, sum_dy_xhat / S, xhat, value=-1)
-        ).sum(2)
-    if needs.g or needs.xhat:
-        dsum_dy_xhat = torch.addcmul(
-            v_gain[:, None],
-            gain[:, None] / S * inv_std,
-            (v_x * xhat).sum(2, keepdim=True),
-            value=-1,
-        )
-    if needs.g:
-        v_y = torch.addcmul(
-            torch.addcmul(
-                torch.addcmul(v_bias[:, None], dsum_dy_xhat, xhat),
-                gain[:, None] * inv_std,
-                v_x,
-            ),
-            gain[:, None] / S * inv_std,
-            v_x.sum(2, keepdim=True),
-            value=-1,
-        )
-    if needs.gain:
-        c_gain = (sum_g_x_term_v_x * inv_std[:, :, 0]).sum(0)
-    if needs.inv_std:
-        c_inv_std = gain[:, None] * sum_g_x_term_v_x[:, :, None]
-    if needs.xhat:
-        c_xhat = torch.addcmul(
-            dsum_dy_xhat * g,
-            gain[:, None] / S * inv_std * sum_dy_xhat,
-            v_x, value=-1,
-        )
-    return (v_y, c_gain, c_inv_std, c_xhat)
-
-
-@_pair.pullback
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    S = xhat.shape[2]
-    dx = dgain = dbias = None
-    if needs.x:
-        dxhat = torch.addcmul(c_xhat, gain[:, None], c_y)
-        dx = inv_std * torch.addcmul(
-            dxhat - dxhat.sum(2, keepdim=True) / S,
-            torch.addcmul((dxhat * xhat).sum(2, keepdim=True), c_inv_std, inv_std) / S,
-            xhat, value=-1,
-        )
-    if needs.gain:
-        dgain = (c_y * xhat).sum((0, 2))
-    if needs.bias:
-        dbias = c_y.sum((0, 2))
-    return (dx, dgain, dbias)
-
-
-instance_norm_jvp = _pair.jvp()
-instance_norm_double_backward = _pair.double_backward(InstanceNormSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
-
-
-@_plain.forward
-def _plain_forward(x, eps) -> tuple:
-    S = x.shape[2]
-    mean = x.sum(2, keepdim=True) / S
-    diff = x - mean
-    diff = diff - diff.sum(2, keepdim=True) / S
-    var = (diff ** 2).sum(2, keepdim=True) / S
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = xhat
-    return (y, inv_std)
-
-
-@_plain.backward
-def _plain_backward(dy, inv_std, y, needs) -> tuple:
-    S = dy.shape[2]
-    dx = inv_std * torch.addcmul(
-        dy - dy.sum(2, keepdim=True) / S,
-        (dy * y).sum(2, keepdim=True) / S,
-        y, value=-1,
-    )
-    return (dx,)
-
-
-@_plain.behind
-def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
-    S = g.shape[2]
-    v_y = c_inv_std = c_y = None
-    if needs.inv_std or needs.y:
-        g_x_sum = (g * y).sum(2, keepdim=True)
-    if needs.inv_std:
-        g_x_term = torch.addcmul(g - g.sum(2, keepdim=True) / S, g_x_sum / S, y, value=-1)
-    if needs.g or needs.y:
-        dg_x_sum = -inv_std * (v_x * y).sum(2, keepdim=True) / S
-    if needs.g:
-        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum(2, keepdim=True) / S)
-    if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum(2, keepdim=True)
-    if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / S, v_x, value=-1)
-    return (v_y, c_inv_std, c_y)
-
-
-@_plain.pullback
-def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
-    S = y.shape[2]
-    dx = inv_std * torch.addcmul(
-        c_y - c_y.sum(2, keepdim=True) / S,
-        torch.addcmul((c_y * y).sum(2, keepdim=True), c_inv_std, inv_std) / S,
-        y, value=-1,
-    )
-    return (dx,)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

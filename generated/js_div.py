@@ -9,80 +9,60 @@ The mean over the batch of the divergence of two distributions.
 Source: Lin (1991), "Divergence measures based on the Shannon entropy", equation 4.1, with
 equal weights.
 
-The closed form:
+Forward:
+    mixture = p/2 + q/2
+    of_mixture_information = Piecewise((0, Eq(mixture, 0)), (log(mixture)*mixture, True))
+    of_mixture = -Sum(of_mixture_information, C)
+    of_p_information = Piecewise((0, Eq(p, 0)), (log(p)*p, True))
+    of_p = -Sum(of_p_information, C)
+    of_q_information = Piecewise((0, Eq(q, 0)), (log(q)*q, True))
+    of_q = -Sum(of_q_information, C)
+    divergences = of_mixture - of_p/2 - of_q/2
+    loss = Sum(divergences, N)/N
 
-    dmixture_whole = -dloss*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True))/(2*N)
-    dp = dmixture_whole + dloss*Piecewise((0, Eq(p, 0)), (log(p) + 1, True))/(2*N)
-    dq = dmixture_whole + dloss*Piecewise((0, Eq(q, 0)), (log(q) + 1, True))/(2*N)
+Backward:
+    d_p_plus_q = -dloss*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True))/(2*N)
+    dp = d_p_plus_q + dloss*Piecewise((0, Eq(p, 0)), (log(p) + 1, True))/(2*N)
+    dq = d_p_plus_q + dloss*Piecewise((0, Eq(q, 0)), (log(q) + 1, True))/(2*N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_p and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    dg_mixture_whole_whole = v_p/2 + v_q/2
-    dp_plus_q = -g*dg_mixture_whole_whole*Piecewise((0, Eq(p + q, 0)), (1/(p + q), True))/N
-    v_loss = (
-        Sum(Piecewise((0, Eq(p, 0)), (log(p) + 1, True))*v_p, C, N)/2
-        - Sum(dg_mixture_whole_whole*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True)), C, N)
-        + Sum(Piecewise((0, Eq(q, 0)), (log(q) + 1, True))*v_q, C, N)/2
-    )/N
-    c_p = dp_plus_q + g*Piecewise((0, Eq(p, 0)), (1/p, True))*v_p/(2*N)
-    c_q = dp_plus_q + g*Piecewise((0, Eq(q, 0)), (1/q, True))*v_q/(2*N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
 - loss, dp, dq may be infinite or NaN where all entries of p are -1 or where all entries of q are
   -1.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use js_div_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("js_div", """
-    p, q, mixture, of_mixture_information, of_p_information, of_q_information: *N C
-    loss, g: ()
-    of_mixture, of_p, of_q, divergences: *N
-""", differentiated="atoms")
-
 
 def js_div(p: Tensor, q: Tensor) -> Tensor:
-    """JSDiv: returns loss, with the closed form as its backward.
+    """Returns loss (). Shapes: p (*N, C), q (*N, C)."""
+    if p.dim() < 1:
+        raise ValueError(f"js_div: p must be (*N, C), got {tuple(p.shape)}")
+    *N_dims, C = p.shape
+    if q.shape != (*N_dims, C):
+        raise ValueError(f"js_div: q must be (*N, C), got {tuple(q.shape)}")
+    N = math.prod(N_dims)
+    p, q = p.reshape(N, C), q.reshape(N, C)
+    if _by_lines():
+        return js_div_statements(p, q)
+    return JSDiv.apply(p, q)
 
-    Shapes: p (*N, C), q (*N, C).
-    """
-    return _pair(p, q)
 
-
-class JSDivForward(NamedTuple):
-    loss: Tensor  # ()
-    p: Tensor  # (*N, C)
-    q: Tensor  # (*N, C)
-
-
-@_pair.forward
-def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
-    """The output loss, then what the backward needs."""
+def js_div_forward(p: Tensor, q: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(p.dtype, q.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    p, q = p.to(wide), q.to(wide)
     N = p.shape[0]
-    mixture_whole = p + q
+    p_plus_q = p + q
     of_mixture_information = torch.ops.aten.threshold_backward(
-        torch.log(mixture_whole / 2) * mixture_whole / 2,
-        torch.abs(mixture_whole),
+        torch.log(p_plus_q / 2) * p_plus_q / 2,
+        torch.abs(p_plus_q),
         0,
     )
     of_mixture = -of_mixture_information.sum(1)
@@ -91,55 +71,15 @@ def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
     of_q_information = torch.ops.aten.threshold_backward(torch.log(q) * q, torch.abs(q), 0)
     of_q = -of_q_information.sum(1)
     loss = torch.add(torch.add(of_mixture, of_p, alpha=-0.5), of_q, alpha=-0.5).sum() / N
-    return JSDivForward(loss, p, q)
+    return loss.to(dtype)
 
 
-class JSDivGradients(NamedTuple):
-    dp: Tensor  # (*N, C)
-    dq: Tensor  # (*N, C)
-
-
-@_pair.backward
-def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor, needs) -> JSDivGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
+def js_div_statements(p: Tensor, q: Tensor) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = torch.promote_types(p.dtype, q.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    p, q = p.to(wide), q.to(wide)
     N = p.shape[0]
-    dp = dq = None
-    dmixture_whole = -torch.ops.aten.threshold_backward(
-        dloss / 2 / N * (torch.log(torch.add(p / 2, q, alpha=0.5)) + 1),
-        torch.abs(p + q),
-        0,
-    )
-    if needs.p:
-        dp = (
-            dmixture_whole
-            + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(p) + 1), torch.abs(p), 0)
-        )
-    if needs.q:
-        dq = (
-            dmixture_whole
-            + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(q) + 1), torch.abs(q), 0)
-        )
-    return JSDivGradients(dp, dq)
-
-
-class JSDivAtoms(NamedTuple):
-    mixture: Tensor  # (*N, C)
-    of_mixture_information: Tensor  # (*N, C)
-    of_mixture: Tensor  # (*N,)
-    of_p_information: Tensor  # (*N, C)
-    of_p: Tensor  # (*N,)
-    of_q_information: Tensor  # (*N, C)
-    of_q: Tensor  # (*N,)
-    divergences: Tensor  # (*N,)
-    loss: Tensor  # ()
-
-
-@_pair.checked
-def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
-    """Every statement of the forward, as written."""
-    N = p.shape[0]
-    if N == 0:
-        raise ValueError("js_div_atoms divides by N, which is 0")
     mixture = 1 / 2 * p + 1 / 2 * q
     of_mixture_information = torch.where(
         mixture == 0,
@@ -153,113 +93,71 @@ def js_div_atoms(p: Tensor, q: Tensor) -> JSDivAtoms:
     of_q = (-of_q_information).sum(1)
     divergences = of_mixture - 1 / 2 * of_p - 1 / 2 * of_q
     loss = 1 / N * divergences.sum()
-    return JSDivAtoms(
-        mixture, of_mixture_information, of_mixture, of_p_information, of_p, of_q_information, of_q,
-        divergences, loss,
-    )
+    return loss.to(dtype)
 
 
-class JSDivChain(NamedTuple):
-    dmixture: Tensor  # (*N, C)
-    dof_mixture_information: Tensor  # (*N, C)
-    dof_mixture: Tensor  # (*N,)
-    dof_p_information: Tensor  # (*N, C)
-    dof_p: Tensor  # (*N,)
-    dof_q_information: Tensor  # (*N, C)
-    dof_q: Tensor  # (*N,)
-    ddivergences: Tensor  # (*N,)
-    dloss: Tensor  # ()
-    dp: Tensor  # (*N, C)
-    dq: Tensor  # (*N, C)
-
-
-@_pair.checked
-def js_div_chain(
-    dloss: Tensor, p: Tensor, q: Tensor, mixture: Tensor, of_mixture_information: Tensor,
-    of_mixture: Tensor, of_p_information: Tensor, of_p: Tensor, of_q_information: Tensor,
-    of_q: Tensor, divergences: Tensor, loss: Tensor,
-) -> JSDivChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def js_div_backward(
+    dloss: Tensor, p: Tensor, q: Tensor, need_p: bool = True, need_q: bool = True,
+) -> tuple:
+    """The gradients of p and q."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, p, q = dloss.to(wide), p.to(wide), q.to(wide)
     N = p.shape[0]
-    C = p.shape[1]
-    if N == 0:
-        raise ValueError("js_div_chain divides by N, which is 0")
-    ddivergences = (1 / N * dloss).expand(N)
-    dof_q = -1 / 2 * ddivergences
-    dof_q_information = (-dof_q[:, None]).expand(N, C)
-    dof_p = -1 / 2 * ddivergences
-    dof_p_information = (-dof_p[:, None]).expand(N, C)
-    dof_mixture = ddivergences
-    dof_mixture_information = (-dof_mixture[:, None]).expand(N, C)
-    dmixture = torch.where(mixture == 0, 0, dof_mixture_information * (torch.log(mixture) + 1))
-    dp = 1 / 2 * dmixture + torch.where(p == 0, 0, dof_p_information * (torch.log(p) + 1))
-    dq = 1 / 2 * dmixture + torch.where(q == 0, 0, dof_q_information * (torch.log(q) + 1))
-    return JSDivChain(
-        dmixture, dof_mixture_information, dof_mixture, dof_p_information, dof_p, dof_q_information,
-        dof_q, ddivergences, dloss, dp, dq,
+    dp = dq = None
+    d_p_plus_q_held = (
+        torch.where(torch.abs(p + q) <= 0, 1, torch.add(p / 2, q, alpha=0.5))
+        if torch.is_grad_enabled()
+        else torch.add(p / 2, q, alpha=0.5)
     )
-
-
-class JSDivSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dp: Tensor  # (*N, C)
-    dq: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_p, v_q, g, p, q, needs) -> tuple:
-    N = p.shape[0]
-    v_loss = c_p = c_q = None
-    dg_mixture_whole_whole = torch.add(v_p / 2, v_q, alpha=0.5)
-    p_plus_q = p + q
-    abs_p_plus_q = torch.abs(p_plus_q)
-    if needs.p or needs.q:
-        dp_plus_q = -torch.ops.aten.threshold_backward(
-            g / N * dg_mixture_whole_whole / torch.where(abs_p_plus_q <= 0, 1, p_plus_q),
-            abs_p_plus_q, 0,
-        )
-    if needs.g or needs.p:
-        abs_p = torch.abs(p)
-    if needs.g or needs.q:
-        abs_q = torch.abs(q)
-    if needs.g:
-        v_loss = (
-            torch.ops.aten.threshold_backward(
-                v_p * (torch.log(torch.where(abs_p <= 0, 1, p)) + 1),
-                abs_p, 0,
-            ).sum() / 2
-            - torch.ops.aten.threshold_backward(
-                dg_mixture_whole_whole * (
-                    torch.log(torch.where(abs_p_plus_q <= 0, 1, torch.add(p / 2, q, alpha=0.5))) + 1
-                ),
-                abs_p_plus_q, 0,
-            ).sum()
+    d_p_plus_q = -torch.ops.aten.threshold_backward(
+        dloss / 2 / N * (torch.log(d_p_plus_q_held) + 1),
+        torch.abs(p + q),
+        0,
+    )
+    if need_p:
+        p_held = torch.where(torch.abs(p) <= 0, 1, p) if torch.is_grad_enabled() else p
+        dp = (
+            d_p_plus_q
             + torch.ops.aten.threshold_backward(
-                v_q * (torch.log(torch.where(abs_q <= 0, 1, q)) + 1),
-                abs_q, 0,
-            ).sum() / 2
-        ) / N
-    if needs.p:
-        c_p = (
-            dp_plus_q
-            + torch.ops.aten.threshold_backward(
-                g / 2 / N * v_p / torch.where(abs_p <= 0, 1, p),
-                abs_p, 0,
+                dloss / 2 / N * (torch.log(p_held) + 1),
+                torch.abs(p),
+                0,
             )
         )
-    if needs.q:
-        c_q = (
-            dp_plus_q
+    if need_q:
+        q_held = torch.where(torch.abs(q) <= 0, 1, q) if torch.is_grad_enabled() else q
+        dq = (
+            d_p_plus_q
             + torch.ops.aten.threshold_backward(
-                g / 2 / N * v_q / torch.where(abs_q <= 0, 1, q),
-                abs_q, 0,
+                dloss / 2 / N * (torch.log(q_held) + 1),
+                torch.abs(q),
+                0,
             )
         )
-    return (v_loss, c_p, c_q)
+    return dp, dq
 
 
-js_div_jvp = _pair.jvp()
-js_div_double_backward = _pair.double_backward(JSDivSecond)
+class JSDiv(torch.autograd.Function):
+    """What autograd sees of js_div."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(js_div_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None
+        p, q = ctx.saved_tensors
+        return js_div_backward(dloss, p, q, *ctx.needs_input_grad[:2])
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

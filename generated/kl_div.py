@@ -11,322 +11,124 @@ probabilities ``x``; "batchmean" is the mean over the distributions. A target of
 since t*log(t) goes to 0 with t; the gradient of that product, which has no limit there, is
 taken as 0.
 
-The closed form:
+Forward:
+    information = Piecewise((0, Eq(target, 0)), (log(target)*target, True))
+    loss = information - target*x
 
-    dx = -dloss*target/(B*D)
-    dtarget = dloss*(Piecewise((0, Eq(target, 0)), (log(target) + 1, True)) - x)/(B*D)
-
-With reduction="none":
-
+Backward:
     dx = -dloss*target
     dtarget = dloss*(Piecewise((0, Eq(target, 0)), (log(target) + 1, True)) - x)
-
-With reduction="sum":
-
-    dx = -dloss*target
-    dtarget = dloss*(Piecewise((0, Eq(target, 0)), (log(target) + 1, True)) - x)
-
-With reduction="batchmean":
-
-    dx = -dloss*target/B
-    dtarget = dloss*(Piecewise((0, Eq(target, 0)), (log(target) + 1, True)) - x)/B
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_loss = (
-        Sum(v_target*(Piecewise((0, Eq(target, 0)), (log(target) + 1, True)) - x), B, D)
-        - Sum(target*v_x, B, D)
-    )/(B*D)
-    c_x = -g*v_target/(B*D)
-    c_target = g*(Piecewise((0, Eq(target, 0)), (1/target, True))*v_target - v_x)/(B*D)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if B is 0: loss divides by it.
-- NaN if D is 0: loss divides by it.
 - loss, dtarget may be infinite or NaN where all entries of target are -1.
-- D may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use kl_div_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if B is 0 or if D is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("kl_div", """
-    x, target, information, losses: B *D
-    loss, g: B *D for none; () for sum batchmean mean
-    reduction: none | sum | mean | batchmean
-""", differentiated="atoms")
-
 
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """KLDiv: returns loss, with the closed form as its backward.
-
-    Shapes: x (B, *D), target (B, *D).
-    """
-    return _pair(x, target, reduction)
-
-
-class KLDivForward(NamedTuple):
-    loss: Tensor  # (), (B, *D) for "none"
-    x: Tensor  # (B, *D)
-    target: Tensor  # (B, *D)
-    reduction: str
-
-
-@_pair.forward
-def kl_div_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> KLDivForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (B, *D), or its sum or mean. Shapes: x (B, *D), target (B, *D)."""
+    if x.dim() < 1:
+        raise ValueError(f"kl_div: x must be (B, *D), got {tuple(x.shape)}")
+    B, *D_dims = x.shape
+    if target.shape != (B, *D_dims):
+        raise ValueError(f"kl_div: target must be (B, *D), got {tuple(target.shape)}")
+    D = math.prod(D_dims)
+    x, target = x.reshape(B, D), target.reshape(B, D)
+    if reduction not in ("mean", "batchmean", "sum", "none"):
+        raise ValueError(
+            f"kl_div: reduction is 'mean', 'batchmean', 'sum' or 'none', not {reduction!r}"
+        )
+    if _by_lines():
+        loss = kl_div_statements(x, target)
+    else:
+        loss = KLDiv.apply(x, target)
+    if reduction == "none":
+        return loss.reshape(B, *D_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / (B * D)
     if reduction == "batchmean":
-        B = x.shape[0]
-    elif reduction == "mean":
-        B = x.shape[0]
-        D = x.shape[1]
+        total = total / B
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def kl_div_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     information = torch.ops.aten.threshold_backward(
         torch.log(target) * target,
         torch.abs(target),
         0,
     )
     losses = torch.addcmul(information, target, x, value=-1)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    elif reduction == "batchmean":
-        loss = losses.sum() / B
-    else:
-        loss = losses.sum() / B / D
-    return KLDivForward(loss, x, target, reduction)
+    return losses
 
 
-class KLDivGradients(NamedTuple):
-    dx: Tensor  # (B, *D)
-    dtarget: Tensor  # (B, *D)
-
-
-@_pair.backward
-def kl_div_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
-) -> KLDivGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "batchmean":
-        B = x.shape[0]
-    elif reduction == "mean":
-        B = x.shape[0]
-        D = x.shape[1]
-    dx = dtarget = None
-    if needs.x:
-        if reduction in ("none", "sum"):
-            dx = -dloss * target
-        elif reduction == "batchmean":
-            dx = -dloss / B * target
-        else:
-            dx = -dloss / B / D * target
-    if needs.target:
-        if reduction in ("none", "sum"):
-            dtarget = dloss * (
-                torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
-            )
-        elif reduction == "batchmean":
-            dtarget = dloss / B * (
-                torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
-            )
-        else:
-            dtarget = dloss / B / D * (
-                torch.ops.aten.threshold_backward(torch.log(target) + 1, torch.abs(target), 0) - x
-            )
-    return KLDivGradients(dx, dtarget)
-
-
-class KLDivAtoms(NamedTuple):
-    information: Tensor  # (B, *D)
-    losses: Tensor  # (B, *D)
-    loss: Tensor  # (), (B, *D) for "none"
-
-
-@_pair.checked
-def kl_div_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> KLDivAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "batchmean":
-        B = x.shape[0]
-        if B == 0:
-            raise ValueError("kl_div_atoms divides by B, which is 0")
-    elif reduction == "mean":
-        B = x.shape[0]
-        D = x.shape[1]
-        if B * D == 0:
-            raise ValueError("kl_div_atoms divides by B * D, which is 0")
+def kl_div_statements(x: Tensor, target: Tensor) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     information = torch.where(
         target == 0,
         0,
         torch.log(torch.where(target == 0, 1, target)) * target,
     )
     losses = information - target * x
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    elif reduction == "batchmean":
-        loss = 1 / B * losses.sum()
-    else:
-        loss = 1 / (B * D) * losses.sum()
-    return KLDivAtoms(information, losses, loss)
+    return losses
 
 
-class KLDivChain(NamedTuple):
-    dinformation: Tensor  # (B, *D)
-    dlosses: Tensor  # (B, *D)
-    dloss: Tensor  # (), (B, *D) for "none"
-    dx: Tensor  # (B, *D)
-    dtarget: Tensor  # (B, *D)
+def kl_div_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    dx = dtarget = None
+    if need_x:
+        dx = -dloss * target
+    if need_target:
+        target_held = (
+            torch.where(torch.abs(target) <= 0, 1, target)
+            if torch.is_grad_enabled()
+            else target
+        )
+        dtarget = dloss * (
+            torch.ops.aten.threshold_backward(torch.log(target_held) + 1, torch.abs(target), 0) - x
+        )
+    return dx, dtarget
 
 
-@_pair.checked
-def kl_div_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, information: Tensor, losses: Tensor, loss: Tensor,
-    reduction: str = "mean",
-) -> KLDivChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        B = x.shape[0]
-        D = x.shape[1]
-        dlosses = dloss.expand(B, D)
-    elif reduction == "batchmean":
-        B = x.shape[0]
-        D = x.shape[1]
-        if B == 0:
-            raise ValueError("kl_div_chain divides by B, which is 0")
-        dlosses = (1 / B * dloss).expand(B, D)
-    else:
-        B = x.shape[0]
-        D = x.shape[1]
-        if B * D == 0:
-            raise ValueError("kl_div_chain divides by B * D, which is 0")
-        dlosses = (1 / (B * D) * dloss).expand(B, D)
-    dinformation = dlosses
-    dx = -dlosses * target
-    dtarget = torch.where(target == 0, 0, dinformation * (torch.log(target) + 1)) - dlosses * x
-    return KLDivChain(dinformation, dlosses, dloss, dx, dtarget)
+class KLDiv(torch.autograd.Function):
+    """What autograd sees of kl_div."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(kl_div_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None
+        x, target = ctx.saved_tensors
+        return kl_div_backward(dloss, x, target, *ctx.needs_input_grad[:2])
 
 
-class KLDivSecond(NamedTuple):
-    v_loss: Tensor  # (), (B, *D) for "none"
-    dx: Tensor  # (B, *D)
-    dtarget: Tensor  # (B, *D)
-
-
-@_pair.behind
-def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
-    B = x.shape[0]
-    D = x.shape[1]
-    v_loss = c_x = c_target = None
-    if needs.g or needs.target:
-        abs_target = torch.abs(target)
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.addcmul(
-                v_target * (
-                    torch.ops.aten.threshold_backward(
-                        torch.log(torch.where(abs_target <= 0, 1, target)) + 1,
-                        abs_target, 0,
-                    )
-                    - x
-                ),
-                target, v_x, value=-1,
-            )
-        elif reduction == "sum":
-            v_loss = (
-                (
-                    v_target * (
-                        torch.ops.aten.threshold_backward(
-                            torch.log(torch.where(abs_target <= 0, 1, target)) + 1,
-                            abs_target, 0,
-                        )
-                        - x
-                    )
-                ).sum()
-                - (target * v_x).sum()
-            )
-        elif reduction == "batchmean":
-            v_loss = (
-                (
-                    v_target * (
-                        torch.ops.aten.threshold_backward(
-                            torch.log(torch.where(abs_target <= 0, 1, target)) + 1,
-                            abs_target, 0,
-                        )
-                        - x
-                    )
-                ).sum()
-                - (target * v_x).sum()
-            ) / B
-        else:
-            v_loss = (
-                (
-                    v_target * (
-                        torch.ops.aten.threshold_backward(
-                            torch.log(torch.where(abs_target <= 0, 1, target)) + 1,
-                            abs_target, 0,
-                        )
-                        - x
-                    )
-                ).sum()
-                - (target * v_x).sum()
-            ) / B / D
-    if needs.x:
-        if reduction in ("none", "sum"):
-            c_x = -g * v_target
-        elif reduction == "batchmean":
-            c_x = -g / B * v_target
-        else:
-            c_x = -g / B / D * v_target
-    if needs.target:
-        if reduction in ("none", "sum"):
-            c_target = g * (
-                torch.ops.aten.threshold_backward(
-                    v_target / torch.where(abs_target <= 0, 1, target),
-                    abs_target, 0,
-                )
-                - v_x
-            )
-        elif reduction == "batchmean":
-            c_target = g / B * (
-                torch.ops.aten.threshold_backward(
-                    v_target / torch.where(abs_target <= 0, 1, target),
-                    abs_target, 0,
-                )
-                - v_x
-            )
-        else:
-            c_target = g / B / D * (
-                torch.ops.aten.threshold_backward(
-                    v_target / torch.where(abs_target <= 0, 1, target),
-                    abs_target, 0,
-                )
-                - v_x
-            )
-    return (v_loss, c_x, c_target)
-
-
-kl_div_jvp = _pair.jvp()
-kl_div_double_backward = _pair.double_backward(KLDivSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

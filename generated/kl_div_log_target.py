@@ -8,286 +8,101 @@ The same entry by entry, from a target given by its logarithm.
 
 Source: Kullback and Leibler (1951), "On information and sufficiency", equation 2.4.
 
-The closed form:
+Forward:
+    loss = exp(target)*(target - x)
 
-    dtarget_minus_x = dloss*exp(target)/(B*D)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses/(B*D)
-
-With reduction="none":
-
-    dtarget_minus_x = dloss*exp(target)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses
-
-With reduction="sum":
-
-    dtarget_minus_x = dloss*exp(target)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses
-
-With reduction="batchmean":
-
-    dtarget_minus_x = dloss*exp(target)/B
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses/B
+Backward:
+    exp_target_times_dloss = dloss*exp(target)
+    dx = -exp_target_times_dloss
+    dtarget = exp_target_times_dloss + dloss*loss
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_target_minus_x = g*exp(target)/(B*D)
-    dg_target_minus_x = v_target - v_x
-    v_loss = (Sum(losses*v_target, B, D) + Sum(dg_target_minus_x*exp(target), B, D))/(B*D)
-    c_target = dg_target_minus_x*g_target_minus_x
-    c_losses = g*v_target/(B*D)
-
-From these cotangents back to the inputs:
-
-    dlosses = c_losses + c_loss/(B*D)
-    dtarget_minus_x = dlosses*exp(target)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dlosses*losses
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if B is 0: loss divides by it.
-- NaN if D is 0: loss divides by it.
 - exp(target) may overflow: then losses may be infinite or NaN.
 - float32: dtarget may be infinite or NaN for x beyond 1e38.
-- D may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use kl_div_log_target_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if B is 0 or if D is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("kl_div_log_target", """
-    x, target, losses: B *D
-    loss, g: B *D for none; () for sum batchmean mean
-    reduction: none | sum | mean | batchmean
-""", views="loss")
-
 
 def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """KLDivLogTarget: returns loss, with the closed form as its backward.
-
-    Shapes: x (B, *D), target (B, *D).
-    """
-    return _pair(x, target, reduction)
-
-
-class KLDivLogTargetForward(NamedTuple):
-    loss: Tensor  # (), (B, *D) for "none"
-    target: Tensor  # (B, *D)
-    losses: Tensor  # (B, *D)
-    reduction: str
-
-
-@_pair.forward
-def kl_div_log_target_forward(
-    x: Tensor, target: Tensor, reduction: str = "mean",
-) -> KLDivLogTargetForward:
-    """The output loss, then what the backward needs."""
-    if reduction == "batchmean":
-        B = x.shape[0]
-    elif reduction == "mean":
-        B = x.shape[0]
-        D = x.shape[1]
-    losses = torch.exp(target) * (target - x)
+    """Returns loss (B, *D), or its sum or mean. Shapes: x (B, *D), target (B, *D)."""
+    if x.dim() < 1:
+        raise ValueError(f"kl_div_log_target: x must be (B, *D), got {tuple(x.shape)}")
+    B, *D_dims = x.shape
+    if target.shape != (B, *D_dims):
+        raise ValueError(f"kl_div_log_target: target must be (B, *D), got {tuple(target.shape)}")
+    D = math.prod(D_dims)
+    x, target = x.reshape(B, D), target.reshape(B, D)
+    if reduction not in ("mean", "batchmean", "sum", "none"):
+        raise ValueError(
+            f"kl_div_log_target: reduction is 'mean', 'batchmean', 'sum' or 'none', not {reduction!r}"
+        )
+    run = kl_div_log_target_forward if _by_lines() else KLDivLogTarget.apply
+    loss = run(x, target)
     if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    elif reduction == "batchmean":
-        loss = losses.sum() / B
-    else:
-        loss = losses.sum() / B / D
-    return KLDivLogTargetForward(loss, target, losses, reduction)
+        return loss.reshape(B, *D_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / (B * D)
+    if reduction == "batchmean":
+        total = total / B
+    return total.to(torch.promote_types(x.dtype, target.dtype))
 
 
-class KLDivLogTargetGradients(NamedTuple):
-    dx: Tensor  # (B, *D)
-    dtarget: Tensor  # (B, *D)
+def kl_div_log_target_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    losses = torch.exp(target) * (target - x)
+    loss = losses
+    return loss
 
 
-@_pair.backward
 def kl_div_log_target_backward(
-    dloss: Tensor, target: Tensor, losses: Tensor, reduction: str = "mean", needs=None,
-) -> KLDivLogTargetGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "batchmean":
-        B = target.shape[0]
-    elif reduction == "mean":
-        B = target.shape[0]
-        D = target.shape[1]
+    dloss: Tensor, target: Tensor, loss: Tensor, need_x: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, target, loss = dloss.to(wide), target.to(wide), loss.to(wide)
     dx = dtarget = None
-    if reduction in ("none", "sum"):
-        dtarget_minus_x = dloss * torch.exp(target)
-    elif reduction == "batchmean":
-        dtarget_minus_x = dloss / B * torch.exp(target)
-    else:
-        dtarget_minus_x = dloss / B / D * torch.exp(target)
-    if needs.x:
-        dx = -dtarget_minus_x
-    if needs.target:
-        if reduction in ("none", "sum"):
-            dtarget = torch.addcmul(dtarget_minus_x, dloss, losses)
-        elif reduction == "batchmean":
-            dtarget = torch.addcmul(dtarget_minus_x, dloss / B, losses)
-        else:
-            dtarget = torch.addcmul(dtarget_minus_x, dloss / B / D, losses)
-    return KLDivLogTargetGradients(dx, dtarget)
+    exp_target_times_dloss = dloss * torch.exp(target)
+    if need_x:
+        dx = -exp_target_times_dloss
+    if need_target:
+        dtarget = torch.addcmul(exp_target_times_dloss, dloss, loss)
+    return dx, dtarget
 
 
-class KLDivLogTargetAtoms(NamedTuple):
-    losses: Tensor  # (B, *D)
-    loss: Tensor  # (), (B, *D) for "none"
+class KLDivLogTarget(torch.autograd.Function):
+    """What autograd sees of kl_div_log_target."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(kl_div_log_target_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, target = inputs
+        loss = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(target, loss)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None
+        target, loss = ctx.saved_tensors
+        return kl_div_log_target_backward(dloss, target, loss, *ctx.needs_input_grad[:2])
 
 
-@_pair.checked
-def kl_div_log_target_atoms(
-    x: Tensor, target: Tensor, reduction: str = "mean",
-) -> KLDivLogTargetAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "batchmean":
-        B = x.shape[0]
-        if B == 0:
-            raise ValueError("kl_div_log_target_atoms divides by B, which is 0")
-    elif reduction == "mean":
-        B = x.shape[0]
-        D = x.shape[1]
-        if B * D == 0:
-            raise ValueError("kl_div_log_target_atoms divides by B * D, which is 0")
-    losses = torch.exp(target) * (target - x)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    elif reduction == "batchmean":
-        loss = 1 / B * losses.sum()
-    else:
-        loss = 1 / (B * D) * losses.sum()
-    return KLDivLogTargetAtoms(losses, loss)
-
-
-class KLDivLogTargetChain(NamedTuple):
-    dlosses: Tensor  # (B, *D)
-    dloss: Tensor  # (), (B, *D) for "none"
-    dx: Tensor  # (B, *D)
-    dtarget: Tensor  # (B, *D)
-
-
-@_pair.checked
-def kl_div_log_target_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, losses: Tensor, loss: Tensor, reduction: str = "mean",
-) -> KLDivLogTargetChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        B = x.shape[0]
-        D = x.shape[1]
-        dlosses = dloss.expand(B, D)
-    elif reduction == "batchmean":
-        B = x.shape[0]
-        D = x.shape[1]
-        if B == 0:
-            raise ValueError("kl_div_log_target_chain divides by B, which is 0")
-        dlosses = (1 / B * dloss).expand(B, D)
-    else:
-        B = x.shape[0]
-        D = x.shape[1]
-        if B * D == 0:
-            raise ValueError("kl_div_log_target_chain divides by B * D, which is 0")
-        dlosses = (1 / (B * D) * dloss).expand(B, D)
-    dx = -dlosses * torch.exp(target)
-    dtarget = dlosses * (losses + torch.exp(target))
-    return KLDivLogTargetChain(dlosses, dloss, dx, dtarget)
-
-
-class KLDivLogTargetSecond(NamedTuple):
-    v_loss: Tensor  # (), (B, *D) for "none"
-    dx: Tensor  # (B, *D)
-    dtarget: Tensor  # (B, *D)
-
-
-@_pair.behind
-def _behind(v_x, v_target, g, target, losses, reduction, needs) -> tuple:
-    B = target.shape[0]
-    D = target.shape[1]
-    v_loss = c_target = c_losses = None
-    if needs.g or needs.target:
-        exp_target = torch.exp(target)
-    if needs.target:
-        if reduction == "none":
-            g_target_minus_x = exp_target * g
-        elif reduction == "sum":
-            g_target_minus_x = g * exp_target
-        elif reduction == "batchmean":
-            g_target_minus_x = g / B * exp_target
-        else:
-            g_target_minus_x = g / B / D * exp_target
-    if needs.g or needs.target:
-        dg_target_minus_x = v_target - v_x
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.addcmul(losses * v_target, dg_target_minus_x, exp_target)
-        elif reduction == "sum":
-            v_loss = (losses * v_target).sum() + (dg_target_minus_x * exp_target).sum()
-        elif reduction == "batchmean":
-            v_loss = ((losses * v_target).sum() + (dg_target_minus_x * exp_target).sum()) / B
-        else:
-            v_loss = ((losses * v_target).sum() + (dg_target_minus_x * exp_target).sum()) / B / D
-    if needs.target:
-        c_target = dg_target_minus_x * g_target_minus_x
-    if needs.losses:
-        if reduction in ("none", "sum"):
-            c_losses = g * v_target
-        elif reduction == "batchmean":
-            c_losses = g / B * v_target
-        else:
-            c_losses = g / B / D * v_target
-    return (v_loss, c_target, c_losses)
-
-
-@_pair.pullback
-def _pullback(c_loss, c_losses, target, losses, reduction, needs) -> tuple:
-    B = target.shape[0]
-    D = target.shape[1]
-    dx = dtarget = None
-    if reduction == "none":
-        dlosses = c_loss + c_losses
-    elif reduction == "sum":
-        dlosses = c_losses + c_loss
-    elif reduction == "batchmean":
-        dlosses = c_losses + c_loss / B
-    else:
-        dlosses = c_losses + c_loss / B / D
-    dtarget_minus_x = dlosses * torch.exp(target)
-    if needs.x:
-        dx = -dtarget_minus_x
-    if needs.target:
-        dtarget = torch.addcmul(dtarget_minus_x, dlosses, losses)
-    return (dx, dtarget)
-
-
-kl_div_log_target_jvp = _pair.jvp()
-kl_div_log_target_double_backward = _pair.double_backward(KLDivLogTargetSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,180 +9,85 @@ The absolute difference of every entry to its target.
 Source: Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning",
 equation 10.22. Of the subgradients at 0 the one that torch takes: 0.
 
-The closed form:
+Forward:
+    loss = Abs(target - x)
 
-    dtarget = dloss*sign(target - x)/N
-    dx = -dtarget
-
-With reduction="none":
-
-    dtarget = dloss*sign(target - x)
-    dx = -dtarget
-
-With reduction="sum":
-
+Backward:
     dtarget = dloss*sign(target - x)
     dx = -dtarget
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_loss = Sum(sign(target - x)*(v_target - v_x), N)/N
-    c_x = 0
-    c_target = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use l1_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("l1", """
-    x, target, losses: *N
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-""")
-
 
 def l1(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """L1: returns loss, with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    return _pair(x, target, reduction)
-
-
-class L1Forward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    reduction: str
-
-
-@_pair.forward
-def l1_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> L1Forward:
-    """The output loss, then what the backward needs."""
-    if reduction == "mean":
-        N = x.shape[0]
-    losses = torch.abs(target - x)
+    """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    *N_dims, = x.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"l1: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x, target = x.reshape(N), target.reshape(N)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"l1: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    run = l1_forward if _by_lines() else L1.apply
+    loss = run(x, target)
     if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return L1Forward(loss, x, target, reduction)
-
-
-class L1Gradients(NamedTuple):
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.backward
-def l1_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
-) -> L1Gradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
+        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = x.shape[0]
+        total = total / N
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def l1_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    losses = torch.abs(target - x)
+    return losses
+
+
+def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     dx = None
-    if reduction in ("none", "sum"):
-        dtarget = dloss * torch.sign(target - x)
-    else:
-        dtarget = dloss / N * torch.sign(target - x)
-    if needs.x:
+    dtarget = dloss * torch.sign(target - x)
+    if need_x:
         dx = -dtarget
-    return L1Gradients(dx, dtarget)
+    return dx, dtarget
 
 
-class L1Atoms(NamedTuple):
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
+class L1(torch.autograd.Function):
+    """What autograd sees of l1."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(l1_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None
+        x, target = ctx.saved_tensors
+        return l1_backward(dloss, x, target, *ctx.needs_input_grad[:1])
 
 
-@_pair.checked
-def l1_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> L1Atoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("l1_atoms divides by N, which is 0")
-    losses = torch.abs(target - x)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return L1Atoms(losses, loss)
-
-
-class L1Chain(NamedTuple):
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.checked
-def l1_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, losses: Tensor, loss: Tensor, reduction: str = "mean",
-) -> L1Chain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("l1_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dx = -dlosses * torch.sign(target - x)
-    dtarget = dlosses * torch.sign(target - x)
-    return L1Chain(dlosses, dloss, dx, dtarget)
-
-
-class L1Second(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx: None  # (*N,)
-    dtarget: None  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
-    N = x.shape[0]
-    if reduction == "none":
-        v_loss = torch.sign(target - x) * (v_target - v_x)
-    elif reduction == "sum":
-        v_loss = (torch.sign(target - x) * (v_target - v_x)).sum()
-    else:
-        v_loss = (torch.sign(target - x) * (v_target - v_x)).sum() / N
-    return (v_loss, None, None)
-
-
-l1_jvp = _pair.jvp()
-l1_double_backward = _pair.double_backward(L1Second)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -10,187 +10,97 @@ Source: Schroff, Kalenichenko and Philbin (2015), "FaceNet", section 3 (embeddin
 hypersphere); eps as in ``torch.nn.functional.normalize``. Where the norm is less than eps, no
 gradient passes through it.
 
-The closed form:
+Forward:
+    norm = sqrt(Sum(x**2, C))
+    length = Piecewise((norm, eps <= norm), (eps, True))
+    y = x/length
 
+Backward:
     dx = dy/length - Piecewise((1/norm, eps <= norm), (0, True))*y*Sum(dy*y, C)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_x_sum = Sum(g*y, C)
-    sum_v_x_y = Sum(v_x*y, C)
-    choice_eps_norm = Piecewise((1/norm, eps <= norm), (0, True))
-    dg_x_sum = -choice_eps_norm*sum_v_x_y
-    v_y = dg_x_sum*y + v_x/length
-    c_norm = -sum_v_x_y*Piecewise((-norm**(-2), eps <= norm), (0, True))*g_x_sum
-    c_length = -Sum(g*v_x, C)/length**2
-    c_y = dg_x_sum*g - choice_eps_norm*g_x_sum*v_x
-
-From these cotangents back to the inputs:
-
-    dx = (
-        c_y/length
-        + y*(
-            c_norm*length + Piecewise((1, eps <= norm), (0, True))*(c_length*length - Sum(c_y*y, C))
-        )/norm
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- second derivatives may be NaN or infinite where an entry is 0.
 - float32: y, dx may be inaccurate for x beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use l2_normalize_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("l2_normalize", """
-    x, y, g: *N C
-    norm, length: *N 1
-""")
-
 
 def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
-    """L2Normalize: returns y, with the closed form as its backward.
+    """Returns y (*N, C). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"l2_normalize: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    if isinstance(eps, Tensor):
+        raise TypeError("l2_normalize: eps must be a number, not a tensor")
+    run = l2_normalize_forward if _by_lines() else L2Normalize.apply
+    y, *_ = run(x, eps)
+    return y.reshape(*N_dims, C)
 
-    Shapes: x (*N, C).
-    """
-    return _pair(x, eps)
 
-
-class L2NormalizeForward(NamedTuple):
-    y: Tensor  # (*N, C)
-    norm: Tensor  # (*N, 1)
-    length: Tensor  # (*N, 1)
-    eps: float
-
-
-@_pair.forward
-def l2_normalize_forward(x: Tensor, eps: float = 1e-12) -> L2NormalizeForward:
-    """The output y, then what the backward needs."""
-    norm = torch.sqrt((x ** 2).sum(1, keepdim=True))
+def l2_normalize_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
+    norm = _sqrt((x ** 2).sum(1, keepdim=True))
     length = norm.clamp(min=eps)
     y = x / length
-    return L2NormalizeForward(y, norm, length, eps)
+    return y.to(x.dtype), norm, length
 
 
-class L2NormalizeGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
 def l2_normalize_backward(
-    dy: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float, needs,
-) -> L2NormalizeGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
+) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
     dx = torch.addcmul(
         dy / length,
-        torch.where(eps <= norm, (dy * y).sum(1, keepdim=True) / norm, 0),
+        torch.where(eps <= norm, (dy * y).sum(1, keepdim=True) / norm.clamp(min=eps), 0),
         y, value=-1,
     )
-    return L2NormalizeGradients(dx)
+    return dx
 
 
-class L2NormalizeAtoms(NamedTuple):
-    norm: Tensor  # (*N, 1)
-    length: Tensor  # (*N, 1)
-    y: Tensor  # (*N, C)
+class L2Normalize(torch.autograd.Function):
+    """What autograd sees of l2_normalize."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(l2_normalize_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.eps = inputs
+        y, norm, length = output
+        ctx.mark_non_differentiable(norm, length)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, y, norm, length)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None
+        x, y, norm, length = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, norm, length = l2_normalize_forward(x, ctx.eps)
+        return l2_normalize_backward(dy, norm, length, y, ctx.eps), None
 
 
-@_pair.checked
-def l2_normalize_atoms(x: Tensor, eps: float = 1e-12) -> L2NormalizeAtoms:
-    """Every statement of the forward, as written."""
-    norm = torch.sqrt((x ** 2).sum(1, keepdim=True))
-    length = torch.where(eps <= norm, norm, eps)
-    y = x / length
-    return L2NormalizeAtoms(norm, length, y)
+def _sqrt(square: Tensor) -> Tensor:
+    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    if not torch.is_grad_enabled():
+        return torch.sqrt(square)
+    return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
 
 
-class L2NormalizeChain(NamedTuple):
-    dnorm: Tensor  # (*N, 1)
-    dlength: Tensor  # (*N, 1)
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def l2_normalize_chain(
-    dy: Tensor, x: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float = 1e-12,
-) -> L2NormalizeChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dlength = (-dy * y / length).sum(1, keepdim=True)
-    dnorm = torch.where(eps <= norm, dlength, 0)
-    dx = dy / length + 2 * (dnorm / (2 * norm)) * x
-    return L2NormalizeChain(dnorm, dlength, dy, dx)
-
-
-class L2NormalizeSecond(NamedTuple):
-    v_y: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
-    v_y = c_norm = c_length = c_y = None
-    if needs.norm or needs.y:
-        g_x_sum = (g * y).sum(1, keepdim=True)
-    if needs.g or needs.norm or needs.y:
-        sum_v_x_y = (v_x * y).sum(1, keepdim=True)
-        eps_up_to_norm = eps <= norm
-    if needs.g or needs.y:
-        choice_eps_norm = torch.where(eps_up_to_norm, torch.where(eps_up_to_norm, norm, 1) ** -1, 0)
-        dg_x_sum = -choice_eps_norm * sum_v_x_y
-    if needs.g:
-        v_y = torch.addcmul(v_x / length, dg_x_sum, y)
-    if needs.norm:
-        c_norm = -torch.where(
-            eps_up_to_norm,
-            -sum_v_x_y * g_x_sum / torch.where(eps_up_to_norm, norm, 1) ** 2,
-            0,
-        )
-    if needs.length:
-        c_length = -(g * v_x).sum(1, keepdim=True) / length ** 2
-    if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, choice_eps_norm * g_x_sum, v_x, value=-1)
-    return (v_y, c_norm, c_length, c_y)
-
-
-@_pair.pullback
-def _pullback(c_y, c_norm, c_length, norm, length, y, eps, needs) -> tuple:
-    dx = torch.addcmul(
-        c_y / length,
-        torch.addcmul(
-            torch.where(
-                eps <= norm,
-                c_length * torch.where(eps <= norm, length, 1) - (c_y * y).sum(1, keepdim=True),
-                0,
-            ),
-            c_norm, length,
-        ) / norm,
-        y,
-    )
-    return (dx,)
-
-
-l2_normalize_jvp = _pair.jvp()
-l2_normalize_double_backward = _pair.double_backward(L2NormalizeSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,321 +9,128 @@ Every row centred and divided by its standard deviation.
 Source: Ba, Kiros and Hinton (2016), "Layer normalization", equation 4; eps as in
 Ioffe and Szegedy (2015), "Batch normalization", algorithm 1.
 
-The closed form:
+Forward:
+    mean = Sum(x, C)/C
+    diff = x - mean
+    var = Sum(diff**2, C)/C
+    inv_std = 1/sqrt(var + eps)
+    xhat = inv_std*diff
+    y = gain*xhat + bias
 
+Backward:
     dgain = Sum(dy*xhat, N)
     dbias = Sum(dy, N)
     dxhat = gain*dy
     dx = inv_std*(dxhat - Sum(dxhat, C)/C - xhat*Sum(dxhat*xhat, C)/C)
 
-When gain is omitted and bias is omitted (also derived and proved):
-
-    dx = inv_std*(dy - Sum(dy, C)/C - y*Sum(dy*y, C)/C)
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_xhat = gain*g
-    g_x_sum = Sum(g_xhat*xhat, C)
-    g_x_term = g_xhat - Sum(g_xhat, C)/C - g_x_sum*xhat/C
-    dg_x_sum = -inv_std*Sum(v_x*xhat, C)/C
-    dg_xhat = dg_x_sum*xhat + inv_std*(v_x - Sum(v_x, C)/C)
-    c_gain = Sum(dg_xhat*g, N)
-    v_y = gain*dg_xhat + v_gain*xhat + v_bias
-    c_inv_std = Sum(g_x_term*v_x, C)
-    c_xhat = g*(dg_x_sum*gain + v_gain) - g_x_sum*inv_std*v_x/C
-
-From these cotangents back to the inputs:
-
-    dxhat = c_xhat + gain*c_y
-    dx = inv_std*(dxhat - Sum(dxhat, C)/C - xhat*(Sum(dxhat*xhat, C) + c_inv_std*inv_std)/C)
-    dgain = Sum(c_y*xhat, N)
-    dbias = Sum(c_y, N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: mean divides by it.
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- gain defaults to 1 everywhere.
-- bias defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use layer_norm_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("layer_norm", """
-    x, y, xhat, diff, g: *N C
-    gain: C = 1
-    bias: C = 0
-    inv_std, mean, var: *N 1
-""")
 
 
 def layer_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
-    """LayerNorm: returns y, with the closed form as its backward.
+    """Returns y (*N, C). Shapes: x (*N, C), gain (C,) or 1 everywhere, bias (C,) or 0 everywhere."""
+    if x.dim() < 1:
+        raise ValueError(f"layer_norm: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    for name, t in (("gain", gain), ("bias", bias)):
+        if t is not None and t.shape != (C,):
+            raise ValueError(f"layer_norm: {name} must be (C,), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    if isinstance(eps, Tensor):
+        raise TypeError("layer_norm: eps must be a number, not a tensor")
+    gain = x.new_full((), 1).expand(C) if gain is None else gain
+    bias = x.new_full((), 0).expand(C) if bias is None else bias
+    run = layer_norm_forward if _by_lines() else LayerNorm.apply
+    y, *_ = run(x, gain, bias, eps)
+    return y.reshape(*N_dims, C)
 
-    Shapes: x (*N, C), gain (C,), bias (C,).
-    """
-    return _pair(x, gain, bias, eps)
 
-
-class LayerNormForward(NamedTuple):
-    y: Tensor  # (*N, C)
-    gain: Tensor  # (C,)
-    inv_std: Tensor  # (*N, 1)
-    xhat: Tensor  # (*N, C)
-
-
-@_pair.forward
 def layer_norm_forward(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
-) -> LayerNormForward:
-    """The output y, then what the backward needs."""
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     C = x.shape[1]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
     mean = x.sum(1, keepdim=True) / C
     diff = x - mean
-    diff = diff - diff.sum(1, keepdim=True) / C
+    sum_diff = diff.sum(1, keepdim=True)
+    diff = diff - sum_diff / C
     var = (diff ** 2).sum(1, keepdim=True) / C
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     y = torch.addcmul(bias, gain, xhat)
-    return LayerNormForward(y, gain, inv_std, xhat)
+    return y.to(dtype), mean, sum_diff, inv_std
 
 
-class LayerNormGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.backward
 def layer_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, needs,
-) -> LayerNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     C = dy.shape[1]
     dx = dgain = dbias = None
-    if needs.gain:
+    if need_x or need_gain:
+        diff = x - mean
+        diff = diff - sum_diff / C
+        xhat = inv_std * diff
+    if need_gain:
         dgain = (dy * xhat).sum(0)
-    if needs.bias:
+    if need_bias:
         dbias = dy.sum(0)
-    if needs.x:
+    if need_x:
         dxhat = gain * dy
         dx = inv_std * torch.addcmul(
             dxhat - dxhat.sum(1, keepdim=True) / C,
             (dxhat * xhat).sum(1, keepdim=True) / C,
             xhat, value=-1,
         )
-    return LayerNormGradients(dx, dgain, dbias)
+    return dx, dgain, dbias
 
 
-class LayerNormAtoms(NamedTuple):
-    mean: Tensor  # (*N, 1)
-    diff: Tensor  # (*N, C)
-    var: Tensor  # (*N, 1)
-    inv_std: Tensor  # (*N, 1)
-    xhat: Tensor  # (*N, C)
-    y: Tensor  # (*N, C)
+class LayerNorm(torch.autograd.Function):
+    """What autograd sees of layer_norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(layer_norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, gain, bias, ctx.eps = inputs
+        _, mean, sum_diff, inv_std = output
+        ctx.mark_non_differentiable(mean, sum_diff, inv_std)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, gain, bias, mean, sum_diff, inv_std)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 4
+        x, gain, bias, mean, sum_diff, inv_std = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, mean, sum_diff, inv_std = layer_norm_forward(x, gain, bias, ctx.eps)
+        return *layer_norm_backward(
+            dy, x, gain, mean, sum_diff, inv_std, *ctx.needs_input_grad[:3],
+        ), None
 
 
-@_pair.checked
-def layer_norm_atoms(
-    x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
-) -> LayerNormAtoms:
-    """Every statement of the forward, as written."""
-    C = x.shape[1]
-    if C == 0:
-        raise ValueError("layer_norm_atoms divides by C, which is 0")
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    if bias is None:
-        bias = x.new_full((), 0).expand(C)
-    mean = 1 / C * x.sum(1, keepdim=True)
-    diff = x - mean
-    var = 1 / C * (diff ** 2).sum(1, keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = gain * xhat + bias
-    return LayerNormAtoms(mean, diff, var, inv_std, xhat, y)
-
-
-class LayerNormChain(NamedTuple):
-    dmean: Tensor  # (*N, 1)
-    ddiff: Tensor  # (*N, C)
-    dvar: Tensor  # (*N, 1)
-    dinv_std: Tensor  # (*N, 1)
-    dxhat: Tensor  # (*N, C)
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.checked
-def layer_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None,
-    mean: Tensor | None = None, diff: Tensor | None = None, var: Tensor | None = None,
-    inv_std: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
-    eps: float = 1e-05,
-) -> LayerNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = dy.shape[1]
-    if C == 0:
-        raise ValueError("layer_norm_chain divides by C, which is 0")
-    if gain is None:
-        gain = dy.new_full((), 1).expand(C)
-    if bias is None:
-        bias = dy.new_full((), 0).expand(C)
-    dxhat = gain * dy
-    dinv_std = (dxhat * diff).sum(1, keepdim=True)
-    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
-    ddiff = inv_std * dxhat + 2 / C * dvar * diff
-    dmean = (-ddiff).sum(1, keepdim=True)
-    dx = ddiff + 1 / C * dmean
-    dgain = (dy * xhat).sum(0)
-    dbias = dy.sum(0)
-    return LayerNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-
-
-class LayerNormSecond(NamedTuple):
-    v_y: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-    dbias: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
-    C = g.shape[1]
-    v_y = c_gain = c_inv_std = c_xhat = None
-    if needs.inv_std or needs.xhat:
-        g_xhat = gain * g
-        g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
-    if needs.inv_std:
-        g_x_term = torch.addcmul(
-            g_xhat - g_xhat.sum(1, keepdim=True) / C,
-            g_x_sum / C,
-            xhat, value=-1,
-        )
-    if needs.g or needs.gain or needs.xhat:
-        dg_x_sum = -inv_std * (v_x * xhat).sum(1, keepdim=True) / C
-    if needs.g or needs.gain:
-        dg_xhat = torch.addcmul(dg_x_sum * xhat, inv_std, v_x - v_x.sum(1, keepdim=True) / C)
-    if needs.gain:
-        c_gain = (dg_xhat * g).sum(0)
-    if needs.g:
-        v_y = torch.addcmul(torch.addcmul(v_bias, gain, dg_xhat), v_gain, xhat)
-    if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
-    if needs.xhat:
-        c_xhat = torch.addcmul(
-            g * torch.addcmul(v_gain, dg_x_sum, gain),
-            g_x_sum * inv_std / C,
-            v_x, value=-1,
-        )
-    return (v_y, c_gain, c_inv_std, c_xhat)
-
-
-@_pair.pullback
-def _pullback(c_y, c_inv_std, c_xhat, gain, inv_std, xhat, needs) -> tuple:
-    C = gain.shape[0]
-    dx = dgain = dbias = None
-    if needs.x:
-        dxhat = torch.addcmul(c_xhat, gain, c_y)
-        dx = inv_std * torch.addcmul(
-            dxhat - dxhat.sum(1, keepdim=True) / C,
-            torch.addcmul((dxhat * xhat).sum(1, keepdim=True), c_inv_std, inv_std) / C,
-            xhat, value=-1,
-        )
-    if needs.gain:
-        dgain = (c_y * xhat).sum(0)
-    if needs.bias:
-        dbias = c_y.sum(0)
-    return (dx, dgain, dbias)
-
-
-layer_norm_jvp = _pair.jvp()
-layer_norm_double_backward = _pair.double_backward(LayerNormSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, gain, bias, eps: gain is None and bias is None)
-
-
-@_plain.forward
-def _plain_forward(x, eps) -> tuple:
-    C = x.shape[1]
-    mean = x.sum(1, keepdim=True) / C
-    diff = x - mean
-    diff = diff - diff.sum(1, keepdim=True) / C
-    var = (diff ** 2).sum(1, keepdim=True) / C
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    y = xhat
-    return (y, inv_std)
-
-
-@_plain.backward
-def _plain_backward(dy, inv_std, y, needs) -> tuple:
-    C = dy.shape[1]
-    dx = inv_std * torch.addcmul(
-        dy - dy.sum(1, keepdim=True) / C,
-        (dy * y).sum(1, keepdim=True) / C,
-        y, value=-1,
-    )
-    return (dx,)
-
-
-@_plain.behind
-def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
-    C = g.shape[1]
-    v_y = c_inv_std = c_y = None
-    if needs.inv_std or needs.y:
-        g_x_sum = (g * y).sum(1, keepdim=True)
-    if needs.inv_std:
-        g_x_term = torch.addcmul(g - g.sum(1, keepdim=True) / C, g_x_sum / C, y, value=-1)
-    if needs.g or needs.y:
-        dg_x_sum = -inv_std * (v_x * y).sum(1, keepdim=True) / C
-    if needs.g:
-        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum(1, keepdim=True) / C)
-    if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
-    if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / C, v_x, value=-1)
-    return (v_y, c_inv_std, c_y)
-
-
-@_plain.pullback
-def _plain_pullback(c_y, c_inv_std, inv_std, y, needs) -> tuple:
-    C = y.shape[1]
-    dx = inv_std * torch.addcmul(
-        c_y - c_y.sum(1, keepdim=True) / C,
-        torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_std, inv_std) / C,
-        y, value=-1,
-    )
-    return (dx,)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,114 +9,82 @@ Every entry, the negative ones times a small slope.
 Source: Maas, Hannun and Ng (2013), "Rectifier nonlinearities improve neural network acoustic
 models", equation 2. Of the subgradients at 0 the one that torch takes: the negative slope.
 
-The closed form:
+Forward:
+    y = Piecewise((x, x > 0), (negative_slope*x, True))
 
+Backward:
     dx = dy*Piecewise((1, x > 0), (negative_slope, True))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = Piecewise((1, x > 0), (negative_slope, True))*v_x
-    c_x = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use leaky_relu_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("leaky_relu", """
-    x, y, g: *N
-""", differentiated="atoms")
-
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """LeakyRelu: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    if isinstance(negative_slope, Tensor):
+        raise TypeError("leaky_relu: negative_slope must be a number, not a tensor")
+    if _by_lines():
+        y = leaky_relu_statements(x, negative_slope)
+    else:
+        y = LeakyRelu.apply(x, negative_slope)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N,).
-    """
-    return _pair(x, negative_slope)
 
-
-class LeakyReluForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
-    negative_slope: float
-
-
-@_pair.forward
-def leaky_relu_forward(x: Tensor, negative_slope: float = 0.01) -> LeakyReluForward:
-    """The output y, then what the backward needs."""
+def leaky_relu_forward(x: Tensor, negative_slope: float) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.nn.functional.leaky_relu(x, negative_slope)
-    return LeakyReluForward(y, x, negative_slope)
+    return y.to(x.dtype)
 
 
-class LeakyReluGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float, needs) -> LeakyReluGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dx = torch.ops.aten.leaky_relu_backward(dy, x, negative_slope, False)
-    return LeakyReluGradients(dx)
-
-
-class LeakyReluAtoms(NamedTuple):
-    y: Tensor  # (*N,)
-
-
-@_pair.checked
-def leaky_relu_atoms(x: Tensor, negative_slope: float = 0.01) -> LeakyReluAtoms:
-    """Every statement of the forward, as written."""
+def leaky_relu_statements(x: Tensor, negative_slope: float) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.where(x > 0, x, negative_slope * x)
-    return LeakyReluAtoms(y)
+    return y.to(x.dtype)
 
 
-class LeakyReluChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
+def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    dx = torch.ops.aten.leaky_relu_backward(dy, x, negative_slope, False)
+    return dx
 
 
-@_pair.checked
-def leaky_relu_chain(
-    dy: Tensor, x: Tensor, y: Tensor, negative_slope: float = 0.01,
-) -> LeakyReluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy * torch.where(x > 0, dy.new_full((), 1), negative_slope)
-    return LeakyReluChain(dy, dx)
+class LeakyRelu(torch.autograd.Function):
+    """What autograd sees of leaky_relu."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(leaky_relu_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.negative_slope = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        x, = ctx.saved_tensors
+        return leaky_relu_backward(dy, x, ctx.negative_slope), None
 
 
-class LeakyReluSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: None  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, negative_slope, needs) -> tuple:
-    v_y = torch.ops.aten.leaky_relu_backward(v_x, x, negative_slope, False)
-    return (v_y, None)
-
-
-leaky_relu_jvp = _pair.jvp()
-leaky_relu_double_backward = _pair.double_backward(LeakyReluSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

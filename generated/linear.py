@@ -9,196 +9,95 @@ The product of a batch of rows and a matrix of weights, plus a bias.
 Source: Goodfellow, Bengio and Courville (2016), "Deep learning", section 6.5.6 (the gradients
 of a matrix product).
 
-The closed form:
+Forward:
+    y = Sum(weight*x, K) + bias
 
+Backward:
     dx = Sum(dy*weight, H)
     dweight = Sum(dy*x, N)
     dbias = Sum(dy, N)
 
-When bias is omitted (also derived and proved):
-
-    dx = Sum(dy*weight, H)
-    dweight = Sum(dy*x, N)
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    c_x = Sum(g*v_weight, H)
-    c_weight = Sum(g*v_x, N)
-    v_y = Sum(v_weight*x, K) + Sum(v_x*weight, K) + v_bias
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use linear_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("linear", """
-    x: *N K
-    weight: K H
-    bias: H = 0
-    y, g: *N H
-""")
-
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Linear: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, K), weight (K, H), bias (H,).
-    """
-    return _pair(x, weight, bias)
-
-
-class LinearForward(NamedTuple):
-    y: Tensor  # (*N, H)
-    x: Tensor  # (*N, K)
-    weight: Tensor  # (K, H)
-
-
-@_pair.forward
-@_runtime.uncast
-def linear_forward(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearForward:
-    """The output y, then what the backward needs."""
+    """Returns y (*N, H). Shapes: x (*N, K), weight (K, H), bias (H,) or 0 everywhere."""
+    if x.dim() < 1:
+        raise ValueError(f"linear: x must be (*N, K), got {tuple(x.shape)}")
+    *N_dims, K = x.shape
+    if weight.dim() != 2 or weight.shape[0] != K:
+        raise ValueError(f"linear: weight must be (K, H), got {tuple(weight.shape)}")
     H = weight.shape[1]
-    if bias is None:
-        bias = x.new_full((), 0).expand(H)
-    y = torch.addmm(bias, x, weight)
-    return LinearForward(y, x, weight)
+    if bias is not None and bias.shape != (H,):
+        raise ValueError(f"linear: bias must be (H,), got {tuple(bias.shape)}")
+    N = math.prod(N_dims)
+    x = x.reshape(N, K)
+    bias = x.new_full((), 0).expand(H) if bias is None else bias
+    run = linear_forward if _by_lines() else Linear.apply
+    y = run(x, weight, bias)
+    return y.reshape(*N_dims, H)
 
 
-class LinearGradients(NamedTuple):
-    dx: Tensor  # (*N, K)
-    dweight: Tensor  # (K, H)
-    dbias: Tensor  # (H,)
+def linear_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        H = weight.shape[1]
+        y = torch.addmm(bias, x, weight)
+    return y.to(dtype)
 
 
-@_pair.backward
-@_runtime.uncast
-def linear_backward(dy: Tensor, x: Tensor, weight: Tensor, needs) -> LinearGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dx = dweight = dbias = None
-    if needs.x:
-        dx = dy @ weight.mT
-    if needs.weight:
-        dweight = x.mT @ dy
-    if needs.bias:
-        dbias = dy.sum(0)
-    return LinearGradients(dx, dweight, dbias)
+def linear_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        dx = dweight = dbias = None
+        if need_x:
+            dx = dy @ weight.mT
+        if need_weight:
+            dweight = x.mT @ dy
+        if need_bias:
+            dbias = dy.sum(0)
+    return dx, dweight, dbias
 
 
-class LinearAtoms(NamedTuple):
-    y: Tensor  # (*N, H)
+class Linear(torch.autograd.Function):
+    """What autograd sees of linear."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(linear_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, weight, _ = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, weight)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None, None
+        x, weight = ctx.saved_tensors
+        return linear_backward(dy, x, weight, *ctx.needs_input_grad[:3])
 
 
-@_pair.checked
-@_runtime.uncast
-def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> LinearAtoms:
-    """Every statement of the forward, as written."""
-    H = weight.shape[1]
-    if bias is None:
-        bias = x.new_full((), 0).expand(H)
-    y = x @ weight + bias
-    return LinearAtoms(y)
-
-
-class LinearChain(NamedTuple):
-    dy: Tensor  # (*N, H)
-    dx: Tensor  # (*N, K)
-    dweight: Tensor  # (K, H)
-    dbias: Tensor  # (H,)
-
-
-@_pair.checked
-@_runtime.uncast
-def linear_chain(
-    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, y: Tensor | None = None,
-) -> LinearChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    H = dy.shape[1]
-    if bias is None:
-        bias = dy.new_full((), 0).expand(H)
-    dx = dy @ weight.mT
-    dweight = x.mT @ dy
-    dbias = dy.sum(0)
-    return LinearChain(dy, dx, dweight, dbias)
-
-
-class LinearSecond(NamedTuple):
-    v_y: Tensor  # (*N, H)
-    dx: Tensor  # (*N, K)
-    dweight: Tensor  # (K, H)
-    dbias: None  # (H,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(v_x, v_weight, v_bias, g, x, weight, needs) -> tuple:
-    v_y = c_x = c_weight = None
-    if needs.x:
-        c_x = g @ v_weight.mT
-    if needs.weight:
-        c_weight = v_x.mT @ g
-    if needs.g:
-        v_y = torch.addmm(torch.addmm(v_bias, x, v_weight), v_x, weight)
-    return (v_y, c_x, c_weight)
-
-
-linear_jvp = _pair.jvp()
-linear_double_backward = _pair.double_backward(LinearSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, weight, bias: bias is None)
-
-
-@_plain.forward
-@_runtime.uncast
-def _plain_forward(x, weight) -> tuple:
-    y = x @ weight
-    return (y, x, weight)
-
-
-@_plain.backward
-@_runtime.uncast
-def _plain_backward(dy, x, weight, needs) -> tuple:
-    dx = dweight = None
-    if needs.x:
-        dx = dy @ weight.mT
-    if needs.weight:
-        dweight = x.mT @ dy
-    return (dx, dweight)
-
-
-@_plain.behind
-@_runtime.uncast
-def _plain_behind(v_x, v_weight, g, x, weight, needs) -> tuple:
-    v_y = c_x = c_weight = None
-    if needs.x:
-        c_x = g @ v_weight.mT
-    if needs.weight:
-        c_weight = v_x.mT @ g
-    if needs.g:
-        v_y = torch.addmm(x @ v_weight, v_x, weight)
-    return (v_y, c_x, c_weight)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

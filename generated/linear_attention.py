@@ -10,173 +10,85 @@ are positive. What is carried along is a sum of outer products, as large as a he
 Source: Katharopoulos et al. (2020), "Transformers are RNNs: fast autoregressive transformers
 with linear attention", equations 7, 9 and 10.
 
-The closed form:
+Forward:
+    elu = Piecewise((exp(query) - 1, query <= 0), (query, True))
+    q = elu + 1
+    elu_2 = Piecewise((exp(key) - 1, key <= 0), (key, True))
+    k = elu_2 + 1
+    state = CumSum(k*value, T)
+    weight = CumSum(k, T)
+    y = Sum(q*state, E)/Sum(q*weight, E)
 
-    dy_sum_2 = dy/y_sum
-    dstate = dy_sum_2*q
-    cumsum_dstate = CumSum(dstate, T, reverse=True)
-    dvalue = Sum(k*cumsum_dstate, E)
-    dy_sum = -Sum(dy*y, F)/y_sum
-    dquery = Piecewise((exp(query), query <= 0), (1, True))*(Sum(dy_sum_2*state, F) + dy_sum*weight)
+Backward:
+    dy_over_sum_q_weight = dy/sum_q_weight
+    dstate = dy_over_sum_q_weight*q
+    dstate_cumsum = CumSum(dstate, T, reverse=True)
+    dvalue = Sum(k*dstate_cumsum, E)
+    minus_sum_dy_y_over_sum_q_weight = -Sum(dy*y, F)/sum_q_weight
+    dquery = Piecewise((exp(query), query <= 0), (1, True))*(
+        Sum(dy_over_sum_q_weight*state, F) + minus_sum_dy_y_over_sum_q_weight*weight
+    )
     dkey = Piecewise((exp(key), key <= 0), (1, True))*(
-        CumSum(dy_sum*q, T, reverse=True) + Sum(value*cumsum_dstate, F)
+        CumSum(minus_sum_dy_y_over_sum_q_weight*q, T, reverse=True) + Sum(value*dstate_cumsum, F)
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExF =
 2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums; every step of the
 chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_query and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_y_sum_2 = g/y_sum
-    g_state = g_y_sum_2*q
-    cumsum_dstate = CumSum(g_state, T, reverse=True)
-    g_y_sum = -Sum(g*y, F)/y_sum
-    g_query_term = Sum(g_y_sum_2*state, F) + g_y_sum*weight
-    g_key_term = CumSum(g_y_sum*q, T, reverse=True) + Sum(value*cumsum_dstate, F)
-    dg_key_term = Piecewise((exp(key), key <= 0), (1, True))*v_key
-    c_value = Sum(dg_key_term*cumsum_dstate, E)
-    cumsum_dg_key_term = CumSum(dg_key_term, T)
-    dg_query_term = Piecewise((exp(query), query <= 0), (1, True))*v_query
-    dg_y_sum = Sum(cumsum_dg_key_term*q, E) + Sum(dg_query_term*weight, E)
-    c_k = Sum(v_value*cumsum_dstate, F)
-    cumsum = CumSum(dg_key_term*value + k*v_value, T)
-    dg_y_sum_2 = Sum(q*cumsum, E) + Sum(dg_query_term*state, E)
-    v_y = (dg_y_sum_2 - dg_y_sum*y)/y_sum
-    c_query = Piecewise((exp(query), query <= 0), (0, True))*g_query_term*v_query
-    c_key = Piecewise((exp(key), key <= 0), (0, True))*g_key_term*v_key
-    c_q = Sum(g_y_sum_2*cumsum, F) + g_y_sum*cumsum_dg_key_term
-    c_state = dg_query_term*g_y_sum_2
-    c_weight = g_y_sum*dg_query_term
-    c_y_sum = -(Sum(dg_y_sum_2*g_y_sum_2, F) + dg_y_sum*g_y_sum)/y_sum
-    c_y = -dg_y_sum*g_y_sum_2
-
-From these cotangents back to the inputs:
-
-    cumsum = CumSum(c_state + c_y*q/y_sum, T, reverse=True)
-    dy_sum = c_y_sum - Sum(c_y*y, F)/y_sum
-    dquery = (
-        Piecewise((exp(query), query <= 0), (1, True))
-        *(c_q + dy_sum*weight + Sum(c_y*state, F)/y_sum)
-    )
-    dkey = Piecewise((exp(key), key <= 0), (1, True))*(
-        c_k + Sum(value*cumsum, F) + CumSum(c_weight + dy_sum*q, T, reverse=True)
-    )
-    dvalue = Sum(k*cumsum, E)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExF =
-2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - float32: y may be infinite or NaN for query, key beyond 1e19.
-- B may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use linear_attention_atoms, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- y is NaN if E is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("linear_attention", """
-    query, key, q, k, weight, elu, elu_2: *B T E
-    value, y, g: *B T F
-    state: *B T E F
-    y_sum: *B T
-""", differentiated="atoms")
-
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """LinearAttention: returns y, with the closed form as its backward.
+    """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, T, E), value (*B, T, F)."""
+    if query.dim() < 2:
+        raise ValueError(f"linear_attention: query must be (*B, T, E), got {tuple(query.shape)}")
+    *B_dims, T, E = query.shape
+    if key.shape != (*B_dims, T, E):
+        raise ValueError(f"linear_attention: key must be (*B, T, E), got {tuple(key.shape)}")
+    if value.dim() != 2 + len(B_dims) or value.shape[:-2] != (*B_dims,) or value.shape[-2] != T:
+        raise ValueError(f"linear_attention: value must be (*B, T, F), got {tuple(value.shape)}")
+    *_, _, F = value.shape
+    B = math.prod(B_dims)
+    query, key, value = query.reshape(B, T, E), key.reshape(B, T, E), value.reshape(B, T, F)
+    if _by_lines():
+        y = linear_attention_statements(query, key, value)
+    else:
+        y, *_ = LinearAttention.apply(query, key, value)
+    return y.reshape(*B_dims, T, F)
 
-    Shapes: query (*B, T, E), key (*B, T, E), value (*B, T, F).
-    """
-    return _pair(query, key, value)
 
-
-class LinearAttentionForward(NamedTuple):
-    y: Tensor  # (*B, T, F)
-    query: Tensor  # (*B, T, E)
-    key: Tensor  # (*B, T, E)
-    value: Tensor  # (*B, T, F)
-    q: Tensor  # (*B, T, E)
-    k: Tensor  # (*B, T, E)
-    state: Tensor  # (*B, T, E, F)
-    weight: Tensor  # (*B, T, E)
-    y_sum: Tensor  # (*B, T)
-
-
-@_pair.forward
-def linear_attention_forward(query: Tensor, key: Tensor, value: Tensor) -> LinearAttentionForward:
-    """The output y, then what the backward needs."""
+def linear_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+    wide = torch.promote_types(dtype, torch.float32)
+    query, key, value = query.to(wide), key.to(wide), value.to(wide)
     elu = query.clamp(min=0) + torch.expm1(query.clamp(max=0))
     q = elu + 1
     elu_2 = key.clamp(min=0) + torch.expm1(key.clamp(max=0))
     k = elu_2 + 1
     state = (k[:, :, :, None] * value[:, :, None]).cumsum(1)
     weight = k.cumsum(1)
-    y_sum = (q * weight).sum(2)
-    y = (q[:, :, :, None] * state).sum(2) / y_sum[:, :, None]
-    return LinearAttentionForward(y, query, key, value, q, k, state, weight, y_sum)
+    sum_q_weight = (q * weight).sum(2)
+    y = (q[:, :, :, None] * state).sum(2) / sum_q_weight[:, :, None]
+    return y.to(dtype), state, weight, sum_q_weight
 
 
-class LinearAttentionGradients(NamedTuple):
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, T, E)
-    dvalue: Tensor  # (*B, T, F)
-
-
-@_pair.backward
-def linear_attention_backward(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, q: Tensor, k: Tensor, state: Tensor,
-    weight: Tensor, y_sum: Tensor, y: Tensor, needs,
-) -> LinearAttentionGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dquery = dkey = dvalue = None
-    dy_sum_2 = dy / y_sum[:, :, None]
-    if needs.key or needs.value:
-        dstate = dy_sum_2[:, :, None] * q[:, :, :, None]
-        cumsum_dstate = dstate.flip(1).cumsum(1).flip(1)
-    if needs.value:
-        dvalue = (k[:, :, :, None] * cumsum_dstate).sum(2)
-    if needs.query or needs.key:
-        dy_sum = -(dy * y).sum(2) / y_sum
-    if needs.query:
-        dquery = torch.exp(query.clamp(max=0)) * torch.addcmul(
-            (dy_sum_2[:, :, None] * state).sum(3),
-            dy_sum[:, :, None],
-            weight,
-        )
-    if needs.key:
-        dkey = torch.exp(key.clamp(max=0)) * (
-            (dy_sum[:, :, None] * q).flip(1).cumsum(1).flip(1)
-            + (value[:, :, None] * cumsum_dstate).sum(3)
-        )
-    return LinearAttentionGradients(dquery, dkey, dvalue)
-
-
-class LinearAttentionAtoms(NamedTuple):
-    elu: Tensor  # (*B, T, E)
-    q: Tensor  # (*B, T, E)
-    elu_2: Tensor  # (*B, T, E)
-    k: Tensor  # (*B, T, E)
-    state: Tensor  # (*B, T, E, F)
-    weight: Tensor  # (*B, T, E)
-    y: Tensor  # (*B, T, F)
-
-
-@_pair.checked
-def linear_attention_atoms(query: Tensor, key: Tensor, value: Tensor) -> LinearAttentionAtoms:
-    """Every statement of the forward, as written."""
+def linear_attention_statements(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+    wide = torch.promote_types(dtype, torch.float32)
+    query, key, value = query.to(wide), key.to(wide), value.to(wide)
     elu = torch.where(query <= 0, torch.exp(torch.where(query <= 0, query, 0)) - 1, query)
     q = elu + 1
     elu_2 = torch.where(key <= 0, torch.exp(torch.where(key <= 0, key, 0)) - 1, key)
@@ -184,183 +96,74 @@ def linear_attention_atoms(query: Tensor, key: Tensor, value: Tensor) -> LinearA
     state = (k[:, :, :, None] * value[:, :, None]).cumsum(1)
     weight = k.cumsum(1)
     y = (q[:, :, :, None] * state).sum(2) / (q[:, :, :, None] * weight[:, :, :, None]).sum(2)
-    return LinearAttentionAtoms(elu, q, elu_2, k, state, weight, y)
+    return y.to(dtype)
 
 
-class LinearAttentionChain(NamedTuple):
-    delu: Tensor  # (*B, T, E)
-    dq: Tensor  # (*B, T, E)
-    delu_2: Tensor  # (*B, T, E)
-    dk: Tensor  # (*B, T, E)
-    dstate: Tensor  # (*B, T, E, F)
-    dweight: Tensor  # (*B, T, E)
-    dy: Tensor  # (*B, T, F)
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, T, E)
-    dvalue: Tensor  # (*B, T, F)
-
-
-@_pair.checked
-def linear_attention_chain(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, elu: Tensor, q: Tensor, elu_2: Tensor,
-    k: Tensor, state: Tensor, weight: Tensor, y: Tensor,
-) -> LinearAttentionChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dweight = -(
-        dy[:, :, None] * y[:, :, None] / (
-            q[:, :, :, None] * weight[:, :, :, None]
-        ).sum(2, keepdim=True)
-    ).sum(3) * q
-    dstate = dy[:, :, None] / (
-        q[:, :, :, None] * weight[:, :, :, None]
-    ).sum(2, keepdim=True) * q[:, :, :, None]
-    dk = (
-        dweight.flip(1).cumsum(1).flip(1)
-        + (value[:, :, None] * dstate.flip(1).cumsum(1).flip(1)).sum(3)
-    )
-    delu_2 = dk
-    dq = (
-        (
-            dy[:, :, None] / (q[:, :, :, None] * weight[:, :, :, None]).sum(2, keepdim=True) * state
-        ).sum(3)
-        - (
-            dy[:, :, None] * y[:, :, None] / (
-                q[:, :, :, None] * weight[:, :, :, None]
-            ).sum(2, keepdim=True)
-        ).sum(3) * weight
-    )
-    delu = dq
-    dquery = delu * torch.where(query <= 0, torch.exp(query), 1)
-    dkey = delu_2 * torch.where(key <= 0, torch.exp(key), 1)
-    dvalue = (k[:, :, :, None] * dstate.flip(1).cumsum(1).flip(1)).sum(2)
-    return LinearAttentionChain(delu, dq, delu_2, dk, dstate, dweight, dy, dquery, dkey, dvalue)
-
-
-class LinearAttentionSecond(NamedTuple):
-    v_y: Tensor  # (*B, T, F)
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, T, E)
-    dvalue: Tensor  # (*B, T, F)
-
-
-@_pair.behind
-def _behind(
-    v_query, v_key, v_value, g, query, key, value, q, k, state, weight, y_sum, y, needs,
+def linear_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, state: Tensor, weight: Tensor,
+    sum_q_weight: Tensor, y: Tensor, need_query: bool = True, need_key: bool = True,
+    need_value: bool = True,
 ) -> tuple:
-    v_y = c_value = c_k = c_query = c_key = c_q = c_state = c_weight = c_y_sum = c_y = None
-    if (
-        needs.value
-        or needs.k
-        or needs.query
-        or needs.key
-        or needs.q
-        or needs.state
-        or needs.y_sum
-        or needs.y
-    ):
-        g_y_sum_2 = g / y_sum[:, :, None]
-    if needs.value or needs.k or needs.key:
-        g_state = g_y_sum_2[:, :, None] * q[:, :, :, None]
-        cumsum_dstate = g_state.flip(1).cumsum(1).flip(1)
-    if needs.query or needs.key or needs.q or needs.weight or needs.y_sum:
-        g_y_sum = -(g * y).sum(2) / y_sum
-    if needs.query:
-        g_query_term = torch.addcmul(
-            (g_y_sum_2[:, :, None] * state).sum(3),
-            g_y_sum[:, :, None],
+    """The gradients of query, key and value."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, query, key, value, y = (t.to(wide) for t in (dy, query, key, value, y))
+    dquery = dkey = dvalue = None
+    if need_key or need_value:
+        elu = query.clamp(min=0) + torch.expm1(query.clamp(max=0))
+        q = elu + 1
+    if need_value:
+        elu_2 = key.clamp(min=0) + torch.expm1(key.clamp(max=0))
+        k = elu_2 + 1
+    dy_over_sum_q_weight = dy / sum_q_weight[:, :, None]
+    if need_key or need_value:
+        dstate = dy_over_sum_q_weight[:, :, None] * q[:, :, :, None]
+        dstate_cumsum = dstate.flip(1).cumsum(1).flip(1)
+    if need_value:
+        dvalue = (k[:, :, :, None] * dstate_cumsum).sum(2)
+    if need_query or need_key:
+        minus_sum_dy_y_over_sum_q_weight = -(dy * y).sum(2) / sum_q_weight
+    if need_query:
+        dquery = torch.exp(query.clamp(max=0)) * torch.addcmul(
+            (dy_over_sum_q_weight[:, :, None] * state).sum(3),
+            minus_sum_dy_y_over_sum_q_weight[:, :, None],
             weight,
         )
-    if needs.key:
-        g_key_term = (
-            (g_y_sum[:, :, None] * q).flip(1).cumsum(1).flip(1)
-            + (value[:, :, None] * cumsum_dstate).sum(3)
-        )
-    if needs.g or needs.value or needs.q or needs.y_sum or needs.y:
-        dg_key_term = torch.exp(key.clamp(max=0)) * v_key
-    if needs.value:
-        c_value = (dg_key_term[:, :, :, None] * cumsum_dstate).sum(2)
-    if needs.g or needs.q or needs.y_sum or needs.y:
-        cumsum_dg_key_term = dg_key_term.cumsum(1)
-    if needs.g or needs.state or needs.weight or needs.y_sum or needs.y:
-        dg_query_term = torch.exp(query.clamp(max=0)) * v_query
-    if needs.g or needs.y_sum or needs.y:
-        dg_y_sum = (cumsum_dg_key_term * q).sum(2) + (dg_query_term * weight).sum(2)
-    if needs.k:
-        c_k = (v_value[:, :, None] * cumsum_dstate).sum(3)
-    if needs.g or needs.q or needs.y_sum:
-        cumsum = torch.addcmul(
-            dg_key_term[:, :, :, None] * value[:, :, None],
-            k[:, :, :, None],
-            v_value[:, :, None],
-        ).cumsum(1)
-    if needs.g or needs.y_sum:
-        dg_y_sum_2 = (
-            (q[:, :, :, None] * cumsum).sum(2)
-            + (dg_query_term[:, :, :, None] * state).sum(2)
-        )
-    if needs.g:
-        v_y = torch.addcmul(dg_y_sum_2, dg_y_sum[:, :, None], y, value=-1) / y_sum[:, :, None]
-    if needs.query:
-        c_query = torch.where(
-            query <= 0,
-            torch.exp(torch.where(query <= 0, query, 0)) * g_query_term * v_query,
-            0,
-        )
-    if needs.key:
-        c_key = torch.where(
-            key <= 0,
-            torch.exp(torch.where(key <= 0, key, 0)) * g_key_term * v_key,
-            0,
-        )
-    if needs.q:
-        c_q = torch.addcmul(
-            (g_y_sum_2[:, :, None] * cumsum).sum(3),
-            g_y_sum[:, :, None],
-            cumsum_dg_key_term,
-        )
-    if needs.state:
-        c_state = dg_query_term[:, :, :, None] * g_y_sum_2[:, :, None]
-    if needs.weight:
-        c_weight = g_y_sum[:, :, None] * dg_query_term
-    if needs.y_sum:
-        c_y_sum = -torch.addcmul((dg_y_sum_2 * g_y_sum_2).sum(2), dg_y_sum, g_y_sum) / y_sum
-    if needs.y:
-        c_y = -dg_y_sum[:, :, None] * g_y_sum_2
-    return (v_y, c_query, c_key, c_value, c_q, c_k, c_state, c_weight, c_y_sum, c_y)
-
-
-@_pair.pullback
-def _pullback(
-    c_y, c_q, c_k, c_state, c_weight, c_y_sum, query, key, value, q, k, state, weight, y_sum, y,
-    needs,
-) -> tuple:
-    dquery = dkey = dvalue = None
-    if needs.key or needs.value:
-        cumsum = torch.addcmul(
-            c_state,
-            c_y[:, :, None] / y_sum[:, :, None, None],
-            q[:, :, :, None],
-        ).flip(1).cumsum(1).flip(1)
-    if needs.query or needs.key:
-        dy_sum = c_y_sum - (c_y * y).sum(2) / y_sum
-    if needs.query:
-        dquery = torch.exp(query.clamp(max=0)) * (
-            torch.addcmul(c_q, dy_sum[:, :, None], weight)
-            + (c_y[:, :, None] * state).sum(3) / y_sum[:, :, None]
-        )
-    if needs.key:
+    if need_key:
         dkey = torch.exp(key.clamp(max=0)) * (
-            c_k
-            + (value[:, :, None] * cumsum).sum(3)
-            + torch.addcmul(c_weight, dy_sum[:, :, None], q).flip(1).cumsum(1).flip(1)
+            (minus_sum_dy_y_over_sum_q_weight[:, :, None] * q).flip(1).cumsum(1).flip(1)
+            + (value[:, :, None] * dstate_cumsum).sum(3)
         )
-    if needs.value:
-        dvalue = (k[:, :, :, None] * cumsum).sum(2)
-    return (dquery, dkey, dvalue)
+    return dquery, dkey, dvalue
 
 
-linear_attention_jvp = _pair.jvp()
-linear_attention_double_backward = _pair.double_backward(LinearAttentionSecond)
+class LinearAttention(torch.autograd.Function):
+    """What autograd sees of linear_attention."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(linear_attention_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        query, key, value = inputs
+        y, state, weight, sum_q_weight = output
+        ctx.mark_non_differentiable(state, weight, sum_q_weight)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(query, key, value, y, state, weight, sum_q_weight)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None, None
+        query, key, value, y, state, weight, sum_q_weight = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, state, weight, sum_q_weight = linear_attention_forward(query, key, value)
+        return linear_attention_backward(
+            dy, query, key, value, state, weight, sum_q_weight, y, *ctx.needs_input_grad[:3],
+        )
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,203 +9,101 @@ A parabola where the difference to the target is small, its absolute value where
 Source: Green (1990), "Bayesian reconstructions from emission tomography data using a modified
 EM algorithm", equation 9.
 
-The closed form:
+Forward:
+    error = x - target
+    loss = log(cosh(error))
 
-    dx = -dloss*tanh(target - x)/N
-    dtarget = -dx
-
-With reduction="none":
-
-    dx = -dloss*tanh(target - x)
-    dtarget = -dx
-
-With reduction="sum":
-
+Backward:
     dx = -dloss*tanh(target - x)
     dtarget = -dx
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    tanh_target_minus_x = tanh(target - x)
-    dg_x = v_x - v_target
-    v_loss = -Sum(dg_x*tanh_target_minus_x, N)/N
-    c_target = g*dg_x*(tanh_target_minus_x**2 - 1)/N
-    c_x = -c_target
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use log_cosh_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("log_cosh", """
-    x, target, error, losses: *N
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-""", differentiated="atoms")
-
 
 def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """LogCosh: returns loss, with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    return _pair(x, target, reduction)
-
-
-class LogCoshForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    reduction: str
-
-
-@_pair.forward
-def log_cosh_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> LogCoshForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    *N_dims, = x.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"log_cosh: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x, target = x.reshape(N), target.reshape(N)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"log_cosh: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    if _by_lines():
+        loss = log_cosh_statements(x, target)
+    else:
+        loss = LogCosh.apply(x, target)
+    if reduction == "none":
+        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = x.shape[0]
+        total = total / N
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def log_cosh_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     error = x - target
     abs_error = torch.abs(error)
     losses = abs_error + torch.log1p(torch.exp(-2 * abs_error)) - math.log(2)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return LogCoshForward(loss, x, target, reduction)
+    return losses
 
 
-class LogCoshGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.backward
-def log_cosh_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
-) -> LogCoshGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = x.shape[0]
-    dtarget = None
-    if reduction in ("none", "sum"):
-        dx = -dloss * torch.tanh(target - x)
-    else:
-        dx = -dloss / N * torch.tanh(target - x)
-    if needs.target:
-        dtarget = -dx
-    return LogCoshGradients(dx, dtarget)
-
-
-class LogCoshAtoms(NamedTuple):
-    error: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def log_cosh_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> LogCoshAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("log_cosh_atoms divides by N, which is 0")
+def log_cosh_statements(x: Tensor, target: Tensor) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     error = x - target
     losses = torch.log(torch.cosh(error))
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return LogCoshAtoms(error, losses, loss)
+    return losses
 
 
-class LogCoshChain(NamedTuple):
-    derror: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
+def log_cosh_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    dtarget = None
+    dx = -dloss * torch.tanh(target - x)
+    if need_target:
+        dtarget = -dx
+    return dx, dtarget
 
 
-@_pair.checked
-def log_cosh_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, losses: Tensor, loss: Tensor,
-    reduction: str = "mean",
-) -> LogCoshChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("log_cosh_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    derror = dlosses / torch.cosh(error) * torch.sinh(error)
-    dx = derror
-    dtarget = -derror
-    return LogCoshChain(derror, dlosses, dloss, dx, dtarget)
+class LogCosh(torch.autograd.Function):
+    """What autograd sees of log_cosh."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(log_cosh_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None
+        x, target = ctx.saved_tensors
+        _, need_target = ctx.needs_input_grad
+        return log_cosh_backward(dloss, x, target, need_target)
 
 
-class LogCoshSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
-    N = x.shape[0]
-    v_loss = c_target = c_x = None
-    tanh_target_minus_x = torch.tanh(target - x)
-    dg_x = v_x - v_target
-    if needs.g:
-        if reduction == "none":
-            v_loss = -dg_x * tanh_target_minus_x
-        elif reduction == "sum":
-            v_loss = -(dg_x * tanh_target_minus_x).sum()
-        else:
-            v_loss = -(dg_x * tanh_target_minus_x).sum() / N
-    if needs.target or needs.x:
-        if reduction == "none":
-            c_target = dg_x * g * (tanh_target_minus_x ** 2 - 1)
-        elif reduction == "sum":
-            c_target = g * dg_x * (tanh_target_minus_x ** 2 - 1)
-        else:
-            c_target = g / N * dg_x * (tanh_target_minus_x ** 2 - 1)
-    if needs.x:
-        c_x = -c_target
-    return (v_loss, c_x, c_target)
-
-
-log_cosh_jvp = _pair.jvp()
-log_cosh_double_backward = _pair.double_backward(LogCoshSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

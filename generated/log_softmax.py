@@ -8,123 +8,87 @@ The logarithm of the softmax.
 
 Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 6.30.
 
-The closed form:
+Forward:
+    y = x - log(Sum(exp(x), C))
 
+Backward:
     dx = dy - exp(y)*Sum(dy, C)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_sum = Sum(g, C)
-    exp_y = exp(y)
-    dg_sum = -Sum(exp_y*v_x, C)
-    v_y = v_x + dg_sum
-    c_y = -g_sum*exp_y*v_x
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use log_softmax_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("log_softmax", """
-    x, y, g: *N C
-""")
-
 
 def log_softmax(x: Tensor) -> Tensor:
-    """LogSoftmax: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, C).
-    """
-    return _pair(x)
-
-
-class LogSoftmaxForward(NamedTuple):
-    y: Tensor  # (*N, C)
-
-
-@_pair.forward
-def log_softmax_forward(x: Tensor) -> LogSoftmaxForward:
-    """The output y, then what the backward needs."""
-    x_max = _runtime.peak(x, 1)
-    x_minus_x_max = x - x_max
-    y = x_minus_x_max - torch.log(torch.exp(x_minus_x_max).sum(1, keepdim=True))
-    return LogSoftmaxForward(y)
+    """Returns y (*N, C). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"log_softmax: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    run = log_softmax_forward if _by_lines() else LogSoftmax.apply
+    y = run(x)
+    return y.reshape(*N_dims, C)
 
 
-class LogSoftmaxGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
+def log_softmax_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
+    max_x = _peak(x, 1)
+    x_minus_max_x = x - max_x
+    y = x_minus_max_x - torch.log(torch.exp(x_minus_max_x).sum(1, keepdim=True))
+    return y.to(x.dtype)
 
 
-@_pair.backward
-def log_softmax_backward(dy: Tensor, y: Tensor, needs) -> LogSoftmaxGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
     dx = torch.addcmul(dy, dy.sum(1, keepdim=True), torch.exp(y), value=-1)
-    return LogSoftmaxGradients(dx)
+    return dx
 
 
-class LogSoftmaxAtoms(NamedTuple):
-    y: Tensor  # (*N, C)
+class LogSoftmax(torch.autograd.Function):
+    """What autograd sees of log_softmax."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(log_softmax_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        y = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        y, = ctx.saved_tensors
+        return log_softmax_backward(dy, y)
 
 
-@_pair.checked
-def log_softmax_atoms(x: Tensor) -> LogSoftmaxAtoms:
-    """Every statement of the forward, as written."""
-    y = x - torch.log(torch.exp(x).sum(1, keepdim=True))
-    return LogSoftmaxAtoms(y)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-class LogSoftmaxChain(NamedTuple):
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def log_softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogSoftmaxChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy - (dy / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
-    return LogSoftmaxChain(dy, dx)
-
-
-class LogSoftmaxSecond(NamedTuple):
-    v_y: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, y, needs) -> tuple:
-    v_y = c_y = None
-    if needs.y:
-        g_sum = g.sum(1, keepdim=True)
-    exp_y = torch.exp(y)
-    if needs.g:
-        dg_sum = -(exp_y * v_x).sum(1, keepdim=True)
-        v_y = v_x + dg_sum
-    if needs.y:
-        c_y = -g_sum * exp_y * v_x
-    return (v_y, c_y)
-
-
-log_softmax_jvp = _pair.jvp()
-log_softmax_double_backward = _pair.double_backward(LogSoftmaxSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,129 +8,87 @@ The logarithm of the sum of a row's exponentials.
 
 Source: Boyd and Vandenberghe (2004), "Convex optimization", section 3.1.5.
 
-The closed form:
+Forward:
+    y = log(Sum(exp(x), C))
 
+Backward:
     dx = dy*exp(x - y)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    x_minus_y = x - y
-    g_x = g*exp(x_minus_y)
-    sum_v_x_x_minus_y = Sum(exp(x_minus_y)*v_x, C)
-    v_y = sum_v_x_x_minus_y
-    c_x = g_x*v_x
-    c_y = -sum_v_x_x_minus_y*g
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use logsumexp_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("logsumexp", """
-    x: *N C
-    y, g: *N
-""")
-
 
 def logsumexp(x: Tensor) -> Tensor:
-    """Logsumexp: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, C).
-    """
-    return _pair(x)
-
-
-class LogsumexpForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N, C)
-
-
-@_pair.forward
-def logsumexp_forward(x: Tensor) -> LogsumexpForward:
-    """The output y, then what the backward needs."""
-    x_max = _runtime.peak(x, 1, added=True)
-    y = x_max[:, 0] + torch.log(torch.exp(x - x_max).sum(1))
-    return LogsumexpForward(y, x)
+    """Returns y (*N,). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"logsumexp: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    run = logsumexp_forward if _by_lines() else Logsumexp.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
 
-class LogsumexpGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
+def logsumexp_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
+    max_x = _peak(x, 1, added=True)
+    y = max_x[:, 0] + torch.log(torch.exp(x - max_x).sum(1))
+    return y.to(x.dtype)
 
 
-@_pair.backward
-def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor, needs) -> LogsumexpGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, y = dy.to(wide), x.to(wide), y.to(wide)
     dx = dy[:, None] * torch.exp(x - y[:, None])
-    return LogsumexpGradients(dx)
+    return dx
 
 
-class LogsumexpAtoms(NamedTuple):
-    y: Tensor  # (*N,)
+class Logsumexp(torch.autograd.Function):
+    """What autograd sees of logsumexp."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(logsumexp_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, = inputs
+        y = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, y = ctx.saved_tensors
+        return logsumexp_backward(dy, x, y)
 
 
-@_pair.checked
-def logsumexp_atoms(x: Tensor) -> LogsumexpAtoms:
-    """Every statement of the forward, as written."""
-    y = torch.log(torch.exp(x).sum(1))
-    return LogsumexpAtoms(y)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-class LogsumexpChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def logsumexp_chain(dy: Tensor, x: Tensor, y: Tensor) -> LogsumexpChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = (dy / torch.exp(x).sum(1))[:, None] * torch.exp(x)
-    return LogsumexpChain(dy, dx)
-
-
-class LogsumexpSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, x, y, needs) -> tuple:
-    v_y = c_x = c_y = None
-    x_minus_y = x - y[:, None]
-    exp_x_minus_y = torch.exp(x_minus_y)
-    if needs.x:
-        g_x = g[:, None] * exp_x_minus_y
-    if needs.g or needs.y:
-        sum_v_x_x_minus_y = (exp_x_minus_y * v_x).sum(1)
-    if needs.g:
-        v_y = sum_v_x_x_minus_y
-    if needs.x:
-        c_x = g_x * v_x
-    if needs.y:
-        c_y = -sum_v_x_x_minus_y * g
-    return (v_y, c_x, c_y)
-
-
-logsumexp_jvp = _pair.jvp()
-logsumexp_double_backward = _pair.double_backward(LogsumexpSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

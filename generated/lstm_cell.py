@@ -10,16 +10,31 @@ Source: Hochreiter and Schmidhuber (1997), "Long short-term memory", with the fo
 Gers, Schmidhuber and Cummins (2000), "Learning to forget", equations 2 to 8; the order of the
 gates (input, forget, candidate, output) and two biases as in ``torch.nn.LSTMCell``.
 
-The closed form:
+Forward:
+    pre = Sum(h*weight_hh, H) + Sum(weight_ih*x, K) + bias_hh + bias_ih
+    gates = Unflatten(pre, P, into=(Gate, H))
+    to_i = Sum(OneHot(0, Gate)*gates, Gate)
+    to_f = Sum(OneHot(1, Gate)*gates, Gate)
+    to_g = Sum(OneHot(2, Gate)*gates, Gate)
+    to_o = Sum(OneHot(3, Gate)*gates, Gate)
+    i = 1/(exp(-to_i) + 1)
+    f = 1/(exp(-to_f) + 1)
+    g = tanh(to_g)
+    o = 1/(exp(-to_o) + 1)
+    cell = c*f + g*i
+    shown = tanh(cell)
+    hidden = o*shown
+    y = OneHot(1, State)*cell + OneHot(0, State)*hidden
 
-    sum_dy = Sum(OneHot(0, State)*dy, State)
-    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
+Backward:
+    dy_at_0 = Sum(OneHot(0, State)*dy, State)
+    dcell = Sum(OneHot(1, State)*dy, State) + dy_at_0*o*(1 - shown**2)
     dg = dcell*i
     dgates = (
         OneHot(2, Gate)*dg*(1 - g**2)
         + OneHot(0, Gate)*dg*g*(1 - i)
         + OneHot(1, Gate)*dcell*c*f*(1 - f)
-        + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
+        + OneHot(3, Gate)*dy_at_0*o*shown*(1 - o)
     )
     dpre = Flatten(dgates, Gate, H, into=P)
     dx = Sum(dpre*weight_ih, P)
@@ -28,789 +43,179 @@ The closed form:
     dweight_hh = Sum(dpre*h, N)
     dbias_ih = Sum(dpre, N)
     dbias_hh = dbias_ih
-    dc = dcell*f
-
-When bias_ih is omitted and bias_hh is omitted (also derived and proved):
-
-    sum_dy = Sum(OneHot(0, State)*dy, State)
-    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
-    dg = dcell*i
-    dgates = (
-        OneHot(2, Gate)*dg*(1 - g**2)
-        + OneHot(0, Gate)*dg*g*(1 - i)
-        + OneHot(1, Gate)*dcell*c*f*(1 - f)
-        + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
-    )
-    dpre = Flatten(dgates, Gate, H, into=P)
-    dx = Sum(dpre*weight_ih, P)
-    dh = Sum(dpre*weight_hh, P)
-    dweight_ih = Sum(dpre*x, N)
-    dweight_hh = Sum(dpre*h, N)
     dc = dcell*f
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x2x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    sum_dy = Sum(OneHot(0, State)*g_2, State)
-    g_cell = Sum(OneHot(1, State)*g_2, State) + o*sum_dy*(1 - shown**2)
-    g_g = g_cell*i
-    g_gates = (
-        OneHot(2, Gate)*g_g*(1 - g**2)
-        + OneHot(0, Gate)*g*g_g*(1 - i)
-        + OneHot(1, Gate)*c*f*g_cell*(1 - f)
-        + OneHot(3, Gate)*o*shown*sum_dy*(1 - o)
-    )
-    g_pre = Flatten(g_gates, Gate, H, into=P)
-    g_cell_term = 1 - shown**2
-    c_h = Sum(g_pre*v_weight_hh, P)
-    c_x = Sum(g_pre*v_weight_ih, P)
-    c_weight_hh = Sum(g_pre*v_h, N)
-    c_weight_ih = Sum(g_pre*v_x, N)
-    dg_pre = (
-        Sum(h*v_weight_hh, H)
-        + Sum(v_h*weight_hh, H)
-        + Sum(v_weight_ih*x, K)
-        + Sum(v_x*weight_ih, K)
-        + v_bias_hh
-        + v_bias_ih
-    )
-    sum_dg_pre_4 = Sum(OneHot(0, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    sum_dg_pre_3 = Sum(OneHot(1, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    sum_dg_pre_2 = Sum(OneHot(2, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    sum_dg_pre = Sum(OneHot(3, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    dg_g = sum_dg_pre_4*g*(1 - i) + sum_dg_pre_2*(1 - g**2)
-    dg_cell = dg_g*i + f*(v_c + sum_dg_pre_3*c*(1 - f))
-    v_y = (
-        OneHot(1, State)*dg_cell
-        + OneHot(0, State)*o*(dg_cell*g_cell_term + sum_dg_pre*shown*(1 - o))
-    )
-    c_c = sum_dg_pre_3*f*g_cell*(1 - f)
-    c_i = g_cell*(dg_g - sum_dg_pre_4*g*i)
-    c_f = g_cell*(v_c + sum_dg_pre_3*c*(1 - 2*f))
-    c_g = g_cell*i*(sum_dg_pre_4*(1 - i) - 2*sum_dg_pre_2*g)
-    c_o = sum_dy*(dg_cell*g_cell_term + sum_dg_pre*shown*(1 - 2*o))
-    c_shown = o*sum_dy*(sum_dg_pre*(1 - o) - 2*dg_cell*shown)
-
-From these cotangents back to the inputs:
-
-    sum_c_y = Sum(OneHot(0, State)*c_y, State)
-    dcell = Sum(OneHot(1, State)*c_y, State) + (1 - shown**2)*(c_shown + sum_c_y*o)
-    dgates = (
-        OneHot(2, Gate)*(1 - g**2)*(c_g + dcell*i)
-        + OneHot(1, Gate)*f*(1 - f)*(c_f + dcell*c)
-        + OneHot(0, Gate)*i*(1 - i)*(c_i + dcell*g)
-        + OneHot(3, Gate)*o*(1 - o)*(c_o + sum_c_y*shown)
-    )
-    dpre = Flatten(dgates, Gate, H, into=P)
-    dx = Sum(dpre*weight_ih, P)
-    dh = Sum(dpre*weight_hh, P)
-    dweight_ih = Sum(dpre*x, N)
-    dweight_hh = Sum(dpre*h, N)
-    dbias_ih = Sum(dpre, N)
-    dbias_hh = dbias_ih
-    dc = dcell*f
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
-3x2x2, 4x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- ValueError if P is not Gate * H: gates splits P into Gate x H.
 - float32: y, dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x,
   h, c, weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias_ih defaults to 0 everywhere.
-- bias_hh defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use lstm_cell_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("lstm_cell", """
-    x: *N K
-    h, c, i, f, g, o, shown, to_i, to_f, to_g, to_o, cell, hidden: *N H
-    weight_ih: P K
-    weight_hh: P H
-    bias_ih, bias_hh: P = 0
-    y, g_2: State *N H
-    pre: *N P
-    gates: *N Gate H
-    State = 2
-    Gate = 4
-    P == Gate * H: gates splits P into Gate x H, but P is not Gate * H
-""")
 
 
 def lstm_cell(
     x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
 ) -> Tensor:
-    """LSTMCell: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih (P,),
-    bias_hh (P,).
+    """Returns y (State, *N, H). Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K),
+    weight_hh (P, H), bias_ih (P,) or 0 everywhere, bias_hh (P,) or 0 everywhere.
     """
-    return _pair(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-
-
-class LSTMCellForward(NamedTuple):
-    y: Tensor  # (State, *N, H)
-    x: Tensor  # (*N, K)
-    h: Tensor  # (*N, H)
-    c: Tensor  # (*N, H)
-    weight_ih: Tensor  # (P, K)
-    weight_hh: Tensor  # (P, H)
-    i: Tensor  # (*N, H)
-    f: Tensor  # (*N, H)
-    g: Tensor  # (*N, H)
-    o: Tensor  # (*N, H)
-    shown: Tensor  # (*N, H)
-
-
-@_pair.forward
-@_runtime.uncast
-def lstm_cell_forward(
-    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
-) -> LSTMCellForward:
-    """The output y, then what the backward needs."""
-    State = 2
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
+    if x.dim() < 1:
+        raise ValueError(f"lstm_cell: x must be (*N, K), got {tuple(x.shape)}")
+    *N_dims, K = x.shape
+    if h.dim() != 1 + len(N_dims) or h.shape[:-1] != (*N_dims,):
+        raise ValueError(f"lstm_cell: h must be (*N, H), got {tuple(h.shape)}")
+    *_, H = h.shape
+    if c.shape != (*N_dims, H):
+        raise ValueError(f"lstm_cell: c must be (*N, H), got {tuple(c.shape)}")
+    if weight_ih.dim() != 2 or weight_ih.shape[1] != K:
+        raise ValueError(f"lstm_cell: weight_ih must be (P, K), got {tuple(weight_ih.shape)}")
     P = weight_ih.shape[0]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(P)
-    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
-    gates = pre.unflatten(1, (Gate, H))
-    to_i = gates.select(1, 0)
-    to_f = gates.select(1, 1)
-    to_g = gates.select(1, 2)
-    to_o = gates.select(1, 3)
-    i = torch.sigmoid(to_i)
-    f = torch.sigmoid(to_f)
-    g = torch.tanh(to_g)
-    o = torch.sigmoid(to_o)
-    cell = torch.addcmul(c * f, g, i)
-    shown = torch.tanh(cell)
-    hidden = o * shown
-    y = x.new_zeros(State, N, H)
-    y = _runtime.added_at(y, 0, 0, hidden)
-    y = _runtime.added_at(y, 0, 1, cell)
-    return LSTMCellForward(y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
+    if weight_hh.shape != (P, H):
+        raise ValueError(f"lstm_cell: weight_hh must be (P, H), got {tuple(weight_hh.shape)}")
+    for name, t in (("bias_ih", bias_ih), ("bias_hh", bias_hh)):
+        if t is not None and t.shape != (P,):
+            raise ValueError(f"lstm_cell: {name} must be (P,), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    x, h, c = x.reshape(N, K), h.reshape(N, H), c.reshape(N, H)
+    Gate = 4
+    if P != Gate * H:
+        raise ValueError(
+            f"lstm_cell: gates splits P into Gate x H, but P is not Gate * H where P = {P}, Gate = "
+            f"{Gate}, H = {H}"
+        )
+    bias_ih = x.new_full((), 0).expand(P) if bias_ih is None else bias_ih
+    bias_hh = x.new_full((), 0).expand(P) if bias_hh is None else bias_hh
+    run = lstm_cell_forward if _by_lines() else LSTMCell.apply
+    y, *_ = run(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+    return y.reshape(y.shape[0], *N_dims, H)
 
 
-class LSTMCellGradients(NamedTuple):
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dc: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (P, K)
-    dweight_hh: Tensor  # (P, H)
-    dbias_ih: Tensor  # (P,)
-    dbias_hh: Tensor  # (P,)
+def lstm_cell_forward(
+    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor,
+    bias_hh: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        N = x.shape[0]
+        H = h.shape[1]
+        P = weight_ih.shape[0]
+        State = 2
+        Gate = 4
+        pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
+        gates = pre.unflatten(1, (Gate, H))
+        to_i = gates.select(1, 0)
+        to_f = gates.select(1, 1)
+        to_g = gates.select(1, 2)
+        to_o = gates.select(1, 3)
+        i = torch.sigmoid(to_i)
+        f = torch.sigmoid(to_f)
+        g = torch.tanh(to_g)
+        o = torch.sigmoid(to_o)
+        cell = torch.addcmul(c * f, g, i)
+        shown = torch.tanh(cell)
+        hidden = o * shown
+        y = x.new_zeros(State, N, H)
+        y = y.index_add(0, torch.tensor([0], device=y.device), hidden.unsqueeze(0))
+        y = y.index_add(0, torch.tensor([1], device=y.device), cell.unsqueeze(0))
+    return y.to(dtype), i, f, g, o, shown
 
 
-@_pair.backward
-@_runtime.uncast
 def lstm_cell_backward(
     dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, i: Tensor,
-    f: Tensor, g: Tensor, o: Tensor, shown: Tensor, needs,
-) -> LSTMCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    sum_dy = dy.select(0, 0)
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
-    if (
-        needs.x
-        or needs.h
-        or needs.weight_ih
-        or needs.weight_hh
-        or needs.bias_ih
-        or needs.bias_hh
-    ):
-        dg = dcell * i
-        dgates = dy.new_zeros(N, Gate, H)
-        dgates = _runtime.added_at(dgates, 1, 1, torch.ops.aten.sigmoid_backward(dcell * c, f))
-        dgates = _runtime.added_at(dgates, 1, 2, torch.ops.aten.tanh_backward(dg, g))
-        dgates = _runtime.added_at(dgates, 1, 3, torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
-        dgates = _runtime.added_at(dgates, 1, 0, dg * g * (1 - i))
-        dpre = dgates.flatten(1, 2)
-    if needs.x:
-        dx = dpre @ weight_ih
-    if needs.h:
-        dh = dpre @ weight_hh
-    if needs.weight_ih:
-        dweight_ih = dpre.mT @ x
-    if needs.weight_hh:
-        dweight_hh = dpre.mT @ h
-    if needs.bias_ih or needs.bias_hh:
-        dbias_ih = dpre.sum(0)
-    if needs.bias_hh:
-        dbias_hh = dbias_ih
-    if needs.c:
-        dc = dcell * f
-    return LSTMCellGradients(dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+    f: Tensor, g: Tensor, o: Tensor, shown: Tensor, need_x: bool = True, need_h: bool = True,
+    need_c: bool = True, need_weight_ih: bool = True, need_weight_hh: bool = True,
+    need_bias_ih: bool = True, need_bias_hh: bool = True,
+) -> tuple:
+    """The gradients of x, h, c, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, c, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, c, weight_ih, weight_hh))
+        N = dy.shape[1]
+        H = dy.shape[2]
+        Gate = 4
+        dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+        dy_at_0 = dy.select(0, 0)
+        dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dy_at_0 * o, shown)
+        if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh:
+            dg = dcell * i
+            dgates = dy.new_zeros(N, Gate, H)
+            dgates.select(1, 1).add_(torch.ops.aten.sigmoid_backward(dcell * c, f))
+            dgates.select(1, 2).add_(torch.ops.aten.tanh_backward(dg, g))
+            dgates.select(1, 3).add_(torch.ops.aten.sigmoid_backward(dy_at_0 * shown, o))
+            dgates.select(1, 0).add_(dg * g * (1 - i))
+            dpre = _flatten(dgates, 1, 2)
+        if need_x:
+            dx = dpre @ weight_ih
+        if need_h:
+            dh = dpre @ weight_hh
+        if need_weight_ih:
+            dweight_ih = dpre.mT @ x
+        if need_weight_hh:
+            dweight_hh = dpre.mT @ h
+        if need_bias_ih or need_bias_hh:
+            dbias_ih = dpre.sum(0)
+        if need_bias_hh:
+            dbias_hh = dbias_ih
+        if need_c:
+            dc = dcell * f
+    return dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh
 
 
-class LSTMCellAtoms(NamedTuple):
-    pre: Tensor  # (*N, P)
-    gates: Tensor  # (*N, Gate, H)
-    to_i: Tensor  # (*N, H)
-    to_f: Tensor  # (*N, H)
-    to_g: Tensor  # (*N, H)
-    to_o: Tensor  # (*N, H)
-    i: Tensor  # (*N, H)
-    f: Tensor  # (*N, H)
-    g: Tensor  # (*N, H)
-    o: Tensor  # (*N, H)
-    cell: Tensor  # (*N, H)
-    shown: Tensor  # (*N, H)
-    hidden: Tensor  # (*N, H)
-    y: Tensor  # (State, *N, H)
+class LSTMCell(torch.autograd.Function):
+    """What autograd sees of lstm_cell."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(lstm_cell_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, i, f, g, o, shown = output
+        ctx.mark_non_differentiable(i, f, g, o, shown)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, i, f, g, o, shown)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 7
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh, i, f, g, o, shown = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, i, f, g, o, shown = lstm_cell_forward(
+                x, h, c, weight_ih, weight_hh, bias_ih, bias_hh,
+            )
+        return lstm_cell_backward(
+            dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, *ctx.needs_input_grad[:7],
+        )
 
 
-@_pair.checked
-@_runtime.uncast
-def lstm_cell_atoms(
-    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
-) -> LSTMCellAtoms:
-    """Every statement of the forward, as written."""
-    State = 2
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    P = weight_ih.shape[0]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(P)
-    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
-    gates = pre.unflatten(1, (Gate, H))
-    to_i = gates.select(1, 0)
-    to_f = gates.select(1, 1)
-    to_g = gates.select(1, 2)
-    to_o = gates.select(1, 3)
-    i = (torch.exp(-to_i) + 1) ** -1
-    f = (torch.exp(-to_f) + 1) ** -1
-    g = torch.tanh(to_g)
-    o = (torch.exp(-to_o) + 1) ** -1
-    cell = c * f + g * i
-    shown = torch.tanh(cell)
-    hidden = o * shown
-    y = x.new_zeros(State, N, H)
-    y = _runtime.added_at(y, 0, 0, hidden)
-    y = _runtime.added_at(y, 0, 1, cell)
-    return LSTMCellAtoms(pre, gates, to_i, to_f, to_g, to_o, i, f, g, o, cell, shown, hidden, y)
-
-
-class LSTMCellChain(NamedTuple):
-    dpre: Tensor  # (*N, P)
-    dgates: Tensor  # (*N, Gate, H)
-    dto_i: Tensor  # (*N, H)
-    dto_f: Tensor  # (*N, H)
-    dto_g: Tensor  # (*N, H)
-    dto_o: Tensor  # (*N, H)
-    di: Tensor  # (*N, H)
-    df: Tensor  # (*N, H)
-    dg: Tensor  # (*N, H)
-    do: Tensor  # (*N, H)
-    dcell: Tensor  # (*N, H)
-    dshown: Tensor  # (*N, H)
-    dhidden: Tensor  # (*N, H)
-    dy: Tensor  # (State, *N, H)
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dc: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (P, K)
-    dweight_hh: Tensor  # (P, H)
-    dbias_ih: Tensor  # (P,)
-    dbias_hh: Tensor  # (P,)
-
-
-@_pair.checked
-@_runtime.uncast
-def lstm_cell_chain(
-    dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor | None = None,
-    gates: Tensor | None = None, to_i: Tensor | None = None, to_f: Tensor | None = None,
-    to_g: Tensor | None = None, to_o: Tensor | None = None, i: Tensor | None = None,
-    f: Tensor | None = None, g: Tensor | None = None, o: Tensor | None = None,
-    cell: Tensor | None = None, shown: Tensor | None = None, hidden: Tensor | None = None,
-    y: Tensor | None = None,
-) -> LSTMCellChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    P = weight_ih.shape[0]
-    if bias_ih is None:
-        bias_ih = dy.new_full((), 0).expand(P)
-    if bias_hh is None:
-        bias_hh = dy.new_full((), 0).expand(P)
-    dhidden = dy.select(0, 0)
-    dshown = dhidden * o
-    dcell = torch.ops.aten.tanh_backward(dshown, shown) + dy.select(0, 1)
-    do = dhidden * shown
-    dg = dcell * i
-    df = dcell * c
-    di = dcell * g
-    dto_o = -do * -(torch.exp(-to_o) + 1) ** -2 * torch.exp(-to_o)
-    dto_g = torch.ops.aten.tanh_backward(dg, g)
-    dto_f = -df * -(torch.exp(-to_f) + 1) ** -2 * torch.exp(-to_f)
-    dto_i = -di * -(torch.exp(-to_i) + 1) ** -2 * torch.exp(-to_i)
-    dgates = dy.new_zeros(N, Gate, H)
-    dgates = _runtime.added_at(dgates, 1, 0, dto_i)
-    dgates = _runtime.added_at(dgates, 1, 1, dto_f)
-    dgates = _runtime.added_at(dgates, 1, 2, dto_g)
-    dgates = _runtime.added_at(dgates, 1, 3, dto_o)
-    dpre = dgates.flatten(1, 2)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dc = dcell * f
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    dbias_ih = dpre.sum(0)
-    dbias_hh = dpre.sum(0)
-    return LSTMCellChain(
-        dpre, dgates, dto_i, dto_f, dto_g, dto_o, di, df, dg, do, dcell, dshown, dhidden, dy, dx,
-        dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh,
+def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:
+    """torch.flatten by reshape, which has a rule for is_grads_batched."""
+    before, along, after = (
+        tensor.shape[:first],
+        tensor.shape[first : last + 1],
+        tensor.shape[last + 1 :],
     )
+    return tensor.reshape(*before, math.prod(along), *after)
 
 
-class LSTMCellSecond(NamedTuple):
-    v_y: Tensor  # (State, *N, H)
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dc: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (P, K)
-    dweight_hh: Tensor  # (P, H)
-    dbias_ih: Tensor  # (P,)
-    dbias_hh: Tensor  # (P,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_x, v_h, v_c, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g_2, x, h, c, weight_ih,
-    weight_hh, i, f, g, o, shown, needs,
-) -> tuple:
-    State = 2
-    N = g_2.shape[1]
-    Gate = 4
-    H = g_2.shape[2]
-    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
-    if (
-        needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        sum_dy = g_2.select(0, 0)
-    if (
-        needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-    ):
-        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(o * sum_dy, shown)
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_g = g_cell * i
-        g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates = _runtime.added_at(g_gates, 1, 1, torch.ops.aten.sigmoid_backward(c * g_cell, f))
-        g_gates = _runtime.added_at(g_gates, 1, 2, torch.ops.aten.tanh_backward(g_g, g))
-    if needs.g_2 or needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.shown:
-        one_minus_o = 1 - o
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(
-            g_gates, 1, 3,
-            torch.ops.aten.sigmoid_backward(shown * sum_dy, o),
-        )
-    if (
-        needs.g_2
-        or needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.i
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        one_minus_i = 1 - i
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_g * one_minus_i)
-        g_pre = g_gates.flatten(1, 2)
-    if needs.g_2 or needs.o:
-        g_cell_term = 1 - shown ** 2
-    if needs.h:
-        c_h = g_pre @ v_weight_hh
-    if needs.x:
-        c_x = g_pre @ v_weight_ih
-    if needs.weight_hh:
-        c_weight_hh = g_pre.mT @ v_h
-    if needs.weight_ih:
-        c_weight_ih = g_pre.mT @ v_x
-    if needs.g_2 or needs.c or needs.i or needs.f or needs.g or needs.o or needs.shown:
-        dg_pre = torch.addmm(
-            torch.addmm(
-                torch.addmm(
-                    torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT),
-                    v_h, weight_hh.mT,
-                ),
-                x, v_weight_ih.mT,
-            ),
-            v_x, weight_ih.mT,
-        )
-    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_4 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    if needs.g_2 or needs.c or needs.f or needs.o or needs.shown:
-        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
-    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
-    if needs.g_2 or needs.o or needs.shown:
-        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    if needs.g_2 or needs.i or needs.o or needs.shown:
-        dg_g = torch.addcmul(
-            torch.ops.aten.tanh_backward(sum_dg_pre_2, g),
-            sum_dg_pre_4 * g,
-            one_minus_i,
-        )
-    if needs.g_2 or needs.o or needs.shown:
-        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - f))
-    if needs.g_2:
-        v_y = g_2.new_zeros(State, N, H)
-        v_y = _runtime.added_at(v_y, 0, 1, dg_cell)
-        v_y = _runtime.added_at(
-            v_y, 0, 0,
-            o * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, one_minus_o),
-        )
-    if needs.c:
-        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_3 * g_cell, f)
-    if needs.i:
-        c_i = g_cell * torch.addcmul(dg_g, sum_dg_pre_4 * g, i, value=-1)
-    if needs.f:
-        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - 2 * f)
-    if needs.g:
-        c_g = g_cell * i * torch.addcmul(sum_dg_pre_4 * one_minus_i, 2 * sum_dg_pre_2, g, value=-1)
-    if needs.o:
-        c_o = sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, 1 - 2 * o)
-    if needs.shown:
-        c_shown = o * sum_dy * torch.addcmul(sum_dg_pre * one_minus_o, 2 * dg_cell, shown, value=-1)
-    return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
-
-
-@_pair.pullback
-@_runtime.uncast
-def _pullback(
-    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
-) -> tuple:
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    sum_c_y = c_y.select(0, 0)
-    dcell = (
-        c_y.select(0, 1)
-        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
-    )
-    if (
-        needs.x
-        or needs.h
-        or needs.weight_ih
-        or needs.weight_hh
-        or needs.bias_ih
-        or needs.bias_hh
-    ):
-        dgates = x.new_zeros(N, Gate, H)
-        dgates = _runtime.added_at(
-            dgates, 1, 0,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i),
-        )
-        dgates = _runtime.added_at(
-            dgates, 1, 1,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f),
-        )
-        dgates = _runtime.added_at(
-            dgates, 1, 2,
-            torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g),
-        )
-        dgates = _runtime.added_at(
-            dgates, 1, 3,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
-        )
-        dpre = dgates.flatten(1, 2)
-    if needs.x:
-        dx = dpre @ weight_ih
-    if needs.h:
-        dh = dpre @ weight_hh
-    if needs.weight_ih:
-        dweight_ih = dpre.mT @ x
-    if needs.weight_hh:
-        dweight_hh = dpre.mT @ h
-    if needs.bias_ih or needs.bias_hh:
-        dbias_ih = dpre.sum(0)
-    if needs.bias_hh:
-        dbias_hh = dbias_ih
-    if needs.c:
-        dc = dcell * f
-    return (dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-lstm_cell_jvp = _pair.jvp()
-lstm_cell_double_backward = _pair.double_backward(LSTMCellSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda x, h, c, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
-    and bias_hh is None
-)
-
-
-@_plain.forward
-@_runtime.uncast
-def _plain_forward(x, h, c, weight_ih, weight_hh) -> tuple:
-    State = 2
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    pre = torch.addmm(h @ weight_hh.mT, x, weight_ih.mT)
-    gates = pre.unflatten(1, (Gate, H))
-    to_i = gates.select(1, 0)
-    to_f = gates.select(1, 1)
-    to_g = gates.select(1, 2)
-    to_o = gates.select(1, 3)
-    i = torch.sigmoid(to_i)
-    f = torch.sigmoid(to_f)
-    g = torch.tanh(to_g)
-    o = torch.sigmoid(to_o)
-    cell = torch.addcmul(c * f, g, i)
-    shown = torch.tanh(cell)
-    hidden = o * shown
-    y = x.new_zeros(State, N, H)
-    y = _runtime.added_at(y, 0, 0, hidden)
-    y = _runtime.added_at(y, 0, 1, cell)
-    return (y, x, h, c, weight_ih, weight_hh, i, f, g, o, shown)
-
-
-@_plain.backward
-@_runtime.uncast
-def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs) -> tuple:
-    N = dy.shape[1]
-    Gate = 4
-    H = dy.shape[2]
-    dx = dh = dc = dweight_ih = dweight_hh = None
-    sum_dy = dy.select(0, 0)
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
-    if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
-        dg = dcell * i
-        dgates = dy.new_zeros(N, Gate, H)
-        dgates = _runtime.added_at(dgates, 1, 1, torch.ops.aten.sigmoid_backward(dcell * c, f))
-        dgates = _runtime.added_at(dgates, 1, 2, torch.ops.aten.tanh_backward(dg, g))
-        dgates = _runtime.added_at(dgates, 1, 3, torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
-        dgates = _runtime.added_at(dgates, 1, 0, dg * g * (1 - i))
-        dpre = dgates.flatten(1, 2)
-    if needs.x:
-        dx = dpre @ weight_ih
-    if needs.h:
-        dh = dpre @ weight_hh
-    if needs.weight_ih:
-        dweight_ih = dpre.mT @ x
-    if needs.weight_hh:
-        dweight_hh = dpre.mT @ h
-    if needs.c:
-        dc = dcell * f
-    return (dx, dh, dc, dweight_ih, dweight_hh)
-
-
-@_plain.behind
-@_runtime.uncast
-def _plain_behind(
-    v_x, v_h, v_c, v_weight_ih, v_weight_hh, g_2, x, h, c, weight_ih, weight_hh, i, f, g, o, shown,
-    needs,
-) -> tuple:
-    State = 2
-    N = g_2.shape[1]
-    Gate = 4
-    H = g_2.shape[2]
-    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_c = c_i = c_f = c_g = c_o = c_shown = None
-    if (
-        needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        sum_dy = g_2.select(0, 0)
-    if (
-        needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.c
-        or needs.i
-        or needs.f
-        or needs.g
-    ):
-        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(o * sum_dy, shown)
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_g = g_cell * i
-        g_gates = g_2.new_zeros(N, Gate, H)
-        g_gates = _runtime.added_at(g_gates, 1, 1, torch.ops.aten.sigmoid_backward(c * g_cell, f))
-        g_gates = _runtime.added_at(g_gates, 1, 2, torch.ops.aten.tanh_backward(g_g, g))
-    if needs.g_2 or needs.h or needs.x or needs.weight_hh or needs.weight_ih or needs.shown:
-        one_minus_o = 1 - o
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(
-            g_gates, 1, 3,
-            torch.ops.aten.sigmoid_backward(shown * sum_dy, o),
-        )
-    if (
-        needs.g_2
-        or needs.h
-        or needs.x
-        or needs.weight_hh
-        or needs.weight_ih
-        or needs.i
-        or needs.g
-        or needs.o
-        or needs.shown
-    ):
-        one_minus_i = 1 - i
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_gates = _runtime.added_at(g_gates, 1, 0, g * g_g * one_minus_i)
-        g_pre = g_gates.flatten(1, 2)
-    if needs.g_2 or needs.o:
-        g_cell_term = 1 - shown ** 2
-    if needs.h:
-        c_h = g_pre @ v_weight_hh
-    if needs.x:
-        c_x = g_pre @ v_weight_ih
-    if needs.weight_hh:
-        c_weight_hh = g_pre.mT @ v_h
-    if needs.weight_ih:
-        c_weight_ih = g_pre.mT @ v_x
-    if needs.g_2 or needs.c or needs.i or needs.f or needs.g or needs.o or needs.shown:
-        dg_pre = torch.addmm(
-            torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
-            v_x, weight_ih.mT,
-        )
-    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_4 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
-    if needs.g_2 or needs.c or needs.f or needs.o or needs.shown:
-        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
-    if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
-    if needs.g_2 or needs.o or needs.shown:
-        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
-    if needs.g_2 or needs.i or needs.o or needs.shown:
-        dg_g = torch.addcmul(
-            torch.ops.aten.tanh_backward(sum_dg_pre_2, g),
-            sum_dg_pre_4 * g,
-            one_minus_i,
-        )
-    if needs.g_2 or needs.o or needs.shown:
-        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - f))
-    if needs.g_2:
-        v_y = g_2.new_zeros(State, N, H)
-        v_y = _runtime.added_at(v_y, 0, 1, dg_cell)
-        v_y = _runtime.added_at(
-            v_y, 0, 0,
-            o * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, one_minus_o),
-        )
-    if needs.c:
-        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_3 * g_cell, f)
-    if needs.i:
-        c_i = g_cell * torch.addcmul(dg_g, sum_dg_pre_4 * g, i, value=-1)
-    if needs.f:
-        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - 2 * f)
-    if needs.g:
-        c_g = g_cell * i * torch.addcmul(sum_dg_pre_4 * one_minus_i, 2 * sum_dg_pre_2, g, value=-1)
-    if needs.o:
-        c_o = sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, 1 - 2 * o)
-    if needs.shown:
-        c_shown = o * sum_dy * torch.addcmul(sum_dg_pre * one_minus_o, 2 * dg_cell, shown, value=-1)
-    return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
-
-
-@_plain.pullback
-@_runtime.uncast
-def _plain_pullback(
-    c_y, c_i, c_f, c_g, c_o, c_shown, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs,
-) -> tuple:
-    N = x.shape[0]
-    Gate = 4
-    H = h.shape[1]
-    dx = dh = dc = dweight_ih = dweight_hh = None
-    sum_c_y = c_y.select(0, 0)
-    dcell = (
-        c_y.select(0, 1)
-        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
-    )
-    if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
-        dgates = x.new_zeros(N, Gate, H)
-        dgates = _runtime.added_at(
-            dgates, 1, 0,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_i, dcell, g), i),
-        )
-        dgates = _runtime.added_at(
-            dgates, 1, 1,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_f, dcell, c), f),
-        )
-        dgates = _runtime.added_at(
-            dgates, 1, 2,
-            torch.ops.aten.tanh_backward(torch.addcmul(c_g, dcell, i), g),
-        )
-        dgates = _runtime.added_at(
-            dgates, 1, 3,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
-        )
-        dpre = dgates.flatten(1, 2)
-    if needs.x:
-        dx = dpre @ weight_ih
-    if needs.h:
-        dh = dpre @ weight_hh
-    if needs.weight_ih:
-        dweight_ih = dpre.mT @ x
-    if needs.weight_hh:
-        dweight_hh = dpre.mT @ h
-    if needs.c:
-        dc = dcell * f
-    return (dx, dh, dc, dweight_ih, dweight_hh)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,148 +9,97 @@ is a row in which none takes part.
 
 Source: Vaswani et al. (2017), "Attention is all you need", section 3.2.3 (masking out).
 
-The closed form:
+Forward:
+    counts = Piecewise((exp(x), Ne(mask, 0)), (0, True))
+    kept = Sum(Piecewise((1, Ne(mask, 0)), (0, True)), C)
+    nothing = Piecewise((1, Eq(kept, 0)), (0, True))
+    y = counts/(Sum(counts, C) + nothing)
 
+Backward:
     dx = y*(dy - Sum(dy*y, C))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_x_term = g - Sum(g*y, C)
-    dg_x_term = v_x*y
-    sum_dg_x_term = Sum(dg_x_term, C)
-    v_y = dg_x_term - sum_dg_x_term*y
-    c_y = g_x_term*v_x - sum_dg_x_term*g
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- RuntimeError if mask requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use masked_softmax_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- mask gets no gradient.
 """
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("masked_softmax", """
-    x, y, counts, g: *N C
-    mask: *N C, constant
-    kept, nothing: *N 1
-""")
-
 
 def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
-    """MaskedSoftmax: returns y, with the closed form as its backward.
+    """Returns y (*N, C). Shapes: x (*N, C), mask (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"masked_softmax: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    if mask.shape != (*N_dims, C):
+        raise ValueError(f"masked_softmax: mask must be (*N, C), got {tuple(mask.shape)}")
+    N = math.prod(N_dims)
+    x, mask = x.reshape(N, C), mask.reshape(N, C)
+    run = masked_softmax_forward if _by_lines() else MaskedSoftmax.apply
+    y = run(x, mask)
+    return y.reshape(*N_dims, C)
 
-    Shapes: x (*N, C), mask (*N, C).
-    """
-    return _pair(x, mask)
 
-
-class MaskedSoftmaxForward(NamedTuple):
-    y: Tensor  # (*N, C)
-
-
-@_pair.forward
-def masked_softmax_forward(x: Tensor, mask: Tensor) -> MaskedSoftmaxForward:
-    """The output y, then what the backward needs."""
+def masked_softmax_forward(x: Tensor, mask: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(x.dtype, mask.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, mask = x.to(wide), mask.to(wide)
     mask_is_not_0 = mask != 0
     x_chosen = torch.where(mask_is_not_0, x, -math.inf)
     kept = (mask_is_not_0).to(x.dtype).sum(1, keepdim=True)
-    exp_x_chosen_shifted = torch.exp(x_chosen - _runtime.peak(x_chosen, 1))
+    exp_x_chosen_shifted = torch.exp(x_chosen - _peak(x_chosen, 1))
     y = exp_x_chosen_shifted / (exp_x_chosen_shifted.sum(1, keepdim=True) + (kept == 0).to(x.dtype))
-    return MaskedSoftmaxForward(y)
+    return y.to(dtype)
 
 
-class MaskedSoftmaxGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def masked_softmax_backward(dy: Tensor, y: Tensor, needs) -> MaskedSoftmaxGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def masked_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
     dx = y * (dy - (dy * y).sum(1, keepdim=True))
-    return MaskedSoftmaxGradients(dx)
+    return dx
 
 
-class MaskedSoftmaxAtoms(NamedTuple):
-    counts: Tensor  # (*N, C)
-    kept: Tensor  # (*N, 1)
-    nothing: Tensor  # (*N, 1)
-    y: Tensor  # (*N, C)
+class MaskedSoftmax(torch.autograd.Function):
+    """What autograd sees of masked_softmax."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(masked_softmax_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        y = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        y, = ctx.saved_tensors
+        return masked_softmax_backward(dy, y), None
 
 
-@_pair.checked
-def masked_softmax_atoms(x: Tensor, mask: Tensor) -> MaskedSoftmaxAtoms:
-    """Every statement of the forward, as written."""
-    counts = torch.where(mask != 0, torch.exp(x), 0)
-    kept = (mask != 0).to(x.dtype).sum(1, keepdim=True)
-    nothing = (kept == 0).to(x.dtype)
-    y = counts / (counts.sum(1, keepdim=True) + nothing)
-    return MaskedSoftmaxAtoms(counts, kept, nothing, y)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-class MaskedSoftmaxChain(NamedTuple):
-    dcounts: Tensor  # (*N, C)
-    dkept: Tensor  # (*N, 1)
-    dnothing: Tensor  # (*N, 1)
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def masked_softmax_chain(
-    dy: Tensor, x: Tensor, mask: Tensor, counts: Tensor, kept: Tensor, nothing: Tensor, y: Tensor,
-) -> MaskedSoftmaxChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = dy.shape[0]
-    dnothing = (-dy * y / (counts.sum(1, keepdim=True) + nothing)).sum(1, keepdim=True)
-    dkept = dy.new_zeros(N, 1)
-    dcounts = (
-        dy / (counts.sum(1, keepdim=True) + nothing)
-        - (dy * y / (counts.sum(1, keepdim=True) + nothing)).sum(1, keepdim=True)
-    )
-    dx = dcounts * counts
-    return MaskedSoftmaxChain(dcounts, dkept, dnothing, dy, dx)
-
-
-class MaskedSoftmaxSecond(NamedTuple):
-    v_y: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, y, needs) -> tuple:
-    v_y = c_y = None
-    if needs.y:
-        g_x_term = g - (g * y).sum(1, keepdim=True)
-    dg_x_term = v_x * y
-    sum_dg_x_term = dg_x_term.sum(1, keepdim=True)
-    if needs.g:
-        v_y = torch.addcmul(dg_x_term, sum_dg_x_term, y, value=-1)
-    if needs.y:
-        c_y = torch.addcmul(g_x_term * v_x, sum_dg_x_term, g, value=-1)
-    return (v_y, c_y)
-
-
-masked_softmax_jvp = _pair.jvp()
-masked_softmax_double_backward = _pair.double_backward(MaskedSoftmaxSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

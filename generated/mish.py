@@ -8,138 +8,75 @@ Every entry times the hyperbolic tangent of its softplus.
 
 Source: Misra (2020), "Mish: a self regularized non-monotonic activation function", equation 1.
 
-The closed form:
+Forward:
+    smooth = log(exp(x) + 1)
+    gate = tanh(smooth)
+    y = gate*x
 
+Backward:
     gate = tanh(Piecewise((x, x >= 0), (0, True)) + log(exp(-Abs(x)) + 1))
     dx = dy*(gate + x*(1 - gate**2)/(exp(-x) + 1))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    share_x = 1/(exp(-x) + 1)
-    gate = tanh(Piecewise((x, x >= 0), (0, True)) + log(exp(-Abs(x)) + 1))
-    g_x_term = 1 - gate**2
-    v_y = v_x*(gate + share_x*x*(1 - gate**2))
-    c_x = g_x_term*g*v_x*(share_x + share_x*x*(1 - share_x) + share_x*(1 - 2*gate*share_x*x))
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use mish_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("mish", """
-    x, y, smooth, gate, g: *N
-""")
-
 
 def mish(x: Tensor) -> Tensor:
-    """Mish: returns y, with the closed form as its backward.
-
-    Shapes: x (*N,).
-    """
-    return _pair(x)
-
-
-class MishForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    run = mish_forward if _by_lines() else Mish.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def mish_forward(x: Tensor) -> MishForward:
-    """The output y, then what the backward needs."""
+def mish_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     smooth = torch.nn.functional.softplus(x, threshold=40)
     gate = torch.tanh(smooth)
     y = gate * x
-    return MishForward(y, x)
+    return y.to(x.dtype)
 
 
-class MishGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def mish_backward(dy: Tensor, x: Tensor, needs) -> MishGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def mish_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     gate = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
     dx = dy * (gate + torch.ops.aten.tanh_backward(torch.sigmoid(x) * x, gate))
-    return MishGradients(dx)
+    return dx
 
 
-class MishAtoms(NamedTuple):
-    smooth: Tensor  # (*N,)
-    gate: Tensor  # (*N,)
-    y: Tensor  # (*N,)
+class Mish(torch.autograd.Function):
+    """What autograd sees of mish."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(mish_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, = ctx.saved_tensors
+        return mish_backward(dy, x)
 
 
-@_pair.checked
-def mish_atoms(x: Tensor) -> MishAtoms:
-    """Every statement of the forward, as written."""
-    smooth = torch.log(torch.exp(x) + 1)
-    gate = torch.tanh(smooth)
-    y = gate * x
-    return MishAtoms(smooth, gate, y)
-
-
-class MishChain(NamedTuple):
-    dsmooth: Tensor  # (*N,)
-    dgate: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def mish_chain(dy: Tensor, x: Tensor, smooth: Tensor, gate: Tensor, y: Tensor) -> MishChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dgate = dy * x
-    dsmooth = torch.ops.aten.tanh_backward(dgate, gate)
-    dx = dy * gate + dsmooth / (torch.exp(x) + 1) * torch.exp(x)
-    return MishChain(dsmooth, dgate, dy, dx)
-
-
-class MishSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, needs) -> tuple:
-    v_y = c_x = None
-    share_x = torch.sigmoid(x)
-    gate = torch.tanh(torch.nn.functional.softplus(x, threshold=40))
-    if needs.x:
-        g_x_term = 1 - gate ** 2
-    if needs.g:
-        v_y = v_x * (gate + torch.ops.aten.tanh_backward(share_x * x, gate))
-    if needs.x:
-        c_x = g_x_term * g * v_x * torch.addcmul(
-            share_x + torch.ops.aten.sigmoid_backward(x, share_x),
-            share_x,
-            1 - 2 * gate * share_x * x,
-        )
-    return (v_y, c_x)
-
-
-mish_jvp = _pair.jvp()
-mish_double_backward = _pair.double_backward(MishSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

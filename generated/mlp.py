@@ -9,8 +9,29 @@ The loss of a network that predicts the symbol that follows a context.
 Source: Bengio et al. (2003), "A neural probabilistic language model", with batch
 normalization in front of the tanh.
 
-The closed form:
+Forward:
+    emb = Sum(C*OneHot(contexts, V), V)
+    embcat = Flatten(emb, T, E, into=K)
+    hprebn = Sum(W1*embcat, K) + b1
+    mean = Sum(hprebn, N)/N
+    diff = hprebn - mean
+    diff2 = diff**2
+    var = Sum(diff2, N)/(N - 1)
+    inv_std = 1/sqrt(var + eps)
+    xhat = inv_std*diff
+    hpreact = bngain*xhat + bnbias
+    h = tanh(hpreact)
+    logits = Sum(W2*h, H) + b2
+    logit_maxes = Max(logits, V)
+    norm_logits = logits - logit_maxes
+    counts = exp(norm_logits)
+    counts_sum = Sum(counts, V)
+    counts_sum_inv = 1/counts_sum
+    probs = counts_sum_inv*counts
+    logprobs = log(probs)
+    loss = -Sum(OneHot(labels, V)*logprobs, N, V)/N
 
+Backward:
     dlogits = dloss*(probs - OneHot(labels, V))/N
     dh = Sum(dlogits*W2, V)
     dW2 = Sum(dlogits*h, N)
@@ -28,591 +49,204 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
 of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_C and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_logits = g*(probs - OneHot(labels, V))/N
-    g_h = Sum(W2*g_logits, V)
-    g_hpreact = g_h*(1 - h**2)
-    g_bngain = Sum(g_hpreact*xhat, N)
-    g_bnbias = Sum(g_hpreact, N)
-    g_hpreact_term = 1 - h**2
-    c_embcat = Sum(bngain*inv_std*v_W1*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), H)
-    dg_embcat = Flatten(Sum(v_C*OneHot(contexts, V), V), T, E, into=K)
-    c_W1 = Sum(bngain*inv_std*dg_embcat*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), N)
-    dg_hprebn = Sum(dg_embcat*W1, K) + Sum(embcat*v_W1, K)
-    sum_dg_hprebn_g_hprebn_term = Sum(
-        dg_hprebn*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)),
-        N,
-    )
-    dg_bngain = v_bngain - bngain*inv_std*Sum(dg_hprebn*xhat, N)/(N - 1)
-    dg_hpreact = (
-        dg_bngain*xhat
-        + bngain*inv_std*dg_hprebn
-        + v_bnbias
-        - bngain*inv_std*Sum(dg_hprebn, N)/N
-    )
-    dg_h = dg_hpreact*g_hpreact_term
-    c_W2 = Sum(g*dg_h*(probs - OneHot(labels, V))/N, N)
-    dg_logits = Sum(dg_h*W2, H) + Sum(h*v_W2, H) + v_b2
-    v_loss = Sum(dg_logits*(probs - OneHot(labels, V)), N, V)/N
-    c_bngain = sum_dg_hprebn_g_hprebn_term*inv_std
-    c_inv_std = sum_dg_hprebn_g_hprebn_term*bngain
-    c_xhat = dg_bngain*g_hpreact_term*g_h - bngain*g_bngain*inv_std*dg_hprebn/(N - 1)
-    c_h = Sum(g*v_W2*(probs - OneHot(labels, V))/N, V) - 2*dg_hpreact*g_h*h
-    c_probs = g*dg_logits/N
-
-From these cotangents back to the inputs:
-
-    dlogits = probs*(c_probs - Sum(c_probs*probs, V) + c_loss/N) - c_loss*OneHot(labels, V)/N
-    dW2 = Sum(dlogits*h, N)
-    db2 = Sum(dlogits, N)
-    dh = c_h + Sum(dlogits*W2, V)
-    dhpreact = dh*(1 - h**2)
-    dbngain = Sum(dhpreact*xhat, N)
-    dbnbias = Sum(dhpreact, N)
-    dxhat = c_xhat + bngain*dhpreact
-    dhprebn = inv_std*(
-        dxhat - Sum(dxhat, N)/N - 2*xhat*(Sum(dxhat*xhat, N) + c_inv_std*inv_std)/(2*N - 2)
-    )
-    dW1 = Sum(dhprebn*embcat, N)
-    dembcat = c_embcat + Sum(dhprebn*W1, H)
-    dC = Sum(OneHot(contexts, V)*Unflatten(dembcat, K, into=(T, E)), N, T)
-    db1 = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxVxExH =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- ValueError if K is not E * T: embcat flattens T x E into K.
-- ValueError if N - 1 is 0: var divides by it.
-- ValueError if V is 0: logit_maxes takes a maximum along it.
-- NaN if N is 0: mean divides by it.
 - float32: loss, dC, dW1, dW2, db2, dbngain, dbnbias may be infinite, NaN or inaccurate for C, W1
   beyond 1e18 or b1, bngain, bnbias beyond 1e36.
-- float32: loss loses digits where C and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where C and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where C and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where C and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b1 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bnbias are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bnbias are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bnbias are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bnbias are large and cancel: give what cancels a line of
-  its own.
-- TypeError if contexts is not an integer tensor.
-- IndexError if an entry of contexts is not in 0 .. V - 1.
-- TypeError if labels is not an integer tensor.
-- IndexError if an entry of labels is not in 0 .. V - 1.
-- ValueError unless eps is above 0.
-- Forward mode, and transforms under torch.compile, use mlp_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- float32: loss loses digits where C and W2, C and b2, W1 and W2, W1 and b2, b1 and W2, b1 and b2,
+  b1 and bngain, W2 and bngain, W2 and bnbias, b2 and bngain, b2 and bnbias are large and cancel:
+  give what cancels a line of its own.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("mlp", """
-    contexts: N T -> V
-    labels: N -> V
-    C: V E
-    W1: K H
-    b1, bngain, bnbias: H
-    W2: H V
-    b2: V
-    loss, g: ()
-    embcat: N K
-    inv_std, mean, var: 1 H
-    xhat, h, hprebn, diff, diff2, hpreact: N H
-    probs, logits, norm_logits, counts, logprobs: N V
-    emb: N T E
-    logit_maxes, counts_sum, counts_sum_inv: N 1
-    K == E * T: embcat flattens T x E into K, but K is not E * T
-    N - 1 != 0: var divides by it, but N - 1 is 0
-    V != 0: logit_maxes takes a maximum along it, but V is 0
-    eps > 0: eps must be above 0
-""", late="contexts labels")
 
 
 def mlp(
     contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
     bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
 ) -> Tensor:
-    """MLP: returns loss, with the closed form as its backward.
-
-    Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H, V), b2 (V,), bngain
-    (H,), bnbias (H,).
+    """Returns loss (). Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H,
+    V), b2 (V,), bngain (H,), bnbias (H,).
     """
-    return _pair(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)
+    if C.dim() != 2:
+        raise ValueError(f"mlp: C must be (V, E), got {tuple(C.shape)}")
+    V, E = C.shape
+    if W1.dim() != 2:
+        raise ValueError(f"mlp: W1 must be (K, H), got {tuple(W1.shape)}")
+    K, H = W1.shape
+    if b1.shape != (H,):
+        raise ValueError(f"mlp: b1 must be (H,), got {tuple(b1.shape)}")
+    if W2.shape != (H, V):
+        raise ValueError(f"mlp: W2 must be (H, V), got {tuple(W2.shape)}")
+    if b2.shape != (V,):
+        raise ValueError(f"mlp: b2 must be (V,), got {tuple(b2.shape)}")
+    for name, t in (("bngain", bngain), ("bnbias", bnbias)):
+        if t.shape != (H,):
+            raise ValueError(f"mlp: {name} must be (H,), got {tuple(t.shape)}")
+    if contexts.dim() != 2:
+        raise ValueError(f"mlp: contexts must be (N, T), got {tuple(contexts.shape)}")
+    N, T = contexts.shape
+    if labels.shape != (N,):
+        raise ValueError(f"mlp: labels must be (N,), got {tuple(labels.shape)}")
+    if K != E * T:
+        raise ValueError(
+            f"mlp: embcat flattens T x E into K, but K is not E * T where K = {K}, T = {T}, E = {E}"
+        )
+    if N - 1 == 0:
+        raise ValueError(f"mlp: var divides by it, but N - 1 is 0 where N = {N}")
+    if V == 0:
+        raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
+    if isinstance(eps, Tensor) or not eps > 0:
+        raise ValueError(f"mlp: eps must be a number above 0, got {eps}")
+    run = mlp_forward if _by_lines() else MLP.apply
+    return run(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
 
 
-class MLPForward(NamedTuple):
-    loss: Tensor  # ()
-    contexts: Tensor  # (N, T)
-    labels: Tensor  # (N,)
-    W1: Tensor  # (K, H)
-    W2: Tensor  # (H, V)
-    bngain: Tensor  # (H,)
-    embcat: Tensor  # (N, K)
-    inv_std: Tensor  # (1, H)
-    xhat: Tensor  # (N, H)
-    h: Tensor  # (N, H)
-    probs: Tensor  # (N, V)
-
-
-@_pair.forward
-@_runtime.uncast
 def mlp_forward(
     contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
-    bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
-) -> MLPForward:
-    """The output loss, then what the backward needs."""
-    N = contexts.shape[0]
-    emb = torch.nn.functional.embedding(contexts, C)
-    embcat = emb.flatten(1, 2)
-    hprebn = torch.addmm(b1, embcat, W1)
-    mean = hprebn.sum(0, keepdim=True) / N
-    diff = hprebn - mean
-    diff = diff - diff.sum(0, keepdim=True) / N
-    diff2 = diff ** 2
-    var = diff2.sum(0, keepdim=True) / (N - 1)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    hpreact = torch.addcmul(bnbias, bngain, xhat)
-    h = torch.tanh(hpreact)
-    logits = torch.addmm(b2, h, W2)
-    logit_maxes = logits.amax(1, keepdim=True)
-    norm_logits = logits - logit_maxes
-    counts = torch.exp(norm_logits)
-    counts_sum = counts.sum(1, keepdim=True)
-    probs = counts / counts_sum
-    loss = (
-        torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-    ).sum() / N
-    return MLPForward(loss, contexts, labels, W1, W2, bngain, embcat, inv_std, xhat, h, probs)
-
-
-class MLPGradients(NamedTuple):
-    dC: Tensor  # (V, E)
-    dW1: Tensor  # (K, H)
-    db1: Tensor  # (H,)
-    dW2: Tensor  # (H, V)
-    db2: Tensor  # (V,)
-    dbngain: Tensor  # (H,)
-    dbnbias: Tensor  # (H,)
-
-
-@_pair.backward
-@_runtime.uncast
-def mlp_backward(
-    dloss: Tensor, contexts: Tensor, labels: Tensor, W1: Tensor, W2: Tensor, bngain: Tensor,
-    embcat: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor, needs,
-) -> MLPGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = contexts.shape[0]
-    V = W2.shape[1]
-    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
-        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    E = W1.shape[0] // contexts.shape[1]
-    H = W1.shape[1]
-    dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
-    if needs.C or needs.W1 or needs.W2 or needs.b2 or needs.bngain or needs.bnbias:
-        dlogits = dloss / N * probs
-        dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
-    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
-        dh = dlogits @ W2.mT
-    if needs.W2:
-        dW2 = h.mT @ dlogits
-    if needs.b2:
-        db2 = dlogits.sum(0)
-    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
-        dhpreact = torch.ops.aten.tanh_backward(dh, h)
-    if needs.C or needs.W1 or needs.bngain:
-        dbngain = (dhpreact * xhat).sum(0)
-    if needs.C or needs.W1 or needs.bnbias:
-        dbnbias = dhpreact.sum(0)
-    if needs.C or needs.W1:
-        dhprebn = bngain * inv_std * torch.addcmul(
-            dhpreact - dbnbias / N,
-            dbngain / (N - 1),
-            xhat, value=-1,
+    bngain: Tensor, bnbias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(C.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
         )
-    if needs.C:
-        dembcat = dhprebn @ W1.mT
-        dC = _runtime.index_added(
-            dloss.new_zeros(V, E),
-            contexts.flatten(),
-            dembcat.reshape(contexts.numel(), E),
-        )
-    if needs.W1:
-        dW1 = embcat.mT @ dhprebn
-    if needs.b1:
-        db1 = dloss.new_zeros(H)
-    return MLPGradients(dC, dW1, db1, dW2, db2, dbngain, dbnbias)
-
-
-class MLPAtoms(NamedTuple):
-    emb: Tensor  # (N, T, E)
-    embcat: Tensor  # (N, K)
-    hprebn: Tensor  # (N, H)
-    mean: Tensor  # (1, H)
-    diff: Tensor  # (N, H)
-    diff2: Tensor  # (N, H)
-    var: Tensor  # (1, H)
-    inv_std: Tensor  # (1, H)
-    xhat: Tensor  # (N, H)
-    hpreact: Tensor  # (N, H)
-    h: Tensor  # (N, H)
-    logits: Tensor  # (N, V)
-    logit_maxes: Tensor  # (N, 1)
-    norm_logits: Tensor  # (N, V)
-    counts: Tensor  # (N, V)
-    counts_sum: Tensor  # (N, 1)
-    counts_sum_inv: Tensor  # (N, 1)
-    probs: Tensor  # (N, V)
-    logprobs: Tensor  # (N, V)
-    loss: Tensor  # ()
-
-
-@_pair.checked
-@_runtime.uncast
-def mlp_atoms(
-    contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
-    bngain: Tensor, bnbias: Tensor, eps: float = 1e-05,
-) -> MLPAtoms:
-    """Every statement of the forward, as written."""
-    N = contexts.shape[0]
-    if N == 0:
-        raise ValueError("mlp_atoms divides by N, which is 0")
-    emb = torch.nn.functional.embedding(contexts, C)
-    embcat = emb.flatten(1, 2)
-    hprebn = embcat @ W1 + b1
-    mean = 1 / N * hprebn.sum(0, keepdim=True)
-    diff = hprebn - mean
-    diff2 = diff ** 2
-    var = 1 / (N - 1) * diff2.sum(0, keepdim=True)
-    inv_std = (var + eps) ** -0.5
-    xhat = inv_std * diff
-    hpreact = bngain * xhat + bnbias
-    h = torch.tanh(hpreact)
-    logits = h @ W2 + b2
-    logit_maxes = logits.amax(1, keepdim=True)
-    norm_logits = logits - logit_maxes
-    counts = torch.exp(norm_logits)
-    counts_sum = counts.sum(1, keepdim=True)
-    counts_sum_inv = counts_sum ** -1
-    probs = counts_sum_inv * counts
-    logprobs = torch.log(probs)
-    loss = -1 / N * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
-    return MLPAtoms(
-        emb, embcat, hprebn, mean, diff, diff2, var, inv_std, xhat, hpreact, h, logits, logit_maxes,
-        norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    )
-
-
-class MLPChain(NamedTuple):
-    demb: Tensor  # (N, T, E)
-    dembcat: Tensor  # (N, K)
-    dhprebn: Tensor  # (N, H)
-    dmean: Tensor  # (1, H)
-    ddiff: Tensor  # (N, H)
-    ddiff2: Tensor  # (N, H)
-    dvar: Tensor  # (1, H)
-    dinv_std: Tensor  # (1, H)
-    dxhat: Tensor  # (N, H)
-    dhpreact: Tensor  # (N, H)
-    dh: Tensor  # (N, H)
-    dlogits: Tensor  # (N, V)
-    dlogit_maxes: Tensor  # (N, 1)
-    dnorm_logits: Tensor  # (N, V)
-    dcounts: Tensor  # (N, V)
-    dcounts_sum: Tensor  # (N, 1)
-    dcounts_sum_inv: Tensor  # (N, 1)
-    dprobs: Tensor  # (N, V)
-    dlogprobs: Tensor  # (N, V)
-    dloss: Tensor  # ()
-    dC: Tensor  # (V, E)
-    dW1: Tensor  # (K, H)
-    db1: Tensor  # (H,)
-    dW2: Tensor  # (H, V)
-    db2: Tensor  # (V,)
-    dbngain: Tensor  # (H,)
-    dbnbias: Tensor  # (H,)
-
-
-@_pair.checked
-@_runtime.uncast
-def mlp_chain(
-    dloss: Tensor, contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor,
-    b2: Tensor, bngain: Tensor, bnbias: Tensor, emb: Tensor, embcat: Tensor, hprebn: Tensor,
-    mean: Tensor, diff: Tensor, diff2: Tensor, var: Tensor, inv_std: Tensor, xhat: Tensor,
-    hpreact: Tensor, h: Tensor, logits: Tensor, logit_maxes: Tensor, norm_logits: Tensor,
-    counts: Tensor, counts_sum: Tensor, counts_sum_inv: Tensor, probs: Tensor, logprobs: Tensor,
-    loss: Tensor, eps: float = 1e-05,
-) -> MLPChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = contexts.shape[0]
-    T = contexts.shape[1]
-    V = C.shape[0]
-    E = C.shape[1]
-    H = W1.shape[1]
-    if N == 0:
-        raise ValueError("mlp_chain divides by N, which is 0")
-    dlogprobs = dloss.new_zeros(N, V)
-    dlogprobs = _runtime.scatter_added(
-        dlogprobs, 1,
-        labels.unsqueeze(1),
-        (-1 / N * dloss).expand(N, 1),
-    )
-    dprobs = dlogprobs / probs
-    dcounts_sum_inv = (dprobs * counts).sum(1, keepdim=True)
-    dcounts_sum = dcounts_sum_inv * -counts_sum ** -2
-    dcounts = counts_sum_inv * dprobs + dcounts_sum
-    dnorm_logits = dcounts * counts
-    dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)
-    dlogits = dnorm_logits.clone()
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        logits.argmax(1).unsqueeze(1),
-        dlogit_maxes[:, 0].unsqueeze(1),
-    )
-    dh = dlogits @ W2.mT
-    dhpreact = torch.ops.aten.tanh_backward(dh, h)
-    dxhat = bngain * dhpreact
-    dinv_std = (dxhat * diff).sum(0, keepdim=True)
-    dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)
-    ddiff2 = (1 / (N - 1) * dvar).expand(N, H)
-    ddiff = ddiff2 * (2 * diff) + inv_std * dxhat
-    dmean = (-ddiff).sum(0, keepdim=True)
-    dhprebn = ddiff + 1 / N * dmean
-    dembcat = dhprebn @ W1.mT
-    demb = dembcat.unflatten(1, (T, E))
-    dC = _runtime.index_added(dloss.new_zeros(V, E), contexts.flatten(), demb.flatten(0, 1))
-    dW1 = embcat.mT @ dhprebn
-    db1 = dhprebn.sum(0)
-    dW2 = h.mT @ dlogits
-    db2 = dlogits.sum(0)
-    dbngain = (dhpreact * xhat).sum(0)
-    dbnbias = dhpreact.sum(0)
-    return MLPChain(
-        demb, dembcat, dhprebn, dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dhpreact, dh, dlogits,
-        dlogit_maxes, dnorm_logits, dcounts, dcounts_sum, dcounts_sum_inv, dprobs, dlogprobs, dloss,
-        dC, dW1, db1, dW2, db2, dbngain, dbnbias,
-    )
-
-
-class MLPSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dC: Tensor  # (V, E)
-    dW1: Tensor  # (K, H)
-    db1: Tensor  # (H,)
-    dW2: Tensor  # (H, V)
-    db2: Tensor  # (V,)
-    dbngain: Tensor  # (H,)
-    dbnbias: Tensor  # (H,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_C, v_W1, v_b1, v_W2, v_b2, v_bngain, v_bnbias, g, contexts, labels, W1, W2, bngain, embcat,
-    inv_std, xhat, h, probs, needs,
-) -> tuple:
-    N = contexts.shape[0]
-    V = W2.shape[1]
-    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
-        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    v_loss = c_embcat = c_W1 = c_W2 = c_bngain = c_inv_std = c_xhat = c_h = c_probs = None
-    if needs.embcat or needs.W1 or needs.bngain or needs.inv_std or needs.xhat or needs.h:
-        g_logits = g / N * probs
-        g_logits = _runtime.scatter_added(g_logits, 1, labels.unsqueeze(1), (-g / N).expand(N, 1))
-        g_h = g_logits @ W2.mT
-    if needs.embcat or needs.W1 or needs.bngain or needs.inv_std or needs.xhat:
-        g_hpreact = torch.ops.aten.tanh_backward(g_h, h)
-        g_bngain = (g_hpreact * xhat).sum(0, keepdim=True)
-    if needs.embcat or needs.W1 or needs.bngain or needs.inv_std:
-        g_bnbias = g_hpreact.sum(0, keepdim=True)
-    if needs.g or needs.W2 or needs.xhat or needs.probs:
-        g_hpreact_term = 1 - h ** 2
-    if needs.embcat:
-        c_embcat = torch.addcmul(
-            torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
-            g_bngain / (N - 1),
-            xhat, value=-1,
-        ) @ (bngain * inv_std[0] * v_W1).mT
-    if (
-        needs.g
-        or needs.W1
-        or needs.W2
-        or needs.bngain
-        or needs.inv_std
-        or needs.xhat
-        or needs.h
-        or needs.probs
-    ):
-        dg_embcat = torch.nn.functional.embedding(contexts, v_C).flatten(1, 2)
-    if needs.W1:
-        c_W1 = dg_embcat.mT @ (
-            bngain * inv_std * torch.addcmul(
-                torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
-                g_bngain / (N - 1),
-                xhat, value=-1,
-            )
-        )
-    if (
-        needs.g
-        or needs.W2
-        or needs.bngain
-        or needs.inv_std
-        or needs.xhat
-        or needs.h
-        or needs.probs
-    ):
-        dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
-    if needs.bngain or needs.inv_std:
-        sum_dg_hprebn_g_hprebn_term = (
-            dg_hprebn * torch.addcmul(
-                torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
-                g_bngain / (N - 1),
-                xhat, value=-1,
-            )
-        ).sum(0)
-    if needs.g or needs.W2 or needs.xhat or needs.h or needs.probs:
-        dg_bngain = v_bngain - bngain * inv_std * (dg_hprebn * xhat).sum(0, keepdim=True) / (N - 1)
-    if needs.g or needs.W2 or needs.h or needs.probs:
-        dg_hpreact = (
-            torch.addcmul(torch.addcmul(v_bnbias, dg_bngain, xhat), bngain * inv_std, dg_hprebn)
-            - bngain * inv_std * dg_hprebn.sum(0, keepdim=True) / N
-        )
-    if needs.g or needs.W2 or needs.probs:
-        dg_h = dg_hpreact * g_hpreact_term
-    if needs.W2:
-        c_W2 = g / N * (dg_h.mT @ (probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)))
-    if needs.g or needs.probs:
-        dg_logits = torch.addmm(torch.addmm(v_b2, dg_h, W2), h, v_W2)
-    if needs.g:
-        v_loss = (
-            dg_logits * (probs - torch.nn.functional.one_hot(labels, V).to(g.dtype))
+        wide = torch.promote_types(dtype, torch.float32)
+        C, W1, b1, W2, b2, bngain, bnbias = (t.to(wide) for t in (C, W1, b1, W2, b2, bngain, bnbias))
+        N = contexts.shape[0]
+        emb = torch.nn.functional.embedding(contexts, C)
+        embcat = emb.flatten(1, 2)
+        hprebn = torch.addmm(b1, embcat, W1)
+        mean = hprebn.sum(0, keepdim=True) / N
+        diff = hprebn - mean
+        diff = diff - diff.sum(0, keepdim=True) / N
+        diff2 = diff ** 2
+        var = diff2.sum(0, keepdim=True) / (N - 1)
+        inv_std = (var + eps) ** -0.5
+        xhat = inv_std * diff
+        hpreact = torch.addcmul(bnbias, bngain, xhat)
+        h = torch.tanh(hpreact)
+        logits = torch.addmm(b2, h, W2)
+        logit_maxes = logits.amax(1, keepdim=True)
+        norm_logits = logits - logit_maxes
+        counts = torch.exp(norm_logits)
+        counts_sum = counts.sum(1, keepdim=True)
+        probs = counts / counts_sum
+        loss = (
+            torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
         ).sum() / N
-    if needs.bngain:
-        c_bngain = sum_dg_hprebn_g_hprebn_term * inv_std[0]
-    if needs.inv_std:
-        c_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
-    if needs.xhat:
-        c_xhat = torch.addcmul(
-            dg_bngain * g_hpreact_term * g_h,
-            bngain * g_bngain * inv_std / (N - 1),
-            dg_hprebn, value=-1,
-        )
-    if needs.h:
-        c_h = torch.addcmul(
-            g / N * ((probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)) @ v_W2.mT),
-            2 * dg_hpreact * g_h,
-            h, value=-1,
-        )
-    if needs.probs:
-        c_probs = g / N * dg_logits
-    return (v_loss, None, None, c_W1, c_W2, c_bngain, c_embcat, c_inv_std, c_xhat, c_h, c_probs)
+    return loss.to(dtype), inv_std, xhat, h, probs
 
 
-@_pair.pullback
-@_runtime.uncast
-def _pullback(
-    c_loss, c_embcat, c_inv_std, c_xhat, c_h, c_probs, contexts, labels, W1, W2, bngain, embcat,
-    inv_std, xhat, h, probs, needs,
+def mlp_backward(
+    dloss: Tensor, contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, W2: Tensor,
+    bngain: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor, need_C: bool = True,
+    need_W1: bool = True, need_b1: bool = True, need_W2: bool = True, need_b2: bool = True,
+    need_bngain: bool = True, need_bnbias: bool = True,
 ) -> tuple:
-    N = contexts.shape[0]
-    V = W2.shape[1]
-    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
-        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    E = W1.shape[0] // contexts.shape[1]
-    H = W1.shape[1]
-    dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
-    if needs.C or needs.W1 or needs.W2 or needs.b2 or needs.bngain or needs.bnbias:
-        dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
-        dlogits = _runtime.scatter_added(
-            dlogits, 1,
-            labels.unsqueeze(1),
-            (-c_loss / N).expand(N, 1),
+    """The gradients of C, W1, b1, W2, b2, bngain and bnbias."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, C, W1, W2, bngain = (t.to(wide) for t in (dloss, C, W1, W2, bngain))
+        N = contexts.shape[0]
+        V, E = C.shape
+        H = W1.shape[1]
+        dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
+        if need_W1:
+            emb = torch.nn.functional.embedding(contexts, C)
+            embcat = _flatten(emb, 1, 2)
+        if need_C or need_W1 or need_W2 or need_b2 or need_bngain or need_bnbias:
+            dlogits = dloss / N * probs
+            dlogits = dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+        if need_C or need_W1 or need_bngain or need_bnbias:
+            dh = dlogits @ W2.mT
+        if need_W2:
+            dW2 = h.mT @ dlogits
+        if need_b2:
+            db2 = dlogits.sum(0)
+        if need_C or need_W1 or need_bngain or need_bnbias:
+            dhpreact = torch.ops.aten.tanh_backward(dh, h)
+        if need_C or need_W1 or need_bngain:
+            dbngain = (dhpreact * xhat).sum(0)
+        if need_C or need_W1 or need_bnbias:
+            dbnbias = dhpreact.sum(0)
+        if need_C or need_W1:
+            dhprebn = bngain * inv_std * torch.addcmul(
+                dhpreact - dbnbias / N,
+                dbngain / (N - 1),
+                xhat, value=-1,
+            )
+        if need_C:
+            dembcat = dhprebn @ W1.mT
+            dC = _index_added(
+                dloss.new_zeros(V, E),
+                contexts.flatten(),
+                dembcat.reshape(contexts.numel(), E),
+            )
+        if need_W1:
+            dW1 = embcat.mT @ dhprebn
+        if need_b1:
+            db1 = dloss.new_zeros(H)
+    return dC, dW1, db1, dW2, db2, dbngain, dbnbias
+
+
+class MLP(torch.autograd.Function):
+    """What autograd sees of mlp."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(mlp_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, ctx.eps = inputs
+        _, inv_std, xhat, h, probs = output
+        ctx.mark_non_differentiable(inv_std, xhat, h, probs)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, inv_std, xhat, h, probs,
         )
-    if needs.W2:
-        dW2 = h.mT @ dlogits
-    if needs.b2:
-        db2 = dlogits.sum(0)
-    if needs.C or needs.W1 or needs.bngain or needs.bnbias:
-        dh = torch.addmm(c_h, dlogits, W2.mT)
-        dhpreact = torch.ops.aten.tanh_backward(dh, h)
-    if needs.bngain:
-        dbngain = (dhpreact * xhat).sum(0)
-    if needs.bnbias:
-        dbnbias = dhpreact.sum(0)
-    if needs.C or needs.W1:
-        dxhat = torch.addcmul(c_xhat, bngain, dhpreact)
-        dhprebn = inv_std * torch.addcmul(
-            dxhat - dxhat.sum(0, keepdim=True) / N,
-            2 * torch.addcmul(
-                (dxhat * xhat).sum(0, keepdim=True),
-                c_inv_std, inv_std,
-            ) / (2 * N - 2),
-            xhat, value=-1,
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 10
+        (
+            contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, inv_std, xhat, h, probs,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, inv_std, xhat, h, probs = mlp_forward(
+                contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, ctx.eps,
+            )
+        (
+            _, _, need_C, need_W1, need_b1, need_W2, need_b2, need_bngain, need_bnbias, *_,
+        ) = ctx.needs_input_grad
+        dC, dW1, db1, dW2, db2, dbngain, dbnbias = mlp_backward(
+            dloss, contexts, labels, C, W1, W2, bngain, inv_std, xhat, h, probs, need_C, need_W1,
+            need_b1, need_W2, need_b2, need_bngain, need_bnbias,
         )
-    if needs.W1:
-        dW1 = embcat.mT @ dhprebn
-    if needs.C:
-        dembcat = torch.addmm(c_embcat, dhprebn, W1.mT)
-        dC = _runtime.index_added(
-            W1.new_zeros(V, E),
-            contexts.flatten(),
-            dembcat.reshape(contexts.numel(), E),
-        )
-    if needs.b1:
-        db1 = W1.new_zeros(H)
-    return (dC, dW1, db1, dW2, db2, dbngain, dbnbias)
+        return None, None, dC, dW1, db1, dW2, db2, dbngain, dbnbias, None
 
 
-mlp_jvp = _pair.jvp()
-mlp_double_backward = _pair.double_backward(MLPSecond)
+def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:
+    """torch.flatten by reshape, which has a rule for is_grads_batched."""
+    before, along, after = (
+        tensor.shape[:first],
+        tensor.shape[first : last + 1],
+        tensor.shape[last + 1 :],
+    )
+    return tensor.reshape(*before, math.prod(along), *after)
 
 
-_pair.complete()
+def _index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
+    """``tensor`` with the rows of ``source`` added."""
+    return tensor.index_add(0, index, source)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,199 +8,88 @@ The squared difference of every entry to its target.
 
 Source: Bishop (2006), "Pattern recognition and machine learning", section 1.5.5.
 
-The closed form:
+Forward:
+    error = x - target
+    loss = error**2
 
-    dx = 2*dloss*(x - target)/N
-    dtarget = -dx
-
-With reduction="none":
-
-    dx = 2*dloss*(x - target)
-    dtarget = -dx
-
-With reduction="sum":
-
+Backward:
     dx = 2*dloss*(x - target)
     dtarget = -dx
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    dg_x_whole = 2*v_x - 2*v_target
-    v_loss = Sum(dg_x_whole*(x - target), N)/N
-    c_x = g*dg_x_whole/N
-    c_target = -c_x
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use mse_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("mse", """
-    x, target, error, losses: *N
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-""")
-
 
 def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """MSE: returns loss, with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    return _pair(x, target, reduction)
-
-
-class MSEForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    reduction: str
-
-
-@_pair.forward
-def mse_forward(x: Tensor, target: Tensor, reduction: str = "mean") -> MSEForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    *N_dims, = x.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"mse: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x, target = x.reshape(N), target.reshape(N)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"mse: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    run = mse_forward if _by_lines() else MSE.apply
+    loss = run(x, target)
+    if reduction == "none":
+        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = x.shape[0]
+        total = total / N
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def mse_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     error = x - target
     losses = error ** 2
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return MSEForward(loss, x, target, reduction)
+    return losses
 
 
-class MSEGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.backward
-def mse_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, reduction: str = "mean", needs=None,
-) -> MSEGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = x.shape[0]
+def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     dtarget = None
-    if reduction in ("none", "sum"):
-        dx = 2 * dloss * (x - target)
-    else:
-        dx = 2 * dloss / N * (x - target)
-    if needs.target:
+    dx = 2 * dloss * (x - target)
+    if need_target:
         dtarget = -dx
-    return MSEGradients(dx, dtarget)
+    return dx, dtarget
 
 
-class MSEAtoms(NamedTuple):
-    error: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
+class MSE(torch.autograd.Function):
+    """What autograd sees of mse."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(mse_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None
+        x, target = ctx.saved_tensors
+        _, need_target = ctx.needs_input_grad
+        return mse_backward(dloss, x, target, need_target)
 
 
-@_pair.checked
-def mse_atoms(x: Tensor, target: Tensor, reduction: str = "mean") -> MSEAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("mse_atoms divides by N, which is 0")
-    error = x - target
-    losses = error ** 2
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return MSEAtoms(error, losses, loss)
-
-
-class MSEChain(NamedTuple):
-    derror: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.checked
-def mse_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, losses: Tensor, loss: Tensor,
-    reduction: str = "mean",
-) -> MSEChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("mse_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    derror = dlosses * (2 * error)
-    dx = derror
-    dtarget = -derror
-    return MSEChain(derror, dlosses, dloss, dx, dtarget)
-
-
-class MSESecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
-    N = x.shape[0]
-    v_loss = c_x = c_target = None
-    dg_x_whole = torch.add(2 * v_x, v_target, alpha=-2)
-    if needs.g:
-        if reduction == "none":
-            v_loss = dg_x_whole * (x - target)
-        elif reduction == "sum":
-            v_loss = (dg_x_whole * (x - target)).sum()
-        else:
-            v_loss = (dg_x_whole * (x - target)).sum() / N
-    if needs.x or needs.target:
-        if reduction == "none":
-            c_x = dg_x_whole * g
-        elif reduction == "sum":
-            c_x = g * dg_x_whole
-        else:
-            c_x = g / N * dg_x_whole
-    if needs.target:
-        c_target = -c_x
-    return (v_loss, c_x, c_target)
-
-
-mse_jvp = _pair.jvp()
-mse_double_backward = _pair.double_backward(MSESecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

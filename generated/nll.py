@@ -8,400 +8,110 @@ The negative log probability of every label, times the weight of its class.
 
 Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.108.
 
-The closed form:
+Forward:
+    loss = -Sum(weight*OneHot(labels, C)*logprobs, C)
+    counted = Sum(weight*OneHot(labels, C), C)
 
-    dlogprobs = -dloss*weight*Piecewise(
-        (1/counted_sum_2, Ne(labels_kept, 0)),
-        (0, True),
-    )*OneHot(labels, C)
-
-With reduction="none":
-
-    dlosses_sum = -dloss*Kept(labels)
-    dlogprobs = weight*dlosses_sum*OneHot(labels, C)
-
-With reduction="sum":
-
-    dlogprobs = -dloss*weight*Kept(labels)*OneHot(labels, C)
-
-When weight is omitted and no labels entry is ignored (also derived and proved):
-
-    dlogprobs = -dloss*OneHot(labels, C)/(N*S)
+Backward:
+    dlogprobs = -weight*dloss*OneHot(labels, C)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logprobs and so on): g is
-dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_loss = -Sum(
-        weight*Piecewise(
-            (1/counted_sum_2, Ne(labels_kept, 0)),
-            (0, True),
-        )*OneHot(labels, C)*v_logprobs,
-        C, N, S,
-    )
-    c_counted_sum_2 = -g*Sum(
-        weight*Piecewise(
-            (-counted_sum_2**(-2), Ne(labels_kept, 0)),
-            (0, True),
-        )*OneHot(labels, C)*v_logprobs,
-        C, N, S,
-    )
-
-From these cotangents back to the inputs:
-
-    dlogprobs = -c_loss*weight*Piecewise(
-        (1/counted_sum_2, Ne(labels_kept, 0)),
-        (0, True),
-    )*OneHot(labels, C)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - loss may be infinite or NaN where every entry of labels is ignored.
 - loss, dlogprobs may be infinite or NaN where all entries of weight are 0.
-- TypeError if labels is not an integer tensor.
-- IndexError if an entry of labels is not in 0 .. C - 1 and is not ignore_index.
-- Entries where labels equals ignore_index are ignored.
-- S may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- weight defaults to 1 everywhere.
-- RuntimeError if weight requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use nll_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0 or if S is 0.
+- Entries where labels is ignore_index are 0 and have no gradient.
+- weight gets no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("nll", """
-    logprobs: N C *S
-    labels: N *S -> C, ignored
-    weight: C = 1, constant
-    loss, g: N *S for none; () for sum mean
-    labels_kept, losses, counted: N *S
-    counted_sum_2: () for mean, needed for mean
-    reduction: none | sum | mean
-""")
 
 
 def nll(
     logprobs: Tensor, labels: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """NLL: returns loss, with the closed form as its backward.
-
-    Shapes: logprobs (N, C, *S), labels (N, *S), weight (C,).
+    """Returns loss (N, *S), or its sum or mean. Shapes: logprobs (N, C, *S), labels (N, *S), weight
+    (C,) or 1 everywhere.
     """
-    return _pair(logprobs, labels, weight, ignore_index, reduction)
-
-
-class NLLForward(NamedTuple):
-    loss: Tensor  # (), (N, *S) for "none"
-    labels: Tensor  # (N, *S)
-    labels_kept: Tensor  # (N, *S)
-    weight: Tensor  # (C,)
-    counted_sum_2: Tensor  # ()
-    reduction: str
-
-
-@_pair.forward
-def nll_forward(
-    logprobs: Tensor, labels: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
-    reduction: str = "mean",
-) -> NLLForward:
-    """The output loss, then what the backward needs."""
-    C = logprobs.shape[1]
-    if weight is None:
-        weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
+    if logprobs.dim() < 2:
+        raise ValueError(f"nll: logprobs must be (N, C, *S), got {tuple(logprobs.shape)}")
+    N, C, *S_dims = logprobs.shape
+    if labels.shape != (N, *S_dims):
+        raise ValueError(f"nll: labels must be (N, *S), got {tuple(labels.shape)}")
+    if weight is not None and weight.shape != (C,):
+        raise ValueError(f"nll: weight must be (C,), got {tuple(weight.shape)}")
+    S = math.prod(S_dims)
+    logprobs, labels = logprobs.reshape(N, C, S), labels.reshape(N, S)
+    weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"nll: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    labels_kept = labels != ignore_index
+    labels = labels.where(labels_kept, 0)
+    run = nll_forward if _by_lines() else NLL.apply
+    loss = run(logprobs, labels, weight)
+    loss = loss.where(labels_kept, 0)
     if reduction == "none":
-        losses = -torch.where(
-            labels_kept != 0,
-            weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-        loss = losses
-        counted_sum_2 = None
-    elif reduction == "sum":
-        losses = -torch.where(
-            labels_kept != 0,
-            weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-        loss = losses.sum()
-        counted_sum_2 = None
-    else:
-        labels_kept_is_not_0 = labels_kept != 0
-        losses = -torch.where(
-            labels_kept_is_not_0,
-            weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-        counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
-        counted_sum_2 = counted.sum()
-        loss = losses.sum() / counted_sum_2
-    return NLLForward(loss, labels, labels_kept, weight, counted_sum_2, reduction)
+        return loss.reshape(N, *S_dims).to(torch.promote_types(logprobs.dtype, weight.dtype))
+    total = loss.sum()
+    if reduction == "mean":
+        counted = torch.where(labels_kept != 0, weight[labels], 0)
+        total = total / counted.sum()
+    return total.to(torch.promote_types(logprobs.dtype, weight.dtype))
 
 
-class NLLGradients(NamedTuple):
-    dlogprobs: Tensor  # (N, C, *S)
+def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(logprobs.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logprobs, weight = logprobs.to(wide), weight.to(wide)
+    C = logprobs.shape[1]
+    losses = -weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
+    return losses
 
 
-@_pair.backward
-def nll_backward(
-    dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    counted_sum_2: Tensor | None, reduction: str = "mean", needs=None,
-) -> NLLGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = labels.shape[0]
+def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """The gradient of logprobs."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, weight = dloss.to(wide), weight.to(wide)
+    N, S = dloss.shape
     C = weight.shape[0]
-    S = labels.shape[1]
-    if reduction == "none":
-        dlosses_sum = -torch.where(labels_kept != 0, dloss, 0)
     dlogprobs = dloss.new_zeros(N, C, S)
-    if reduction == "none":
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (weight[labels] * dlosses_sum).unsqueeze(1),
-        )
-    elif reduction == "sum":
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (-torch.where(labels_kept != 0, dloss * weight[labels], 0)).unsqueeze(1),
-        )
-    else:
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (
-                -torch.where(labels_kept != 0, dloss / counted_sum_2 * weight[labels], 0)
-            ).unsqueeze(1),
-        )
-    return NLLGradients(dlogprobs)
-
-
-class NLLAtoms(NamedTuple):
-    losses: Tensor  # (N, *S)
-    counted: Tensor  # (N, *S)
-    loss: Tensor  # (), (N, *S) for "none"
-
-
-@_pair.checked
-def nll_atoms(
-    logprobs: Tensor, labels: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
-    reduction: str = "mean",
-) -> NLLAtoms:
-    """Every statement of the forward, as written."""
-    C = logprobs.shape[1]
-    if weight is None:
-        weight = logprobs.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
-    losses = -torch.where(
-        labels_kept != 0,
-        weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-        0,
-    )
-    counted = torch.where(labels_kept != 0, weight[labels], 0)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / counted.sum()
-    return NLLAtoms(losses, counted, loss)
-
-
-class NLLChain(NamedTuple):
-    dlosses: Tensor  # (N, *S)
-    dcounted: Tensor  # (N, *S)
-    dloss: Tensor  # (), (N, *S) for "none"
-    dlogprobs: Tensor  # (N, C, *S)
-
-
-@_pair.checked
-def nll_chain(
-    dloss: Tensor, logprobs: Tensor, labels: Tensor, weight: Tensor | None = None,
-    losses: Tensor | None = None, counted: Tensor | None = None, loss: Tensor | None = None,
-    ignore_index: int = -100, reduction: str = "mean",
-) -> NLLChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = logprobs.shape[0]
-    C = logprobs.shape[1]
-    S = logprobs.shape[2]
-    if weight is None:
-        weight = dloss.new_full((), 1).expand(C)
-    labels, labels_kept = _pair.split_label("labels", labels, ignore_index, dloss.dtype, C)
-    if reduction == "none":
-        dcounted = dloss.new_zeros(N, S)
-        dlosses = dloss
-    elif reduction == "sum":
-        dcounted = dloss.new_zeros(N, S)
-        dlosses = dloss.expand(N, S)
-    else:
-        dcounted = (-dloss * loss / counted.sum((0, 1), keepdim=True)).expand(N, S)
-        dlosses = (dloss / counted.sum((0, 1), keepdim=True)).expand(N, S)
-    dlogprobs = dloss.new_zeros(N, C, S)
-    dlogprobs = _runtime.scatter_added(
-        dlogprobs, 1,
+    dlogprobs = dlogprobs.scatter_add_(
+        1,
         labels.unsqueeze(1),
-        (-torch.where(labels_kept != 0, weight[labels] * dlosses, 0)).unsqueeze(1),
+        (-weight[labels] * dloss).unsqueeze(1),
     )
-    return NLLChain(dlosses, dcounted, dloss, dlogprobs)
+    return dlogprobs
 
 
-class NLLSecond(NamedTuple):
-    v_loss: Tensor  # (), (N, *S) for "none"
-    dlogprobs: Tensor  # (N, C, *S)
+class NLL(torch.autograd.Function):
+    """What autograd sees of nll."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(nll_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, labels, weight = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(labels, weight)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None, None
+        labels, weight = ctx.saved_tensors
+        return nll_backward(dloss, labels, weight), None, None
 
 
-@_pair.behind
-def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, reduction, needs) -> tuple:
-    if reduction == "none":
-        v_loss = -torch.where(
-            labels_kept != 0,
-            weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        )
-        c_counted_sum_2 = None
-    elif reduction == "sum":
-        v_loss = -torch.where(
-            labels_kept != 0,
-            weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
-            0,
-        ).sum()
-        c_counted_sum_2 = None
-    else:
-        v_loss = c_counted_sum_2 = None
-        labels_kept_is_not_0 = labels_kept != 0
-        if needs.g:
-            v_loss = -torch.where(
-                labels_kept_is_not_0,
-                weight[labels] * v_logprobs.gather(
-                    1,
-                    labels.unsqueeze(1),
-                ).squeeze(1) / counted_sum_2,
-                0,
-            ).sum()
-        if needs.counted_sum_2:
-            c_counted_sum_2 = -g * torch.where(
-                labels_kept_is_not_0,
-                -weight[labels] * v_logprobs.gather(
-                    1,
-                    labels.unsqueeze(1),
-                ).squeeze(1) / counted_sum_2 ** 2,
-                0,
-            ).sum()
-    return (v_loss, None, None, None, c_counted_sum_2)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2, reduction, needs,
-) -> tuple:
-    N = labels.shape[0]
-    C = weight.shape[0]
-    S = labels.shape[1]
-    if reduction == "none":
-        dlosses_sum = -torch.where(labels_kept != 0, c_loss, 0)
-        dlogprobs = labels_kept.new_zeros(N, C, S)
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (weight[labels] * dlosses_sum).unsqueeze(1),
-        )
-    elif reduction == "sum":
-        dlogprobs = labels_kept.new_zeros(N, C, S)
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (-torch.where(labels_kept != 0, c_loss * weight[labels], 0)).unsqueeze(1),
-        )
-    else:
-        dlogprobs = counted_sum_2.new_zeros(N, C, S)
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (
-                -torch.where(labels_kept != 0, c_loss / counted_sum_2 * weight[labels], 0)
-            ).unsqueeze(1),
-        )
-    return (dlogprobs,)
-
-
-nll_jvp = _pair.jvp()
-nll_double_backward = _pair.double_backward(NLLSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda logprobs, labels, weight, ignore_index, reduction: weight is None
-    and _runtime.all_count(labels, ignore_index, logprobs.shape[1])
-)
-
-
-@_plain.forward
-def _plain_forward(logprobs, labels, reduction) -> tuple:
-    if reduction == "mean":
-        N = logprobs.shape[0]
-    C = logprobs.shape[1]
-    if reduction == "mean":
-        S = logprobs.shape[2]
-    losses = -logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N / S
-    return (loss, labels, C, reduction)
-
-
-@_plain.backward
-def _plain_backward(dloss, labels, C, reduction, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    dlogprobs = dloss.new_zeros(N, C, S)
-    if reduction == "none":
-        dlogprobs = _runtime.scatter_added(dlogprobs, 1, labels.unsqueeze(1), (-dloss).unsqueeze(1))
-    elif reduction == "sum":
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (-dloss).expand(N, 1, S),
-        )
-    else:
-        dlogprobs = _runtime.scatter_added(
-            dlogprobs, 1,
-            labels.unsqueeze(1),
-            (-dloss / N / S).expand(N, 1, S),
-        )
-    return (dlogprobs,)
-
-
-@_plain.behind
-def _plain_behind(v_logprobs, g, labels, C, reduction, needs) -> tuple:
-    N = labels.shape[0]
-    S = labels.shape[1]
-    if reduction == "none":
-        v_loss = -v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
-    elif reduction == "sum":
-        v_loss = -v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
-    else:
-        v_loss = -v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum() / N / S
-    return (v_loss, None)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

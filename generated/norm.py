@@ -8,158 +8,83 @@ The Euclidean length of every row; of a row of zeros the gradient is 0, as torch
 
 Source: ``torch.linalg.vector_norm``, with its order 2.
 
-The closed form:
+Forward:
+    squares = Sum(x**2, C)
+    y = Piecewise((0, Eq(squares, 0)), (sqrt(squares), True))
 
+Backward:
     dx = dy*Piecewise((0, Eq(squares, 0)), (1/sqrt(squares), True))*x
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    sum_v_x_x = Sum(v_x*x, C)
-    choice_squares = Piecewise((0, Eq(squares, 0)), (1/sqrt(squares), True))
-    v_y = choice_squares*sum_v_x_x
-    c_x = choice_squares*g*v_x
-    c_squares = -sum_v_x_x*Piecewise((0, Eq(squares, 0)), (squares**(-1.5), True))*g/2
-
-From these cotangents back to the inputs:
-
-    dx = x*(2*c_squares + Piecewise((0, Eq(squares, 0)), (1/sqrt(squares), True))*c_y)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e19 or x below 1e-21.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use norm_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("norm", """
-    x: *N C
-    y, squares, g: *N
-""")
-
 
 def norm(x: Tensor) -> Tensor:
-    """Norm: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, C).
-    """
-    return _pair(x)
-
-
-class NormForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N, C)
-    squares: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"norm: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    run = norm_forward if _by_lines() else Norm.apply
+    y, *_ = run(x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def norm_forward(x: Tensor) -> NormForward:
-    """The output y, then what the backward needs."""
+def norm_forward(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     squares = (x ** 2).sum(1)
     y = torch.where(squares == 0, 0, torch.sqrt(torch.where(squares == 0, 1, squares)))
-    return NormForward(y, x, squares)
+    return y.to(x.dtype), squares
 
 
-class NormGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def norm_backward(dy: Tensor, x: Tensor, squares: Tensor, needs) -> NormGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dx = torch.where(squares[:, None] == 0, 0, dy[:, None] / torch.sqrt(squares[:, None])) * x
-    return NormGradients(dx)
-
-
-class NormAtoms(NamedTuple):
-    squares: Tensor  # (*N,)
-    y: Tensor  # (*N,)
-
-
-@_pair.checked
-def norm_atoms(x: Tensor) -> NormAtoms:
-    """Every statement of the forward, as written."""
-    squares = (x ** 2).sum(1)
-    y = torch.where(squares == 0, 0, torch.sqrt(squares))
-    return NormAtoms(squares, y)
-
-
-class NormChain(NamedTuple):
-    dsquares: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def norm_chain(dy: Tensor, x: Tensor, squares: Tensor, y: Tensor) -> NormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dsquares = torch.where(squares == 0, 0, 1 / 2 * dy / torch.sqrt(squares))
-    dx = 2 * dsquares[:, None] * x
-    return NormChain(dsquares, dy, dx)
-
-
-class NormSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, x, squares, needs) -> tuple:
-    v_y = c_x = c_squares = None
-    if needs.g or needs.squares:
-        sum_v_x_x = (v_x * x).sum(1)
-    squares_is_0 = squares == 0
-    if needs.g or needs.x:
-        choice_squares = torch.where(squares_is_0, 0, torch.where(squares_is_0, 1, squares) ** -0.5)
-    if needs.g:
-        v_y = choice_squares * sum_v_x_x
-    if needs.x:
-        c_x = choice_squares[:, None] * g[:, None] * v_x
-    if needs.squares:
-        c_squares = -torch.where(
-            squares_is_0, 0,
-            sum_v_x_x * g / 2 / torch.where(squares_is_0, 1, squares) ** 1.5,
-        )
-    return (v_y, c_x, c_squares)
-
-
-@_pair.pullback
-def _pullback(c_y, c_squares, x, squares, needs) -> tuple:
-    dx = torch.add(
-        torch.where(
-            squares[:, None] == 0,
-            0,
-            c_y[:, None] / torch.where(
-                squares[:, None] == 0,
-                1,
-                torch.sqrt(torch.where(squares[:, None] == 0, 1, squares[:, None])),
-            ),
-        ),
-        c_squares[:, None],
-        alpha=2,
+def norm_backward(dy: Tensor, x: Tensor, squares: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    dx = torch.where(
+        squares[:, None] == 0,
+        0,
+        dy[:, None] / torch.sqrt(torch.where(squares[:, None] == 0, 1, squares[:, None])),
     ) * x
-    return (dx,)
+    return dx
 
 
-norm_jvp = _pair.jvp()
-norm_double_backward = _pair.double_backward(NormSecond)
+class Norm(torch.autograd.Function):
+    """What autograd sees of norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, squares = output
+        ctx.mark_non_differentiable(squares)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, squares)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None
+        x, squares = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, squares = norm_forward(x)
+        return norm_backward(dy, x, squares)
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,112 +8,71 @@ The sum of the magnitudes of every row.
 
 Source: ``torch.linalg.vector_norm``, with its order 1.
 
-The closed form:
+Forward:
+    y = Sum(Abs(x), C)
 
+Backward:
     dx = dy*sign(x)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = Sum(sign(x)*v_x, C)
-    c_x = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use norm1_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("norm1", """
-    x: *N C
-    y, g: *N
-""")
-
 
 def norm1(x: Tensor) -> Tensor:
-    """Norm1: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"norm1: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    run = norm1_forward if _by_lines() else Norm1.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N, C).
-    """
-    return _pair(x)
 
-
-class Norm1Forward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N, C)
-
-
-@_pair.forward
-def norm1_forward(x: Tensor) -> Norm1Forward:
-    """The output y, then what the backward needs."""
+def norm1_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.abs(x).sum(1)
-    return Norm1Forward(y, x)
+    return y.to(x.dtype)
 
 
-class Norm1Gradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def norm1_backward(dy: Tensor, x: Tensor, needs) -> Norm1Gradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def norm1_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     dx = dy[:, None] * torch.sign(x)
-    return Norm1Gradients(dx)
+    return dx
 
 
-class Norm1Atoms(NamedTuple):
-    y: Tensor  # (*N,)
+class Norm1(torch.autograd.Function):
+    """What autograd sees of norm1."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(norm1_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, = ctx.saved_tensors
+        return norm1_backward(dy, x)
 
 
-@_pair.checked
-def norm1_atoms(x: Tensor) -> Norm1Atoms:
-    """Every statement of the forward, as written."""
-    y = torch.abs(x).sum(1)
-    return Norm1Atoms(y)
-
-
-class Norm1Chain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def norm1_chain(dy: Tensor, x: Tensor, y: Tensor) -> Norm1Chain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy[:, None] * torch.sign(x)
-    return Norm1Chain(dy, dx)
-
-
-class Norm1Second(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: None  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, x, needs) -> tuple:
-    v_y = (torch.sign(x) * v_x).sum(1)
-    return (v_y, None)
-
-
-norm1_jvp = _pair.jvp()
-norm1_double_backward = _pair.double_backward(Norm1Second)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,134 +8,84 @@ The largest magnitude of every row; of equal ones the gradient is that of the fi
 
 Source: ``torch.linalg.vector_norm``, with its order inf, which divides it among equals.
 
-The closed form:
+Forward:
+    y = Max(Abs(x), C)
 
+Backward:
     dx = dy*OneHot(ArgMax(Abs(x), C), C)*sign(x)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = Sum(OneHot(ArgMax(Abs(x), C), C)*sign(x)*v_x, C)
-    c_x = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- ValueError if C is 0: y takes a maximum along it.
 - The first of equal largest entries of Abs(x) has the gradient, as with torch.max; torch.amax
   divides it. In bfloat16 many entries are equal.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use norm_inf_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("norm_inf", """
-    x: *N C
-    y, g: *N
-    C != 0: y takes a maximum along it, but C is 0
-""")
-
 
 def norm_inf(x: Tensor) -> Tensor:
-    """NormInf: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"norm_inf: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    if C == 0:
+        raise ValueError(f"norm_inf: y takes a maximum along it, but C is 0 where C = {C}")
+    run = norm_inf_forward if _by_lines() else NormInf.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N, C).
-    """
-    return _pair(x)
 
-
-class NormInfForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N, C)
-
-
-@_pair.forward
-def norm_inf_forward(x: Tensor) -> NormInfForward:
-    """The output y, then what the backward needs."""
+def norm_inf_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.abs(x).amax(1)
-    return NormInfForward(y, x)
+    return y.to(x.dtype)
 
 
-class NormInfGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def norm_inf_backward(dy: Tensor, x: Tensor, needs) -> NormInfGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def norm_inf_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     N = dy.shape[0]
     C = x.shape[1]
     dx = dy.new_zeros(N, C)
     abs_x = torch.abs(x)
-    dx = _runtime.scatter_added(
-        dx, 1,
+    dx = dx.scatter_add_(
+        1,
         abs_x.argmax(1).unsqueeze(1),
         (dy * torch.sign(x.gather(1, abs_x.argmax(1).unsqueeze(1)).squeeze(1))).unsqueeze(1),
     )
-    return NormInfGradients(dx)
+    return dx
 
 
-class NormInfAtoms(NamedTuple):
-    y: Tensor  # (*N,)
+class NormInf(torch.autograd.Function):
+    """What autograd sees of norm_inf."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(norm_inf_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, = ctx.saved_tensors
+        return norm_inf_backward(dy, x)
 
 
-@_pair.checked
-def norm_inf_atoms(x: Tensor) -> NormInfAtoms:
-    """Every statement of the forward, as written."""
-    y = torch.abs(x).amax(1)
-    return NormInfAtoms(y)
-
-
-class NormInfChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def norm_inf_chain(dy: Tensor, x: Tensor, y: Tensor) -> NormInfChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = dy.shape[0]
-    C = x.shape[1]
-    dx = dy.new_zeros(N, C)
-    dx = _runtime.scatter_added(
-        dx, 1,
-        torch.abs(x).argmax(1).unsqueeze(1),
-        (dy * torch.sign(x.gather(1, torch.abs(x).argmax(1).unsqueeze(1)).squeeze(1))).unsqueeze(1),
-    )
-    return NormInfChain(dy, dx)
-
-
-class NormInfSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: None  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, x, needs) -> tuple:
-    abs_x = torch.abs(x)
-    v_y = torch.sign(
-        x.gather(1, abs_x.argmax(1).unsqueeze(1)).squeeze(1)
-    ) * v_x.gather(1, abs_x.argmax(1).unsqueeze(1)).squeeze(1)
-    return (v_y, None)
-
-
-norm_inf_jvp = _pair.jvp()
-norm_inf_double_backward = _pair.double_backward(NormInfSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

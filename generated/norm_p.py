@@ -8,179 +8,86 @@ The p-th root of the sum of the p-th powers of magnitudes, of every row.
 
 Source: ``torch.linalg.vector_norm``; of a row of zeros the gradient is 0, as torch has it.
 
-The closed form:
+Forward:
+    powers = Sum(Abs(x)**p, C)
+    y = Piecewise((0, Eq(powers, 0)), (powers**(1/p), True))
 
+Backward:
     dx = dy*Piecewise((0, Eq(powers, 0)), (powers**(1/p)/powers, True))*Abs(x)**(p - 1)*sign(x)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    abs_x = Abs(x)
-    sign_x = sign(x)
-    sum_p_v_x_x = Sum(sign_x*abs_x**(p - 1)*v_x, C)
-    power_p_powers = powers**(1/p)
-    choice_p_powers = Piecewise((0, Eq(powers, 0)), (power_p_powers/powers, True))
-    v_y = choice_p_powers*sum_p_v_x_x
-    c_x = choice_p_powers*g*abs_x**(p - 2)*sign_x**2*v_x*(p - 1)
-    c_powers = sum_p_v_x_x*Piecewise(
-        (0, Eq(powers, 0)),
-        (power_p_powers/(p*powers**2) - power_p_powers/powers**2, True),
-    )*g
-
-From these cotangents back to the inputs:
-
-    dx = Abs(x)**(p - 1)*sign(x)*(
-        p*c_powers + Piecewise((0, Eq(powers, 0)), (powers**(1/p)/powers, True))*c_y
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e12 or x below 1e-14.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless p is above 1.
-- Forward mode, and transforms under torch.compile, use norm_p_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("norm_p", """
-    x: *N C
-    y, powers, g: *N
-    p > 1: p must be above 1
-""")
-
 
 def norm_p(x: Tensor, p: float = 3) -> Tensor:
-    """NormP: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"norm_p: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    if isinstance(p, Tensor) or not p > 1:
+        raise ValueError(f"norm_p: p must be a number above 1, got {p}")
+    run = norm_p_forward if _by_lines() else NormP.apply
+    y, *_ = run(x, p)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N, C).
-    """
-    return _pair(x, p)
 
-
-class NormPForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N, C)
-    powers: Tensor  # (*N,)
-    p: float
-
-
-@_pair.forward
-def norm_p_forward(x: Tensor, p: float = 3) -> NormPForward:
-    """The output y, then what the backward needs."""
+def norm_p_forward(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     powers = (torch.abs(x) ** p).sum(1)
     y = torch.where(powers == 0, 0, torch.where(powers == 0, 1, powers) ** (1 / p))
-    return NormPForward(y, x, powers, p)
+    return y.to(x.dtype), powers
 
 
-class NormPGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def norm_p_backward(dy: Tensor, x: Tensor, powers: Tensor, p: float, needs) -> NormPGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def norm_p_backward(dy: Tensor, x: Tensor, powers: Tensor, p: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     dx = torch.where(
         powers[:, None] == 0,
         0,
-        dy[:, None] * powers[:, None] ** (1 / p - 1),
+        dy[:, None] * torch.where(powers[:, None] == 0, 1, powers[:, None]) ** (1 / p - 1),
     ) * (torch.abs(x) ** (p - 1) * torch.sign(x))
-    return NormPGradients(dx)
+    return dx
 
 
-class NormPAtoms(NamedTuple):
-    powers: Tensor  # (*N,)
-    y: Tensor  # (*N,)
+class NormP(torch.autograd.Function):
+    """What autograd sees of norm_p."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(norm_p_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.p = inputs
+        _, powers = output
+        ctx.mark_non_differentiable(powers)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, powers)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None
+        x, powers = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, powers = norm_p_forward(x, ctx.p)
+        return norm_p_backward(dy, x, powers, ctx.p), None
 
 
-@_pair.checked
-def norm_p_atoms(x: Tensor, p: float = 3) -> NormPAtoms:
-    """Every statement of the forward, as written."""
-    powers = (torch.abs(x) ** p).sum(1)
-    y = torch.where(powers == 0, 0, powers ** (1 / p))
-    return NormPAtoms(powers, y)
-
-
-class NormPChain(NamedTuple):
-    dpowers: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def norm_p_chain(dy: Tensor, x: Tensor, powers: Tensor, y: Tensor, p: float = 3) -> NormPChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dpowers = torch.where(powers == 0, 0, dy * powers ** (1 / p) / p / powers)
-    dx = p * dpowers[:, None] * torch.abs(x) ** (p - 1) * torch.sign(x)
-    return NormPChain(dpowers, dy, dx)
-
-
-class NormPSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, x, powers, p, needs) -> tuple:
-    v_y = c_x = c_powers = None
-    abs_x = torch.abs(x)
-    if needs.g or needs.powers:
-        sign_x = torch.sign(x)
-        sum_p_v_x_x = (sign_x * abs_x ** (p - 1) * v_x).sum(1)
-    powers_is_0 = powers == 0
-    if needs.g or needs.x:
-        choice_p_powers = torch.where(
-            powers_is_0, 0,
-            torch.where(powers_is_0, 1, powers) ** (1 / p - 1),
-        )
-    if needs.g:
-        v_y = choice_p_powers * sum_p_v_x_x
-    if needs.x:
-        c_x = (p - 1) * choice_p_powers[:, None] * g[:, None] * abs_x ** (
-            0 if p - 1 == 0 else p - 2
-        ) * v_x
-    if needs.powers:
-        c_powers = torch.where(
-            powers_is_0, 0,
-            sum_p_v_x_x * g * (
-                torch.where(powers_is_0, 1, powers) ** (1 / p - 2) / p
-                - torch.where(powers_is_0, 1, powers) ** (1 / p - 2)
-            ),
-        )
-    return (v_y, c_x, c_powers)
-
-
-@_pair.pullback
-def _pullback(c_y, c_powers, x, powers, p, needs) -> tuple:
-    dx = torch.add(
-        torch.where(
-            powers[:, None] == 0,
-            0,
-            c_y[:, None] * torch.where(powers[:, None] == 0, 1, powers[:, None]) ** (1 / p - 1),
-        ),
-        c_powers[:, None],
-        alpha=p,
-    ) * torch.abs(x) ** (p - 1) * torch.sign(x)
-    return (dx,)
-
-
-norm_p_jvp = _pair.jvp()
-norm_p_double_backward = _pair.double_backward(NormPSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,209 +9,91 @@ The clipped surrogate of actions with their advantages, and how far the policy h
 Source: Schulman et al. (2017), "Proximal policy optimization algorithms", equations 7 and 8;
 the divergence from the old policy is estimated by ``ratio - 1 - log(ratio)``.
 
-The closed form:
-
-    dlogp = (
-        ratio*(
-            dloss*beta/N
-            - dloss*Piecewise((0, advantage*clipped < advantage*ratio), (advantage, True))/N
-        )
-        - dloss*beta/N
+Forward:
+    ratio = exp(logp - logp_old)
+    clipped = Piecewise(
+        (1 + clip, clip <= Piecewise((1 - clip, ratio <= 1 - clip), (ratio, True)) - 1),
+        (Piecewise((1 - clip, ratio <= 1 - clip), (ratio, True)), True),
     )
+    surrogate = Piecewise(
+        (advantage*ratio, advantage*ratio <= advantage*clipped),
+        (advantage*clipped, True),
+    )
+    divergence = logp_old - logp + ratio - 1
+    loss = beta*divergence - surrogate
 
-With reduction="none":
-
+Backward:
     dlogp = dloss*(
         ratio*(beta - Piecewise((0, advantage*clipped < advantage*ratio), (advantage, True))) - beta
-    )
-
-With reduction="sum":
-
-    dlogp = (
-        ratio*(
-            dloss*beta
-            - dloss*Piecewise((0, advantage*clipped < advantage*ratio), (advantage, True))
-        )
-        - dloss*beta
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logp and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    choice_advantage_clipped_ratio = Piecewise(
-        (0, advantage*clipped < advantage*ratio),
-        (advantage, True),
-    )
-    dg_logp_term = ratio*v_logp
-    v_loss = (
-        beta*(Sum(dg_logp_term, N) - Sum(v_logp, N))
-        - Sum(choice_advantage_clipped_ratio*dg_logp_term, N)
-    )/N
-    c_ratio = v_logp*(beta*g/N - g*choice_advantage_clipped_ratio/N)
-    c_clipped = 0
-
-From these cotangents back to the inputs:
-
-    dlogp = (
-        ratio*(
-            c_ratio
-            + Piecewise((0, (ratio >= 1 + clip) | (ratio <= 1 - clip)), (1, True))*c_clipped
-            + c_loss*(
-                beta - Piecewise((0, advantage*clipped < advantage*ratio), (advantage, True))
-            )/N
-        )
-        - beta*c_loss/N
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
 - exp(logp - logp_old) may overflow: then ratio may be infinite or NaN.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless clip is above 0.
-- RuntimeError if logp_old requires grad: no gradient is derived for it.
-- RuntimeError if advantage requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use ppo_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
+- logp_old, advantage get no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("ppo", """
-    logp, ratio, clipped, surrogate, divergence, losses: *N
-    logp_old, advantage: *N, constant
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-    clip > 0: clip must be above 0
-""", differentiated="atoms")
 
 
 def ppo(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float = 0.2, beta: float = 0.01,
     reduction: str = "mean",
 ) -> Tensor:
-    """PPO: returns loss, with the closed form as its backward.
-
-    Shapes: logp (*N,), logp_old (*N,), advantage (*N,).
-    """
-    return _pair(logp, logp_old, advantage, clip, beta, reduction)
-
-
-class PPOForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    advantage: Tensor  # (*N,)
-    ratio: Tensor  # (*N,)
-    clipped: Tensor  # (*N,)
-    beta: float
-    clip: float
-    reduction: str
-
-
-@_pair.forward
-def ppo_forward(
-    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float = 0.2, beta: float = 0.01,
-    reduction: str = "mean",
-) -> PPOForward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: logp (*N,), logp_old (*N,), advantage (*N,)."""
+    *N_dims, = logp.shape
+    for name, t in (("logp_old", logp_old), ("advantage", advantage)):
+        if t.shape != (*N_dims,):
+            raise ValueError(f"ppo: {name} must be (*N,), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    logp, logp_old, advantage = logp.reshape(N), logp_old.reshape(N), advantage.reshape(N)
+    if isinstance(beta, Tensor):
+        raise TypeError("ppo: beta must be a number, not a tensor")
+    if isinstance(clip, Tensor) or not clip > 0:
+        raise ValueError(f"ppo: clip must be a number above 0, got {clip}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"ppo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    if _by_lines():
+        loss = ppo_statements(logp, logp_old, advantage, clip, beta)
+    else:
+        loss = PPO.apply(logp, logp_old, advantage, clip, beta)
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
+    if reduction == "none":
+        return loss.reshape(N_dims).to(dtype)
+    total = loss.sum()
     if reduction == "mean":
-        N = logp.shape[0]
+        total = total / N
+    return total.to(dtype)
+
+
+def ppo_forward(
+    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
+) -> Tensor:
+    """The output loss."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
+    wide = torch.promote_types(dtype, torch.float32)
+    logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     ratio = torch.exp(logp - logp_old)
     clipped = ratio.clamp(1 - clip, 1 + clip)
     surrogate = torch.minimum(advantage * ratio, advantage * clipped)
     divergence = logp_old - logp + ratio - 1
     losses = beta * divergence - surrogate
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return PPOForward(loss, advantage, ratio, clipped, beta, clip, reduction)
+    return losses
 
 
-class PPOGradients(NamedTuple):
-    dlogp: Tensor  # (*N,)
-
-
-@_pair.backward
-def ppo_backward(
-    dloss: Tensor, advantage: Tensor, ratio: Tensor, clipped: Tensor, beta: float, clip: float,
-    reduction: str = "mean", needs=None,
-) -> PPOGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "none":
-        dlogp = dloss * (
-            ratio * (
-                beta
-                - torch.ops.aten.threshold_backward(
-                    advantage,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                )
-            )
-            - beta
-        )
-    elif reduction == "sum":
-        dlogp = (
-            ratio * (
-                dloss * beta
-                - torch.ops.aten.threshold_backward(
-                    dloss * advantage,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                )
-            )
-            - dloss * beta
-        )
-    else:
-        N = advantage.shape[0]
-        dlogp = (
-            ratio * (
-                dloss * beta / N
-                - torch.ops.aten.threshold_backward(
-                    dloss / N * advantage,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                )
-            )
-            - dloss * beta / N
-        )
-    return PPOGradients(dlogp)
-
-
-class PPOAtoms(NamedTuple):
-    ratio: Tensor  # (*N,)
-    clipped: Tensor  # (*N,)
-    surrogate: Tensor  # (*N,)
-    divergence: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def ppo_atoms(
-    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float = 0.2, beta: float = 0.01,
-    reduction: str = "mean",
-) -> PPOAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = logp.shape[0]
-        if N == 0:
-            raise ValueError("ppo_atoms divides by N, which is 0")
+def ppo_statements(
+    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
+) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
+    wide = torch.promote_types(dtype, torch.float32)
+    logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     ratio = torch.exp(logp - logp_old)
     clipped = torch.where(
         clip <= torch.where(ratio <= 1 - clip, 1 - clip, ratio) - 1,
@@ -225,176 +107,55 @@ def ppo_atoms(
     )
     divergence = logp_old - logp + ratio - 1
     losses = beta * divergence - surrogate
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return PPOAtoms(ratio, clipped, surrogate, divergence, losses, loss)
+    return losses
 
 
-class PPOChain(NamedTuple):
-    dratio: Tensor  # (*N,)
-    dclipped: Tensor  # (*N,)
-    dsurrogate: Tensor  # (*N,)
-    ddivergence: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dlogp: Tensor  # (*N,)
-
-
-@_pair.checked
-def ppo_chain(
-    dloss: Tensor, logp: Tensor, logp_old: Tensor, advantage: Tensor, ratio: Tensor,
-    clipped: Tensor, surrogate: Tensor, divergence: Tensor, losses: Tensor, loss: Tensor,
-    clip: float = 0.2, beta: float = 0.01, reduction: str = "mean",
-) -> PPOChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = logp.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = logp.shape[0]
-        if N == 0:
-            raise ValueError("ppo_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    ddivergence = beta * dlosses
-    dsurrogate = -dlosses
-    dclipped = torch.where(advantage * ratio <= advantage * clipped, 0, dsurrogate * advantage)
-    dratio = (
-        ddivergence
-        + torch.where(advantage * ratio <= advantage * clipped, dsurrogate * advantage, 0)
-        + torch.where(
-            clip <= torch.where(ratio <= 1 - clip, 1 - clip, ratio) - 1,
-            0,
-            torch.where(ratio <= 1 - clip, 0, dclipped),
+def ppo_backward(
+    dloss: Tensor, logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
+) -> Tensor:
+    """The gradient of logp."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logp, logp_old, advantage = (t.to(wide) for t in (dloss, logp, logp_old, advantage))
+    ratio = torch.exp(logp - logp_old)
+    clipped = ratio.clamp(1 - clip, 1 + clip)
+    dlogp = dloss * (
+        ratio * (
+            beta
+            - torch.ops.aten.threshold_backward(
+                advantage,
+                torch.sign(advantage * clipped - advantage * ratio),
+                -1,
+            )
         )
+        - beta
     )
-    dlogp = dratio * ratio - ddivergence
-    return PPOChain(dratio, dclipped, dsurrogate, ddivergence, dlosses, dloss, dlogp)
+    return dlogp
 
 
-class PPOSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dlogp: Tensor  # (*N,)
+class PPO(torch.autograd.Function):
+    """What autograd sees of ppo."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(ppo_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        logp, logp_old, advantage, ctx.clip, ctx.beta = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(logp, logp_old, advantage)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return (None,) * 5
+        logp, logp_old, advantage = ctx.saved_tensors
+        return ppo_backward(
+            dloss, logp, logp_old, advantage, ctx.clip, ctx.beta,
+        ), None, None, None, None
 
 
-@_pair.behind
-def _behind(v_logp, g, advantage, ratio, clipped, beta, clip, reduction, needs) -> tuple:
-    N = advantage.shape[0]
-    v_loss = c_ratio = None
-    choice_advantage_clipped_ratio = torch.ops.aten.threshold_backward(
-        advantage,
-        torch.sign(advantage * clipped - advantage * ratio),
-        -1,
-    )
-    if needs.g:
-        if reduction == "none":
-            v_loss = v_logp * (ratio * (beta - choice_advantage_clipped_ratio) - beta)
-        elif reduction == "sum":
-            dg_logp_term = ratio * v_logp
-            v_loss = (
-                beta * (dg_logp_term.sum() - v_logp.sum())
-                - torch.ops.aten.threshold_backward(
-                    choice_advantage_clipped_ratio * dg_logp_term,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                ).sum()
-            )
-        else:
-            dg_logp_term = ratio * v_logp
-            v_loss = (
-                beta * (dg_logp_term.sum() - v_logp.sum())
-                - torch.ops.aten.threshold_backward(
-                    choice_advantage_clipped_ratio * dg_logp_term,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                ).sum()
-            ) / N
-    if needs.ratio:
-        if reduction == "none":
-            c_ratio = g * v_logp * (beta - choice_advantage_clipped_ratio)
-        elif reduction == "sum":
-            c_ratio = v_logp * torch.addcmul(beta * g, g, choice_advantage_clipped_ratio, value=-1)
-        else:
-            c_ratio = v_logp * torch.addcmul(
-                beta * g / N,
-                g / N,
-                choice_advantage_clipped_ratio, value=-1,
-            )
-    return (v_loss, None, c_ratio, None)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_ratio, c_clipped, advantage, ratio, clipped, beta, clip, reduction, needs,
-) -> tuple:
-    N = advantage.shape[0]
-    if reduction == "none":
-        ddivergence = beta * c_loss
-        dlogp = (
-            ratio * (
-                c_ratio
-                + ddivergence
-                + torch.ops.aten.threshold_backward(
-                    torch.ops.aten.threshold_backward(c_clipped, (1 + clip) - ratio, 0),
-                    ratio,
-                    1 - clip,
-                )
-                - torch.ops.aten.threshold_backward(
-                    advantage * c_loss,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                )
-            )
-            - ddivergence
-        )
-    elif reduction == "sum":
-        dlogp = (
-            ratio * torch.addcmul(
-                c_ratio
-                + torch.ops.aten.threshold_backward(
-                    torch.ops.aten.threshold_backward(c_clipped, (1 + clip) - ratio, 0),
-                    ratio,
-                    1 - clip,
-                ),
-                c_loss,
-                beta
-                - torch.ops.aten.threshold_backward(
-                    advantage,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                ),
-            )
-            - beta * c_loss
-        )
-    else:
-        dlogp = (
-            ratio * torch.addcmul(
-                c_ratio
-                + torch.ops.aten.threshold_backward(
-                    torch.ops.aten.threshold_backward(c_clipped, (1 + clip) - ratio, 0),
-                    ratio,
-                    1 - clip,
-                ),
-                c_loss / N,
-                beta
-                - torch.ops.aten.threshold_backward(
-                    advantage,
-                    torch.sign(advantage * clipped - advantage * ratio),
-                    -1,
-                ),
-            )
-            - beta * c_loss / N
-        )
-    return (dlogp,)
-
-
-ppo_jvp = _pair.jvp()
-ppo_double_backward = _pair.double_backward(PPOSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,111 +9,79 @@ The positive part of every entry.
 Source: Nair and Hinton (2010), "Rectified linear units improve restricted Boltzmann machines",
 section 2. Of the subgradients at 0 the one that torch takes: 0.
 
-The closed form:
+Forward:
+    y = Piecewise((0, x <= 0), (x, True))
 
+Backward:
     dx = dy*Piecewise((0, x <= 0), (1, True))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = Piecewise((0, x <= 0), (1, True))*v_x
-    c_x = 0
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use relu_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("relu", """
-    x, y, g: *N
-""", differentiated="atoms")
-
 
 def relu(x: Tensor) -> Tensor:
-    """Relu: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    if _by_lines():
+        y = relu_statements(x)
+    else:
+        y = Relu.apply(x)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N,).
-    """
-    return _pair(x)
 
-
-class ReluForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
-
-
-@_pair.forward
-def relu_forward(x: Tensor) -> ReluForward:
-    """The output y, then what the backward needs."""
+def relu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = x.clamp(min=0)
-    return ReluForward(y, x)
+    return y.to(x.dtype)
 
 
-class ReluGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def relu_backward(dy: Tensor, x: Tensor, needs) -> ReluGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dx = torch.ops.aten.threshold_backward(dy, x, 0)
-    return ReluGradients(dx)
-
-
-class ReluAtoms(NamedTuple):
-    y: Tensor  # (*N,)
-
-
-@_pair.checked
-def relu_atoms(x: Tensor) -> ReluAtoms:
-    """Every statement of the forward, as written."""
+def relu_statements(x: Tensor) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.where(x <= 0, 0, x)
-    return ReluAtoms(y)
+    return y.to(x.dtype)
 
 
-class ReluChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
+def relu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    dx = torch.ops.aten.threshold_backward(dy, x, 0)
+    return dx
 
 
-@_pair.checked
-def relu_chain(dy: Tensor, x: Tensor, y: Tensor) -> ReluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = torch.where(x <= 0, 0, dy)
-    return ReluChain(dy, dx)
+class Relu(torch.autograd.Function):
+    """What autograd sees of relu."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(relu_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, = ctx.saved_tensors
+        return relu_backward(dy, x)
 
 
-class ReluSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: None  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, needs) -> tuple:
-    v_y = torch.ops.aten.threshold_backward(v_x, x, 0)
-    return (v_y, None)
-
-
-relu_jvp = _pair.jvp()
-relu_double_backward = _pair.double_backward(ReluSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

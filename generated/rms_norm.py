@@ -9,294 +9,106 @@ Every row divided by its root mean square.
 Source: Zhang and Sennrich (2019), "Root mean square layer normalization", equation 4, with
 eps under the root.
 
-The closed form:
+Forward:
+    square = Sum(x**2, C)/C
+    inv_rms = 1/sqrt(square + eps)
+    xhat = inv_rms*x
+    y = gain*xhat
 
+Backward:
     dgain = Sum(inv_rms*dy*x, N)
     dxhat = gain*dy
     dx = inv_rms*(dxhat - inv_rms**2*x*Sum(dxhat*x, C)/C)
 
-When gain is omitted (also derived and proved):
-
-    dx = inv_rms*(dy - y*Sum(dy*y, C)/C)
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_xhat = gain*g
-    g_x_sum = Sum(g_xhat*x, C)
-    v_y = inv_rms*(gain*v_x + x*(v_gain - gain*inv_rms**2*Sum(v_x*x, C)/C))
-    c_x = inv_rms*(g*(v_gain - gain*inv_rms**2*Sum(v_x*x, C)/C) - g_x_sum*inv_rms**2*v_x/C)
-    c_gain = Sum(inv_rms*g*(v_x - inv_rms**2*x*Sum(v_x*x, C)/C), N)
-    c_inv_rms = (
-        Sum(v_gain*g*x, C)
-        + Sum(v_x*(gain*g - g_x_sum*inv_rms**2*x/C), C)
-        - 2*g_x_sum*inv_rms**2*Sum(v_x*x, C)/C
-    )
-
-From these cotangents back to the inputs:
-
-    dxhat = gain*c_y
-    dx = inv_rms*(dxhat - inv_rms**2*x*(c_inv_rms + Sum(dxhat*x, C))/C)
-    dgain = Sum(inv_rms*c_y*x, N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: square divides by it.
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- gain defaults to 1 everywhere.
-- Forward mode, and transforms under torch.compile, use rms_norm_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("rms_norm", """
-    x, y, xhat, g: *N C
-    gain: C = 1
-    inv_rms, square: *N 1
-""")
-
 
 def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tensor:
-    """RMSNorm: returns y, with the closed form as its backward.
+    """Returns y (*N, C). Shapes: x (*N, C), gain (C,) or 1 everywhere."""
+    if x.dim() < 1:
+        raise ValueError(f"rms_norm: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    if gain is not None and gain.shape != (C,):
+        raise ValueError(f"rms_norm: gain must be (C,), got {tuple(gain.shape)}")
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    if isinstance(eps, Tensor):
+        raise TypeError("rms_norm: eps must be a number, not a tensor")
+    gain = x.new_full((), 1).expand(C) if gain is None else gain
+    run = rms_norm_forward if _by_lines() else RMSNorm.apply
+    y, *_ = run(x, gain, eps)
+    return y.reshape(*N_dims, C)
 
-    Shapes: x (*N, C), gain (C,).
-    """
-    return _pair(x, gain, eps)
 
-
-class RMSNormForward(NamedTuple):
-    y: Tensor  # (*N, C)
-    x: Tensor  # (*N, C)
-    gain: Tensor  # (C,)
-    inv_rms: Tensor  # (*N, 1)
-
-
-@_pair.forward
-def rms_norm_forward(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> RMSNormForward:
-    """The output y, then what the backward needs."""
+def rms_norm_forward(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = torch.promote_types(x.dtype, gain.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain = x.to(wide), gain.to(wide)
     C = x.shape[1]
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
     square = (x ** 2).sum(1, keepdim=True) / C
     inv_rms = (square + eps) ** -0.5
     xhat = inv_rms * x
     y = gain * xhat
-    return RMSNormForward(y, x, gain, inv_rms)
+    return y.to(dtype), inv_rms
 
 
-class RMSNormGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-
-
-@_pair.backward
 def rms_norm_backward(
-    dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor, needs,
-) -> RMSNormGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor, need_x: bool = True,
+    need_gain: bool = True,
+) -> tuple:
+    """The gradients of x and gain."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     C = dy.shape[1]
     dx = dgain = None
-    if needs.gain:
+    if need_gain:
         dgain = (inv_rms * dy * x).sum(0)
-    if needs.x:
+    if need_x:
         dxhat = gain * dy
         dx = inv_rms * torch.addcmul(
             dxhat,
             inv_rms ** 2 * (dxhat * x).sum(1, keepdim=True) / C,
             x, value=-1,
         )
-    return RMSNormGradients(dx, dgain)
+    return dx, dgain
 
 
-class RMSNormAtoms(NamedTuple):
-    square: Tensor  # (*N, 1)
-    inv_rms: Tensor  # (*N, 1)
-    xhat: Tensor  # (*N, C)
-    y: Tensor  # (*N, C)
+class RMSNorm(torch.autograd.Function):
+    """What autograd sees of rms_norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(rms_norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, gain, ctx.eps = inputs
+        _, inv_rms = output
+        ctx.mark_non_differentiable(inv_rms)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, gain, inv_rms)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None, None
+        x, gain, inv_rms = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, inv_rms = rms_norm_forward(x, gain, ctx.eps)
+        return *rms_norm_backward(dy, x, gain, inv_rms, *ctx.needs_input_grad[:2]), None
 
 
-@_pair.checked
-def rms_norm_atoms(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> RMSNormAtoms:
-    """Every statement of the forward, as written."""
-    C = x.shape[1]
-    if C == 0:
-        raise ValueError("rms_norm_atoms divides by C, which is 0")
-    if gain is None:
-        gain = x.new_full((), 1).expand(C)
-    square = 1 / C * (x ** 2).sum(1, keepdim=True)
-    inv_rms = (square + eps) ** -0.5
-    xhat = inv_rms * x
-    y = gain * xhat
-    return RMSNormAtoms(square, inv_rms, xhat, y)
-
-
-class RMSNormChain(NamedTuple):
-    dsquare: Tensor  # (*N, 1)
-    dinv_rms: Tensor  # (*N, 1)
-    dxhat: Tensor  # (*N, C)
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-
-
-@_pair.checked
-def rms_norm_chain(
-    dy: Tensor, x: Tensor, gain: Tensor | None = None, square: Tensor | None = None,
-    inv_rms: Tensor | None = None, xhat: Tensor | None = None, y: Tensor | None = None,
-    eps: float = 1e-05,
-) -> RMSNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = dy.shape[1]
-    if C == 0:
-        raise ValueError("rms_norm_chain divides by C, which is 0")
-    if gain is None:
-        gain = dy.new_full((), 1).expand(C)
-    dxhat = gain * dy
-    dinv_rms = (dxhat * x).sum(1, keepdim=True)
-    dsquare = dinv_rms * (-0.5 * (square + eps) ** -1.5)
-    dx = inv_rms * dxhat + 2 / C * dsquare * x
-    dgain = (dy * xhat).sum(0)
-    return RMSNormChain(dsquare, dinv_rms, dxhat, dy, dx, dgain)
-
-
-class RMSNormSecond(NamedTuple):
-    v_y: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-    dgain: Tensor  # (C,)
-
-
-@_pair.behind
-def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
-    C = g.shape[1]
-    v_y = c_x = c_gain = c_inv_rms = None
-    if needs.x or needs.inv_rms:
-        g_xhat = gain * g
-        g_x_sum = (g_xhat * x).sum(1, keepdim=True)
-    if needs.g:
-        v_y = inv_rms * torch.addcmul(
-            gain * v_x,
-            x,
-            torch.addcmul(
-                v_gain,
-                gain / C * inv_rms ** 2,
-                (v_x * x).sum(1, keepdim=True),
-                value=-1,
-            ),
-        )
-    if needs.x:
-        c_x = inv_rms * torch.addcmul(
-            g * torch.addcmul(
-                v_gain,
-                gain / C * inv_rms ** 2,
-                (v_x * x).sum(1, keepdim=True),
-                value=-1,
-            ),
-            g_x_sum * inv_rms ** 2 / C,
-            v_x, value=-1,
-        )
-    if needs.gain:
-        c_gain = (
-            inv_rms * g * torch.addcmul(
-                v_x,
-                inv_rms ** 2 * (v_x * x).sum(1, keepdim=True) / C,
-                x, value=-1,
-            )
-        ).sum(0)
-    if needs.inv_rms:
-        c_inv_rms = (
-            (v_gain * g * x).sum(1, keepdim=True)
-            + (
-                v_x * torch.addcmul(gain * g, g_x_sum * inv_rms ** 2 / C, x, value=-1)
-            ).sum(1, keepdim=True)
-            - 2 * g_x_sum * inv_rms ** 2 * (v_x * x).sum(1, keepdim=True) / C
-        )
-    return (v_y, c_x, c_gain, c_inv_rms)
-
-
-@_pair.pullback
-def _pullback(c_y, c_inv_rms, x, gain, inv_rms, needs) -> tuple:
-    C = x.shape[1]
-    dx = dgain = None
-    if needs.x:
-        dxhat = gain * c_y
-        dx = inv_rms * torch.addcmul(
-            dxhat,
-            inv_rms ** 2 * (c_inv_rms + (dxhat * x).sum(1, keepdim=True)) / C,
-            x, value=-1,
-        )
-    if needs.gain:
-        dgain = (inv_rms * c_y * x).sum(0)
-    return (dx, dgain)
-
-
-rms_norm_jvp = _pair.jvp()
-rms_norm_double_backward = _pair.double_backward(RMSNormSecond)
-
-
-# The same for calls without optional arguments
-_plain = _pair.special(lambda x, gain, eps: gain is None)
-
-
-@_plain.forward
-def _plain_forward(x, eps) -> tuple:
-    C = x.shape[1]
-    square = (x ** 2).sum(1, keepdim=True) / C
-    inv_rms = (square + eps) ** -0.5
-    xhat = inv_rms * x
-    y = xhat
-    return (y, inv_rms)
-
-
-@_plain.backward
-def _plain_backward(dy, inv_rms, y, needs) -> tuple:
-    C = dy.shape[1]
-    dx = inv_rms * torch.addcmul(dy, (dy * y).sum(1, keepdim=True) / C, y, value=-1)
-    return (dx,)
-
-
-@_plain.behind
-def _plain_behind(v_x, g, inv_rms, y, needs) -> tuple:
-    C = g.shape[1]
-    v_y = c_inv_rms = c_y = None
-    if needs.inv_rms or needs.y:
-        g_x_sum = (g * y).sum(1, keepdim=True)
-    if needs.g or needs.y:
-        dg_x_term = inv_rms * v_x
-        dg_x_sum = -(dg_x_term * y).sum(1, keepdim=True) / C
-    if needs.g:
-        v_y = torch.addcmul(dg_x_term, dg_x_sum, y)
-    if needs.inv_rms:
-        c_inv_rms = (v_x * torch.addcmul(g, g_x_sum / C, y, value=-1)).sum(1, keepdim=True)
-    if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum / C, dg_x_term, value=-1)
-    return (v_y, c_inv_rms, c_y)
-
-
-@_plain.pullback
-def _plain_pullback(c_y, c_inv_rms, inv_rms, y, needs) -> tuple:
-    C = y.shape[1]
-    dx = inv_rms * torch.addcmul(
-        c_y,
-        torch.addcmul((c_y * y).sum(1, keepdim=True), c_inv_rms, inv_rms) / C,
-        y, value=-1,
-    )
-    return (dx,)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

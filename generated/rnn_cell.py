@@ -9,8 +9,11 @@ The hidden state after one input.
 Source: Elman (1990), "Finding structure in time", figure 2; two biases and the tanh as in
 ``torch.nn.RNNCell``.
 
-The closed form:
+Forward:
+    pre = Sum(h[N, J]*weight_hh, J) + Sum(weight_ih*x, K) + bias_hh + bias_ih
+    y = tanh(pre)
 
+Backward:
     dpre = dy*(1 - y**2)
     dx = Sum(dpre*weight_ih, H)
     dh = Sum(dpre[N, J]*weight_hh[J, H], J)
@@ -19,300 +22,118 @@ The closed form:
     dbias_ih = Sum(dpre, N)
     dbias_hh = dbias_ih
 
-When bias_ih is omitted and bias_hh is omitted (also derived and proved):
-
-    dpre = dy*(1 - y**2)
-    dx = Sum(dpre*weight_ih, H)
-    dh = Sum(dpre[N, J]*weight_hh[J, H], J)
-    dweight_ih = Sum(dpre*x, N)
-    dweight_hh = Sum(dpre*h[N, J], N)
-
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_pre = g*(1 - y**2)
-    c_h = Sum(g_pre[N, J]*v_weight_hh[J, H], J)
-    c_x = Sum(g_pre*v_weight_ih, H)
-    c_weight_hh = Sum(g_pre*v_h[N, J], N)
-    c_weight_ih = Sum(g_pre*v_x, N)
-    dg_pre = (
-        Sum(h[N, J]*v_weight_hh, J)
-        + Sum(v_h[N, J]*weight_hh, J)
-        + Sum(v_weight_ih*x, K)
-        + Sum(v_x*weight_ih, K)
-        + v_bias_hh
-        + v_bias_ih
-    )
-    v_y = dg_pre*(1 - y**2)
-    c_y = -2*dg_pre*g*y
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
-3x4x2, 4x2x3, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - float32: y, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x, h,
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- bias_ih defaults to 0 everywhere.
-- bias_hh defaults to 0 everywhere.
-- Forward mode, and transforms under torch.compile, use rnn_cell_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("rnn_cell", """
-    x: *N K
-    h, y, pre, g: *N H
-    weight_ih: H K
-    weight_hh: H H
-    bias_ih, bias_hh: H = 0
-""")
 
 
 def rnn_cell(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
 ) -> Tensor:
-    """RNNCell: returns y, with the closed form as its backward.
-
-    Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih (H,), bias_hh (H,).
+    """Returns y (*N, H). Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih
+    (H,) or 0 everywhere, bias_hh (H,) or 0 everywhere.
     """
-    return _pair(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    if x.dim() < 1:
+        raise ValueError(f"rnn_cell: x must be (*N, K), got {tuple(x.shape)}")
+    *N_dims, K = x.shape
+    if h.dim() != 1 + len(N_dims) or h.shape[:-1] != (*N_dims,):
+        raise ValueError(f"rnn_cell: h must be (*N, H), got {tuple(h.shape)}")
+    *_, H = h.shape
+    if weight_ih.shape != (H, K):
+        raise ValueError(f"rnn_cell: weight_ih must be (H, K), got {tuple(weight_ih.shape)}")
+    if weight_hh.shape != (H, H):
+        raise ValueError(f"rnn_cell: weight_hh must be (H, H), got {tuple(weight_hh.shape)}")
+    for name, t in (("bias_ih", bias_ih), ("bias_hh", bias_hh)):
+        if t is not None and t.shape != (H,):
+            raise ValueError(f"rnn_cell: {name} must be (H,), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    x, h = x.reshape(N, K), h.reshape(N, H)
+    bias_ih = x.new_full((), 0).expand(H) if bias_ih is None else bias_ih
+    bias_hh = x.new_full((), 0).expand(H) if bias_hh is None else bias_hh
+    run = rnn_cell_forward if _by_lines() else RNNCell.apply
+    y = run(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    return y.reshape(*N_dims, H)
 
 
-class RNNCellForward(NamedTuple):
-    y: Tensor  # (*N, H)
-    x: Tensor  # (*N, K)
-    h: Tensor  # (*N, H)
-    weight_ih: Tensor  # (H, K)
-    weight_hh: Tensor  # (H, H)
-
-
-@_pair.forward
-@_runtime.uncast
 def rnn_cell_forward(
-    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> RNNCellForward:
-    """The output y, then what the backward needs."""
-    H = h.shape[1]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(H)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(H)
-    pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
-    y = torch.tanh(pre)
-    return RNNCellForward(y, x, h, weight_ih, weight_hh)
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
+) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
+        y = torch.tanh(pre)
+    return y.to(dtype)
 
 
-class RNNCellGradients(NamedTuple):
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (H, K)
-    dweight_hh: Tensor  # (H, H)
-    dbias_ih: Tensor  # (H,)
-    dbias_hh: Tensor  # (H,)
-
-
-@_pair.backward
-@_runtime.uncast
 def rnn_cell_backward(
-    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor, needs,
-) -> RNNCellGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    dpre = torch.ops.aten.tanh_backward(dy, y)
-    if needs.x:
-        dx = dpre @ weight_ih
-    if needs.h:
-        dh = dpre @ weight_hh
-    if needs.weight_ih:
-        dweight_ih = dpre.mT @ x
-    if needs.weight_hh:
-        dweight_hh = dpre.mT @ h
-    if needs.bias_ih or needs.bias_hh:
-        dbias_ih = dpre.sum(0)
-    if needs.bias_hh:
-        dbias_hh = dbias_ih
-    return RNNCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-class RNNCellAtoms(NamedTuple):
-    pre: Tensor  # (*N, H)
-    y: Tensor  # (*N, H)
-
-
-@_pair.checked
-@_runtime.uncast
-def rnn_cell_atoms(
-    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-) -> RNNCellAtoms:
-    """Every statement of the forward, as written."""
-    H = h.shape[1]
-    if bias_ih is None:
-        bias_ih = x.new_full((), 0).expand(H)
-    if bias_hh is None:
-        bias_hh = x.new_full((), 0).expand(H)
-    pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
-    y = torch.tanh(pre)
-    return RNNCellAtoms(pre, y)
-
-
-class RNNCellChain(NamedTuple):
-    dpre: Tensor  # (*N, H)
-    dy: Tensor  # (*N, H)
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (H, K)
-    dweight_hh: Tensor  # (H, H)
-    dbias_ih: Tensor  # (H,)
-    dbias_hh: Tensor  # (H,)
-
-
-@_pair.checked
-@_runtime.uncast
-def rnn_cell_chain(
-    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor,
-    bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, pre: Tensor | None = None,
-    y: Tensor | None = None,
-) -> RNNCellChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    H = dy.shape[1]
-    if bias_ih is None:
-        bias_ih = dy.new_full((), 0).expand(H)
-    if bias_hh is None:
-        bias_hh = dy.new_full((), 0).expand(H)
-    dpre = torch.ops.aten.tanh_backward(dy, y)
-    dx = dpre @ weight_ih
-    dh = dpre @ weight_hh
-    dweight_ih = dpre.mT @ x
-    dweight_hh = dpre.mT @ h
-    dbias_ih = dpre.sum(0)
-    dbias_hh = dpre.sum(0)
-    return RNNCellChain(dpre, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
-
-
-class RNNCellSecond(NamedTuple):
-    v_y: Tensor  # (*N, H)
-    dx: Tensor  # (*N, K)
-    dh: Tensor  # (*N, H)
-    dweight_ih: Tensor  # (H, K)
-    dweight_hh: Tensor  # (H, H)
-    dbias_ih: Tensor  # (H,)
-    dbias_hh: Tensor  # (H,)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_x, v_h, v_weight_ih, v_weight_hh, v_bias_ih, v_bias_hh, g, x, h, weight_ih, weight_hh, y,
-    needs,
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor,
+    need_x: bool = True, need_h: bool = True, need_weight_ih: bool = True,
+    need_weight_hh: bool = True, need_bias_ih: bool = True, need_bias_hh: bool = True,
 ) -> tuple:
-    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_pre = torch.ops.aten.tanh_backward(g, y)
-    if needs.h:
-        c_h = g_pre @ v_weight_hh
-    if needs.x:
-        c_x = g_pre @ v_weight_ih
-    if needs.weight_hh:
-        c_weight_hh = g_pre.mT @ v_h
-    if needs.weight_ih:
-        c_weight_ih = g_pre.mT @ v_x
-    if needs.g or needs.y:
-        dg_pre = torch.addmm(
-            torch.addmm(
-                torch.addmm(
-                    torch.addmm(v_bias_hh + v_bias_ih, h, v_weight_hh.mT),
-                    v_h, weight_hh.mT,
-                ),
-                x, v_weight_ih.mT,
-            ),
-            v_x, weight_ih.mT,
-        )
-    if needs.g:
-        v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    if needs.y:
-        c_y = -2 * dg_pre * g * y
-    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
+    """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, weight_ih, weight_hh, y = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh, y))
+        dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+        dpre = torch.ops.aten.tanh_backward(dy, y)
+        if need_x:
+            dx = dpre @ weight_ih
+        if need_h:
+            dh = dpre @ weight_hh
+        if need_weight_ih:
+            dweight_ih = dpre.mT @ x
+        if need_weight_hh:
+            dweight_hh = dpre.mT @ h
+        if need_bias_ih or need_bias_hh:
+            dbias_ih = dpre.sum(0)
+        if need_bias_hh:
+            dbias_hh = dbias_ih
+    return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh
 
 
-rnn_cell_jvp = _pair.jvp()
-rnn_cell_double_backward = _pair.double_backward(RNNCellSecond)
+class RNNCell(torch.autograd.Function):
+    """What autograd sees of rnn_cell."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(rnn_cell_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, h, weight_ih, weight_hh, _, _ = inputs
+        y = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, h, weight_ih, weight_hh, y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return (None,) * 6
+        x, h, weight_ih, weight_hh, y = ctx.saved_tensors
+        return rnn_cell_backward(dy, x, h, weight_ih, weight_hh, y, *ctx.needs_input_grad[:6])
 
 
-# The same for calls without optional arguments
-_plain = _pair.special(
-    lambda x, h, weight_ih, weight_hh, bias_ih, bias_hh: bias_ih is None
-    and bias_hh is None
-)
-
-
-@_plain.forward
-@_runtime.uncast
-def _plain_forward(x, h, weight_ih, weight_hh) -> tuple:
-    pre = torch.addmm(h @ weight_hh.mT, x, weight_ih.mT)
-    y = torch.tanh(pre)
-    return (y, x, h, weight_ih, weight_hh)
-
-
-@_plain.backward
-@_runtime.uncast
-def _plain_backward(dy, x, h, weight_ih, weight_hh, y, needs) -> tuple:
-    dx = dh = dweight_ih = dweight_hh = None
-    dpre = torch.ops.aten.tanh_backward(dy, y)
-    if needs.x:
-        dx = dpre @ weight_ih
-    if needs.h:
-        dh = dpre @ weight_hh
-    if needs.weight_ih:
-        dweight_ih = dpre.mT @ x
-    if needs.weight_hh:
-        dweight_hh = dpre.mT @ h
-    return (dx, dh, dweight_ih, dweight_hh)
-
-
-@_plain.behind
-@_runtime.uncast
-def _plain_behind(
-    v_x, v_h, v_weight_ih, v_weight_hh, g, x, h, weight_ih, weight_hh, y, needs,
-) -> tuple:
-    v_y = c_h = c_x = c_weight_hh = c_weight_ih = c_y = None
-    if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
-        g_pre = torch.ops.aten.tanh_backward(g, y)
-    if needs.h:
-        c_h = g_pre @ v_weight_hh
-    if needs.x:
-        c_x = g_pre @ v_weight_ih
-    if needs.weight_hh:
-        c_weight_hh = g_pre.mT @ v_h
-    if needs.weight_ih:
-        c_weight_ih = g_pre.mT @ v_x
-    if needs.g or needs.y:
-        dg_pre = torch.addmm(
-            torch.addmm(torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT), x, v_weight_ih.mT),
-            v_x, weight_ih.mT,
-        )
-    if needs.g:
-        v_y = torch.ops.aten.tanh_backward(dg_pre, y)
-    if needs.y:
-        c_y = -2 * dg_pre * g * y
-    return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_y)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,8 +9,11 @@ Every entry and the one half a head further turned by an angle that its position
 Source: Su et al. (2021), "RoFormer: enhanced transformer with rotary position embedding",
 equation 34, with the halves of a head as pairs, as GPT-NeoX and Llama have it.
 
-The closed form:
+Forward:
+    turned = At(x, E, Position(E) - D) - At(x, E, Position(E) + D)
+    y = cosine*x + sine*turned
 
+Backward:
     dturned = sine*dy
     dx = At(dturned, E, Position(E) + D) - At(dturned, E, Position(E) - D) + cosine*dy
 
@@ -18,57 +21,36 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 3x4x4, 4x2x4, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = cosine*v_x + sine*(At(v_x, E, Position(E) - D) - At(v_x, E, Position(E) + D))
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxE = 2x3x4,
-3x4x4, 4x2x4, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- RuntimeError if cosine requires grad: no gradient is derived for it.
-- RuntimeError if sine requires grad: no gradient is derived for it.
-- Forward mode, and transforms under torch.compile, use rotary_embedding_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- cosine, sine get no gradient.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("rotary_embedding", """
-    x, y, turned, g: *N T E
-    cosine, sine: T E, constant
-""")
-
 
 def rotary_embedding(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """RotaryEmbedding: returns y, with the closed form as its backward.
+    """Returns y (*N, T, E). Shapes: x (*N, T, E), cosine (T, E), sine (T, E)."""
+    if x.dim() < 2:
+        raise ValueError(f"rotary_embedding: x must be (*N, T, E), got {tuple(x.shape)}")
+    *N_dims, T, E = x.shape
+    for name, t in (("cosine", cosine), ("sine", sine)):
+        if t.shape != (T, E):
+            raise ValueError(f"rotary_embedding: {name} must be (T, E), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    x = x.reshape(N, T, E)
+    run = rotary_embedding_forward if _by_lines() else RotaryEmbedding.apply
+    y = run(x, cosine, sine)
+    return y.reshape(*N_dims, T, E)
 
-    Shapes: x (*N, T, E), cosine (T, E), sine (T, E).
-    """
-    return _pair(x, cosine, sine)
 
-
-class RotaryEmbeddingForward(NamedTuple):
-    y: Tensor  # (*N, T, E)
-    cosine: Tensor  # (T, E)
-    sine: Tensor  # (T, E)
-
-
-@_pair.forward
-def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> RotaryEmbeddingForward:
-    """The output y, then what the backward needs."""
+def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """The output y."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, cosine, sine)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, cosine, sine = x.to(wide), cosine.to(wide), sine.to(wide)
     E = x.shape[2]
     if E % 2:
         raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
@@ -77,18 +59,13 @@ def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> RotaryE
         raise ValueError(f"rotary_embedding: D = E/2 is {D}")
     turned = torch.cat((-x[:, :, D:], x[:, :, :D]), 2)
     y = torch.addcmul(cosine * x, sine, turned)
-    return RotaryEmbeddingForward(y, cosine, sine)
+    return y.to(dtype)
 
 
-class RotaryEmbeddingGradients(NamedTuple):
-    dx: Tensor  # (*N, T, E)
-
-
-@_pair.backward
-def rotary_embedding_backward(
-    dy: Tensor, cosine: Tensor, sine: Tensor, needs,
-) -> RotaryEmbeddingGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def rotary_embedding_backward(dy: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, cosine, sine = dy.to(wide), cosine.to(wide), sine.to(wide)
     E = dy.shape[2]
     if E % 2:
         raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
@@ -97,69 +74,31 @@ def rotary_embedding_backward(
         raise ValueError(f"rotary_embedding: D = E/2 is {D}")
     dturned = sine * dy
     dx = torch.addcmul(torch.cat((dturned[:, :, D:], -dturned[:, :, :D]), 2), cosine, dy)
-    return RotaryEmbeddingGradients(dx)
+    return dx
 
 
-class RotaryEmbeddingAtoms(NamedTuple):
-    turned: Tensor  # (*N, T, E)
-    y: Tensor  # (*N, T, E)
+class RotaryEmbedding(torch.autograd.Function):
+    """What autograd sees of rotary_embedding."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(rotary_embedding_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, cosine, sine = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(cosine, sine)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None, None
+        cosine, sine = ctx.saved_tensors
+        return rotary_embedding_backward(dy, cosine, sine), None, None
 
 
-@_pair.checked
-def rotary_embedding_atoms(x: Tensor, cosine: Tensor, sine: Tensor) -> RotaryEmbeddingAtoms:
-    """Every statement of the forward, as written."""
-    E = x.shape[2]
-    if E % 2:
-        raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
-    D = E // 2
-    if D < 1:
-        raise ValueError(f"rotary_embedding: D = E/2 is {D}")
-    turned = torch.cat((-x[:, :, D:], x[:, :, :D]), 2)
-    y = cosine * x + sine * turned
-    return RotaryEmbeddingAtoms(turned, y)
-
-
-class RotaryEmbeddingChain(NamedTuple):
-    dturned: Tensor  # (*N, T, E)
-    dy: Tensor  # (*N, T, E)
-    dx: Tensor  # (*N, T, E)
-
-
-@_pair.checked
-def rotary_embedding_chain(
-    dy: Tensor, x: Tensor, cosine: Tensor, sine: Tensor, turned: Tensor, y: Tensor,
-) -> RotaryEmbeddingChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    E = dy.shape[2]
-    if E % 2:
-        raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
-    D = E // 2
-    if D < 1:
-        raise ValueError(f"rotary_embedding: D = E/2 is {D}")
-    dturned = sine * dy
-    dx = cosine * dy + _runtime.padded(dturned, 2, -D, D) + _runtime.padded(-dturned, 2, D, -D)
-    return RotaryEmbeddingChain(dturned, dy, dx)
-
-
-class RotaryEmbeddingSecond(NamedTuple):
-    v_y: Tensor  # (*N, T, E)
-    dx: None  # (*N, T, E)
-
-
-@_pair.behind
-def _behind(v_x, g, cosine, sine, needs) -> tuple:
-    E = g.shape[2]
-    if E % 2:
-        raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
-    D = E // 2
-    if D < 1:
-        raise ValueError(f"rotary_embedding: D = E/2 is {D}")
-    v_y = torch.addcmul(cosine * v_x, sine, torch.cat((-v_x[:, :, D:], v_x[:, :, :D]), 2))
-    return (v_y, None, None)
-
-
-rotary_embedding_jvp = _pair.jvp()
-rotary_embedding_double_backward = _pair.double_backward(RotaryEmbeddingSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

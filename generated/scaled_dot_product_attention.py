@@ -9,244 +9,143 @@ keys.
 
 Source: Vaswani et al. (2017), "Attention is all you need", equation 1.
 
-The closed form:
+Forward:
+    scores = scale*Sum(key*query, E)
+    probs = exp(scores)/Sum(exp(scores), S)
+    y = Sum(probs*value, S)
 
+Backward:
     dprobs = Sum(dy*value, F)
     dvalue = Sum(dy*probs, T)
     dscores = probs*(dprobs - Sum(dprobs*probs, S))
-    dscores_sum = scale*dscores
-    dquery = Sum(dscores_sum*key, S)
-    dkey = Sum(dscores_sum*query, T)
+    scale_times_dscores = scale*dscores
+    dquery = Sum(scale_times_dscores*key, S)
+    dkey = Sum(scale_times_dscores*query, T)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
 of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_query and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_probs = Sum(g*value, F)
-    g_scores_term = g_probs - Sum(g_probs*probs, S)
-    g_scores = g_scores_term*probs
-    g_scores_sum = scale*g_scores
-    c_query = Sum(g_scores_sum*v_key, S)
-    c_key = Sum(g_scores_sum*v_query, T)
-    dg_scores_sum = Sum(key*v_query, E) + Sum(query*v_key, E)
-    dg_scores = scale*dg_scores_sum
-    dg_scores_term = dg_scores*probs
-    sum_dg_scores_term = Sum(dg_scores_term, S)
-    dg_probs = dg_scores_term - sum_dg_scores_term*probs
-    c_value = Sum(dg_probs*g, T)
-    v_y = Sum(dg_probs*value, S) + Sum(probs*v_value, S)
-    c_probs = Sum(g*v_value, F) + dg_scores*g_scores_term - sum_dg_scores_term*g_probs
-
-From these cotangents back to the inputs:
-
-    dvalue = Sum(c_y*probs, T)
-    dprobs = c_probs + Sum(c_y*value, F)
-    dscores = probs*(dprobs - Sum(dprobs*probs, S))
-    dscores_sum = scale*dscores
-    dquery = Sum(dscores_sum*key, S)
-    dkey = Sum(dscores_sum*query, T)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
-2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if E is 0: scale divides by it.
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
-- B may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use scaled_dot_product_attention_forward,
-  which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("scaled_dot_product_attention", """
-    query: *B T E
-    key: *B S E
-    value: *B S F
-    y, g: *B T F
-    probs, scores: *B T S
-    scale = E ** -0.5
-""")
 
 
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
 ) -> Tensor:
-    """ScaledDotProductAttention: returns y, with the closed form as its backward.
-
-    Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F).
-    """
-    return _pair(query, key, value, scale)
-
-
-class ScaledDotProductAttentionForward(NamedTuple):
-    y: Tensor  # (*B, T, F)
-    query: Tensor  # (*B, T, E)
-    key: Tensor  # (*B, S, E)
-    value: Tensor  # (*B, S, F)
-    probs: Tensor  # (*B, T, S)
-    scale: float
-
-
-@_pair.forward
-@_runtime.uncast
-def scaled_dot_product_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
-) -> ScaledDotProductAttentionForward:
-    """The output y, then what the backward needs."""
-    scores = scale * (query @ key.mT)
-    exp_scores_shifted = torch.exp(scores - _runtime.peak(scores, 2))
-    probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
-    y = probs @ value
-    return ScaledDotProductAttentionForward(y, query, key, value, probs, scale)
-
-
-class ScaledDotProductAttentionGradients(NamedTuple):
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, S, E)
-    dvalue: Tensor  # (*B, S, F)
-
-
-@_pair.backward
-@_runtime.uncast
-def scaled_dot_product_attention_backward(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float, needs,
-) -> ScaledDotProductAttentionGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    dquery = dkey = dvalue = None
-    if needs.query or needs.key:
-        dprobs = dy @ value.mT
-    if needs.value:
-        dvalue = probs.mT @ dy
-    if needs.query or needs.key:
-        dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-        dscores_sum = scale * dscores
-    if needs.query:
-        dquery = dscores_sum @ key
-    if needs.key:
-        dkey = dscores_sum.mT @ query
-    return ScaledDotProductAttentionGradients(dquery, dkey, dvalue)
-
-
-class ScaledDotProductAttentionAtoms(NamedTuple):
-    scores: Tensor  # (*B, T, S)
-    probs: Tensor  # (*B, T, S)
-    y: Tensor  # (*B, T, F)
-
-
-@_pair.checked
-@_runtime.uncast
-def scaled_dot_product_attention_atoms(
-    query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
-) -> ScaledDotProductAttentionAtoms:
-    """Every statement of the forward, as written."""
-    scores = scale * (query @ key.mT)
-    probs = torch.exp(scores) / torch.exp(scores).sum(2, keepdim=True)
-    y = probs @ value
-    return ScaledDotProductAttentionAtoms(scores, probs, y)
-
-
-class ScaledDotProductAttentionChain(NamedTuple):
-    dscores: Tensor  # (*B, T, S)
-    dprobs: Tensor  # (*B, T, S)
-    dy: Tensor  # (*B, T, F)
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, S, E)
-    dvalue: Tensor  # (*B, S, F)
-
-
-@_pair.checked
-@_runtime.uncast
-def scaled_dot_product_attention_chain(
-    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, scores: Tensor, probs: Tensor, y: Tensor,
-    scale: float | None = None,
-) -> ScaledDotProductAttentionChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dprobs = dy @ value.mT
-    dscores = (
-        dprobs * probs
-        - (
-            dprobs * probs / torch.exp(scores).sum(2, keepdim=True)
-        ).sum(2, keepdim=True) * torch.exp(scores)
-    )
-    dquery = scale * (dscores @ key)
-    dkey = scale * (dscores.mT @ query)
-    dvalue = probs.mT @ dy
-    return ScaledDotProductAttentionChain(dscores, dprobs, dy, dquery, dkey, dvalue)
-
-
-class ScaledDotProductAttentionSecond(NamedTuple):
-    v_y: Tensor  # (*B, T, F)
-    dquery: Tensor  # (*B, T, E)
-    dkey: Tensor  # (*B, S, E)
-    dvalue: Tensor  # (*B, S, F)
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale, needs) -> tuple:
-    v_y = c_query = c_key = c_value = c_probs = None
-    if needs.query or needs.key or needs.probs:
-        g_probs = g @ value.mT
-        g_scores_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
-    if needs.query or needs.key:
-        g_scores = g_scores_term * probs
-        g_scores_sum = scale * g_scores
-    if needs.query:
-        c_query = g_scores_sum @ v_key
-    if needs.key:
-        c_key = g_scores_sum.mT @ v_query
-    if needs.g or needs.value or needs.probs:
-        dg_scores_sum = torch.baddbmm(v_query @ key.mT, query, v_key.mT)
-        dg_scores = scale * dg_scores_sum
-        dg_scores_term = dg_scores * probs
-        sum_dg_scores_term = dg_scores_term.sum(2, keepdim=True)
-    if needs.g or needs.value:
-        dg_probs = torch.addcmul(dg_scores_term, sum_dg_scores_term, probs, value=-1)
-    if needs.value:
-        c_value = dg_probs.mT @ g
-    if needs.g:
-        v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
-    if needs.probs:
-        c_probs = torch.addcmul(
-            torch.addcmul(g @ v_value.mT, dg_scores, g_scores_term),
-            sum_dg_scores_term, g_probs, value=-1,
+    """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F)."""
+    if query.dim() < 2:
+        raise ValueError(
+            f"scaled_dot_product_attention: query must be (*B, T, E), got {tuple(query.shape)}"
         )
-    return (v_y, c_query, c_key, c_value, c_probs)
+    *B_dims, T, E = query.shape
+    if key.dim() != 2 + len(B_dims) or key.shape[:-2] != (*B_dims,) or key.shape[-1] != E:
+        raise ValueError(
+            f"scaled_dot_product_attention: key must be (*B, S, E), got {tuple(key.shape)}"
+        )
+    *_, S, _ = key.shape
+    if value.dim() != 2 + len(B_dims) or value.shape[:-2] != (*B_dims,) or value.shape[-2] != S:
+        raise ValueError(
+            f"scaled_dot_product_attention: value must be (*B, S, F), got {tuple(value.shape)}"
+        )
+    *_, _, F = value.shape
+    B = math.prod(B_dims)
+    query, key, value = query.reshape(B, T, E), key.reshape(B, S, E), value.reshape(B, S, F)
+    if scale is None and E == 0:
+        raise ValueError("scaled_dot_product_attention divides by E, which is 0")
+    scale = E ** -0.5 if scale is None else scale
+    if isinstance(scale, Tensor):
+        raise TypeError("scaled_dot_product_attention: scale must be a number, not a tensor")
+    run = scaled_dot_product_attention_forward if _by_lines() else ScaledDotProductAttention.apply
+    y, *_ = run(query, key, value, scale)
+    return y.reshape(*B_dims, T, F)
 
 
-@_pair.pullback
-@_runtime.uncast
-def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
-    dquery = dkey = dvalue = None
-    if needs.value:
-        dvalue = probs.mT @ c_y
-    if needs.query or needs.key:
-        dprobs = torch.baddbmm(c_probs, c_y, value.mT)
-        dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-        dscores_sum = scale * dscores
-    if needs.query:
-        dquery = dscores_sum @ key
-    if needs.key:
-        dkey = dscores_sum.mT @ query
-    return (dquery, dkey, dvalue)
+def scaled_dot_product_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, scale: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(query.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+        wide = torch.promote_types(dtype, torch.float32)
+        query, key, value = query.to(wide), key.to(wide), value.to(wide)
+        scores = scale * (query @ key.mT)
+        exp_scores_shifted = torch.exp(scores - _peak(scores, 2))
+        probs = exp_scores_shifted / exp_scores_shifted.sum(2, keepdim=True)
+        y = probs @ value
+    return y.to(dtype), probs
 
 
-scaled_dot_product_attention_jvp = _pair.jvp()
-scaled_dot_product_attention_double_backward = _pair.double_backward(ScaledDotProductAttentionSecond)
+def scaled_dot_product_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
+    need_query: bool = True, need_key: bool = True, need_value: bool = True,
+) -> tuple:
+    """The gradients of query, key and value."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        dquery = dkey = dvalue = None
+        if need_query or need_key:
+            dprobs = dy @ value.mT
+        if need_value:
+            dvalue = probs.mT @ dy
+        if need_query or need_key:
+            dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
+            scale_times_dscores = scale * dscores
+        if need_query:
+            dquery = scale_times_dscores @ key
+        if need_key:
+            dkey = scale_times_dscores.mT @ query
+    return dquery, dkey, dvalue
 
 
-_pair.complete()
+class ScaledDotProductAttention(torch.autograd.Function):
+    """What autograd sees of scaled_dot_product_attention."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(scaled_dot_product_attention_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        query, key, value, ctx.scale = inputs
+        _, probs = output
+        ctx.mark_non_differentiable(probs)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(query, key, value, probs)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 4
+        query, key, value, probs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, probs = scaled_dot_product_attention_forward(query, key, value, ctx.scale)
+        return *scaled_dot_product_attention_backward(
+            dy, query, key, value, probs, ctx.scale, *ctx.needs_input_grad[:3],
+        ), None
+
+
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

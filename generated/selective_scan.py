@@ -9,339 +9,174 @@ For every channel a linear recurrence whose step size, input and output depend o
 Source: Gu and Dao (2023), "Mamba: linear-time sequence modeling with selective state spaces",
 algorithm 2, with the simplified step for B of its implementation.
 
-The closed form:
+Forward:
+    decay = exp(A*delta)
+    h = Scan(decay, B*delta*x, T)
+    y = D*x + Sum(C*h, S)
 
+Backward:
     dC = Sum(dy*h, K)
     dD = Sum(dy*x, N, T)
     dh = dy*C
-    scan_decay_dh = Scan(decay, dh, T, transposed=True)
-    sum_B_decay_dh = Sum(B*scan_decay_dh, S)
-    dB = Sum(delta*x*scan_decay_dh, K)
-    ddecay = scan_decay_dh*Previous(h, T)
+    dh_scan = Scan(decay, dh, T, transposed=True)
+    sum_B_dh_scan = Sum(B*dh_scan, S)
+    dB = Sum(delta*x*dh_scan, K)
+    ddecay = dh_scan*Previous(h, T)
     dA = Sum(delta*ddecay*decay, N, T)
-    dx = D*dy + sum_B_decay_dh*delta
-    ddelta = sum_B_decay_dh*x + Sum(A*ddecay*decay, S)
+    dx = D*dy + sum_B_dh_scan*delta
+    ddelta = sum_B_dh_scan*x + Sum(A*ddecay*decay, S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxKxS =
 2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums; every step of the
 chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_h = C*g
-    scan_decay_dh = Scan(decay, g_h, T, transposed=True)
-    sum_B_decay_dh = Sum(B*scan_decay_dh, S)
-    g_decay = Previous(h, T)*scan_decay_dh
-    c_A = Sum(v_delta*decay*g_decay, N, T)
-    c_D = Sum(g*v_x, N, T)
-    dg_decay = decay*(A*v_delta + v_A*delta)
-    dh_previous = dg_decay*scan_decay_dh
-    sum_dg_B_scan_decay_dh = Sum(v_B*scan_decay_dh, S)
-    dsum_B_decay_dh = delta*v_x + v_delta*x
-    c_B = Sum(dsum_B_decay_dh*scan_decay_dh, K)
-    dscan_decay_dh = dsum_B_decay_dh*B + dg_decay*Previous(h, T) + delta*v_B*x
-    dg_h = Scan(decay, dscan_decay_dh, T)
-    c_C = Sum(g*dg_h, K)
-    v_y = D*v_x + Sum(C*dg_h, S) + Sum(v_C*h, S) + v_D*x
-    c_x = sum_dg_B_scan_decay_dh*delta + v_D*g + sum_B_decay_dh*v_delta
-    c_delta = sum_B_decay_dh*v_x + sum_dg_B_scan_decay_dh*x + Sum(v_A*decay*g_decay, S)
-    c_decay = Previous(dg_h, T)*scan_decay_dh + g_decay*(A*v_delta + v_A*delta)
-    c_h = Next(dh_previous, T) + g*v_C
-
-From these cotangents back to the inputs:
-
-    scan = Scan(decay, c_h + C*c_y, T, transposed=True)
-    sum = Sum(B*scan, S)
-    ddecay = c_decay + scan*Previous(h, T)
-    dA = Sum(delta*ddecay*decay, N, T)
-    dx = D*c_y + sum*delta
-    ddelta = sum*x + Sum(A*ddecay*decay, S)
-    dB = Sum(delta*x*scan, K)
-    dC = Sum(c_y*h, K)
-    dD = Sum(c_y*x, N, T)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxKxS =
-2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
 - exp(A*delta) may overflow: then decay may be infinite or NaN.
-- Forward mode, and transforms under torch.compile, use selective_scan_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("selective_scan", """
-    x, delta, y, g: N T K
-    A: K S
-    B, C: N T S
-    D: K
-    decay, h: N T K S
-""")
-
 
 def selective_scan(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> Tensor:
-    """SelectiveScan: returns y, with the closed form as its backward.
-
-    Shapes: x (N, T, K), delta (N, T, K), A (K, S), B (N, T, S), C (N, T, S), D (K,).
+    """Returns y (N, T, K). Shapes: x (N, T, K), delta (N, T, K), A (K, S), B (N, T, S), C (N, T,
+    S), D (K,).
     """
-    return _pair(x, delta, A, B, C, D)
+    if x.dim() != 3:
+        raise ValueError(f"selective_scan: x must be (N, T, K), got {tuple(x.shape)}")
+    N, T, K = x.shape
+    if delta.shape != (N, T, K):
+        raise ValueError(f"selective_scan: delta must be (N, T, K), got {tuple(delta.shape)}")
+    if A.dim() != 2 or A.shape[0] != K:
+        raise ValueError(f"selective_scan: A must be (K, S), got {tuple(A.shape)}")
+    S = A.shape[1]
+    for name, t in (("B", B), ("C", C)):
+        if t.shape != (N, T, S):
+            raise ValueError(f"selective_scan: {name} must be (N, T, S), got {tuple(t.shape)}")
+    if D.shape != (K,):
+        raise ValueError(f"selective_scan: D must be (K,), got {tuple(D.shape)}")
+    run = selective_scan_forward if _by_lines() else SelectiveScan.apply
+    return run(x, delta, A, B, C, D)[0]
 
 
-class SelectiveScanForward(NamedTuple):
-    y: Tensor  # (N, T, K)
-    x: Tensor  # (N, T, K)
-    delta: Tensor  # (N, T, K)
-    A: Tensor  # (K, S)
-    B: Tensor  # (N, T, S)
-    C: Tensor  # (N, T, S)
-    D: Tensor  # (K,)
-    decay: Tensor  # (N, T, K, S)
-    h: Tensor  # (N, T, K, S)
-
-
-@_pair.forward
 def selective_scan_forward(
     x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
-) -> SelectiveScanForward:
-    """The output y, then what the backward needs."""
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C, D)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, delta, A, B, C, D = (t.to(wide) for t in (x, delta, A, B, C, D))
     decay = torch.exp(A * delta[:, :, :, None])
-    h = _runtime.scanned(decay, B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None], 1)
+    h = _scanned(decay, B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None], 1)
     y = torch.addcmul((C[:, :, None] * h).sum(3), D, x)
-    return SelectiveScanForward(y, x, delta, A, B, C, D, decay, h)
+    return y.to(dtype), h
 
 
-class SelectiveScanGradients(NamedTuple):
-    dx: Tensor  # (N, T, K)
-    ddelta: Tensor  # (N, T, K)
-    dA: Tensor  # (K, S)
-    dB: Tensor  # (N, T, S)
-    dC: Tensor  # (N, T, S)
-    dD: Tensor  # (K,)
-
-
-@_pair.backward
 def selective_scan_backward(
-    dy: Tensor, x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, decay: Tensor,
-    h: Tensor, needs,
-) -> SelectiveScanGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+    dy: Tensor, x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, h: Tensor,
+    need_x: bool = True, need_delta: bool = True, need_A: bool = True, need_B: bool = True,
+    need_C: bool = True, need_D: bool = True,
+) -> tuple:
+    """The gradients of x, delta, A, B, C and D."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, delta, A, B, C, D = (t.to(wide) for t in (dy, x, delta, A, B, C, D))
     dx = ddelta = dA = dB = dC = dD = None
-    if needs.C:
+    if need_x or need_delta or need_A or need_B:
+        decay = torch.exp(A * delta[:, :, :, None])
+    if need_C:
         dC = (dy[:, :, :, None] * h).sum(2)
-    if needs.D:
+    if need_D:
         dD = (dy * x).sum((0, 1))
-    if needs.x or needs.delta or needs.A or needs.B:
+    if need_x or need_delta or need_A or need_B:
         dh = dy[:, :, :, None] * C[:, :, None]
-        scan_decay_dh = _runtime.scanned(
-            _runtime.stepped(decay, 1, reverse=True),
-            dh, 1, reverse=True,
-        )
-    if needs.x or needs.delta:
-        sum_B_decay_dh = (B[:, :, None] * scan_decay_dh).sum(3)
-    if needs.B:
-        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan_decay_dh).sum(2)
-    if needs.delta or needs.A:
-        ddecay = scan_decay_dh * _runtime.stepped(h, 1)
-    if needs.A:
+        dh_scan = _scanned(_stepped(decay, 1, reverse=True), dh, 1, reverse=True)
+    if need_x or need_delta:
+        sum_B_dh_scan = (B[:, :, None] * dh_scan).sum(3)
+    if need_B:
+        dB = (delta[:, :, :, None] * x[:, :, :, None] * dh_scan).sum(2)
+    if need_delta or need_A:
+        ddecay = dh_scan * _stepped(h, 1)
+    if need_A:
         dA = (delta[:, :, :, None] * (ddecay * decay)).sum((0, 1))
-    if needs.x:
-        dx = torch.addcmul(D * dy, sum_B_decay_dh, delta)
-    if needs.delta:
-        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum_B_decay_dh, x)
-    return SelectiveScanGradients(dx, ddelta, dA, dB, dC, dD)
+    if need_x:
+        dx = torch.addcmul(D * dy, sum_B_dh_scan, delta)
+    if need_delta:
+        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum_B_dh_scan, x)
+    return dx, ddelta, dA, dB, dC, dD
 
 
-class SelectiveScanAtoms(NamedTuple):
-    decay: Tensor  # (N, T, K, S)
-    h: Tensor  # (N, T, K, S)
-    y: Tensor  # (N, T, K)
+class SelectiveScan(torch.autograd.Function):
+    """What autograd sees of selective_scan."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(selective_scan_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, h = output
+        ctx.mark_non_differentiable(h)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, h)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 6
+        x, delta, A, B, C, D, h = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, h = selective_scan_forward(x, delta, A, B, C, D)
+        return selective_scan_backward(dy, x, delta, A, B, C, D, h, *ctx.needs_input_grad[:6])
 
 
-@_pair.checked
-def selective_scan_atoms(
-    x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
-) -> SelectiveScanAtoms:
-    """Every statement of the forward, as written."""
-    decay = torch.exp(A * delta[:, :, :, None])
-    h = _runtime.scanned(decay, B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None], 1)
-    y = D * x + (C[:, :, None] * h).sum(3)
-    return SelectiveScanAtoms(decay, h, y)
+def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """h[t] = factor[t]*h[t-1] + term[t] along a dimension, with ``initial`` before it; with
+    ``reverse`` from the end: h[t] = factor[t]*h[t+1] + term[t].
+
+    The row is cut into about as many parts as each has entries; all parts go on at the same time,
+    and then the last states of the parts are carried over.
+    """
+    count = term.shape[along]
+    if count == 0:
+        return term
+    initial = (torch.zeros_like(term.narrow(along, 0, 1)) + initial).select(along, 0)
+    factor = (torch.zeros_like(term) + factor).movedim(along, 0)
+    term = term.movedim(along, 0)
+    if reverse:
+        factor, term = factor.flip(0), term.flip(0)
+    length = int(math.sqrt(count - 1)) + 1  # not isqrt, which torch.compile does not trace
+    parts = -(-count // length)
+    padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
+    cut = (parts, length, *term.shape[1:])
+    factor, term = (torch.cat([t, padding]).reshape(cut) for t in (factor, term))
+    states = [term[:, 0]]
+    for a, b in zip(factor.unbind(1)[1:], term.unbind(1)[1:], strict=True):
+        states.append(a * states[-1] + b)
+    states, products = torch.stack(states, 1), factor.cumprod(1)
+    carried = [initial]
+    for product, state in zip(products[:-1, -1], states[:-1, -1], strict=True):
+        carried.append(product * carried[-1] + state)
+    states = states + products * torch.stack(carried).unsqueeze(1)
+    states = states.reshape(parts * length, *cut[2:])[:count]
+    return (states.flip(0) if reverse else states).movedim(0, along)
 
 
-class SelectiveScanChain(NamedTuple):
-    ddecay: Tensor  # (N, T, K, S)
-    dh: Tensor  # (N, T, K, S)
-    dy: Tensor  # (N, T, K)
-    dx: Tensor  # (N, T, K)
-    ddelta: Tensor  # (N, T, K)
-    dA: Tensor  # (K, S)
-    dB: Tensor  # (N, T, S)
-    dC: Tensor  # (N, T, S)
-    dD: Tensor  # (K,)
+def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
+    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
+    one place behind, 0 at the last.
+    """
+    count = tensor.shape[along]
+    if count == 0:
+        return tensor
+    initial = torch.zeros_like(tensor.narrow(along, 0, 1)) + initial
+    if reverse:
+        return torch.cat([tensor.narrow(along, 1, count - 1), initial], along)
+    return torch.cat([initial, tensor.narrow(along, 0, count - 1)], along)
 
 
-@_pair.checked
-def selective_scan_chain(
-    dy: Tensor, x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, decay: Tensor,
-    h: Tensor, y: Tensor,
-) -> SelectiveScanChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dh = dy[:, :, :, None] * C[:, :, None]
-    ddecay = _runtime.stepped(
-        _runtime.scanned(decay, B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None], 1),
-        1,
-    ) * _runtime.scanned(_runtime.stepped(decay, 1, reverse=True), dh, 1, reverse=True)
-    dx = (
-        D * dy
-        + (
-            B[:, :, None] * delta[:, :, :, None] * _runtime.scanned(
-                _runtime.stepped(decay, 1, reverse=True),
-                dh, 1, reverse=True,
-            )
-        ).sum(3)
-    )
-    ddelta = (
-        (A * (ddecay * decay)).sum(3)
-        + (
-            B[:, :, None] * x[:, :, :, None] * _runtime.scanned(
-                _runtime.stepped(decay, 1, reverse=True),
-                dh, 1, reverse=True,
-            )
-        ).sum(3)
-    )
-    dA = (delta[:, :, :, None] * (ddecay * decay)).sum((0, 1))
-    dB = (
-        delta[:, :, :, None] * x[:, :, :, None] * _runtime.scanned(
-            _runtime.stepped(decay, 1, reverse=True),
-            dh, 1, reverse=True,
-        )
-    ).sum(2)
-    dC = (dy[:, :, :, None] * h).sum(2)
-    dD = (dy * x).sum((0, 1))
-    return SelectiveScanChain(ddecay, dh, dy, dx, ddelta, dA, dB, dC, dD)
-
-
-class SelectiveScanSecond(NamedTuple):
-    v_y: Tensor  # (N, T, K)
-    dx: Tensor  # (N, T, K)
-    ddelta: Tensor  # (N, T, K)
-    dA: Tensor  # (K, S)
-    dB: Tensor  # (N, T, S)
-    dC: Tensor  # (N, T, S)
-    dD: Tensor  # (K,)
-
-
-@_pair.behind
-def _behind(v_x, v_delta, v_A, v_B, v_C, v_D, g, x, delta, A, B, C, D, decay, h, needs) -> tuple:
-    v_y = c_A = c_D = c_B = c_C = c_x = c_delta = c_decay = c_h = None
-    if needs.A or needs.B or needs.x or needs.delta or needs.decay or needs.h:
-        g_h = C[:, :, None] * g[:, :, :, None]
-        scan_decay_dh = _runtime.scanned(
-            _runtime.stepped(decay, 1, reverse=True),
-            g_h, 1, reverse=True,
-        )
-    if needs.x or needs.delta:
-        sum_B_decay_dh = (B[:, :, None] * scan_decay_dh).sum(3)
-    if needs.A or needs.delta or needs.decay:
-        g_decay = _runtime.stepped(h, 1) * scan_decay_dh
-    if needs.A:
-        c_A = (v_delta[:, :, :, None] * decay * g_decay).sum((0, 1))
-    if needs.D:
-        c_D = (g * v_x).sum((0, 1))
-    if needs.g or needs.C or needs.decay or needs.h:
-        dg_decay = decay * torch.addcmul(A * v_delta[:, :, :, None], v_A, delta[:, :, :, None])
-    if needs.h:
-        dh_previous = dg_decay * scan_decay_dh
-    if needs.x or needs.delta:
-        sum_dg_B_scan_decay_dh = (v_B[:, :, None] * scan_decay_dh).sum(3)
-    if needs.g or needs.B or needs.C or needs.decay:
-        dsum_B_decay_dh = torch.addcmul(delta * v_x, v_delta, x)
-    if needs.B:
-        c_B = (dsum_B_decay_dh[:, :, :, None] * scan_decay_dh).sum(2)
-    if needs.g or needs.C or needs.decay:
-        dscan_decay_dh = torch.addcmul(
-            torch.addcmul(
-                dsum_B_decay_dh[:, :, :, None] * B[:, :, None],
-                dg_decay,
-                _runtime.stepped(h, 1),
-            ),
-            delta[:, :, :, None] * x[:, :, :, None],
-            v_B[:, :, None],
-        )
-        dg_h = _runtime.scanned(decay, dscan_decay_dh, 1)
-    if needs.C:
-        c_C = (g[:, :, :, None] * dg_h).sum(2)
-    if needs.g:
-        v_y = torch.addcmul(
-            torch.addcmul((C[:, :, None] * dg_h).sum(3), D, v_x) + (v_C[:, :, None] * h).sum(3),
-            v_D, x,
-        )
-    if needs.x:
-        c_x = torch.addcmul(
-            torch.addcmul(sum_dg_B_scan_decay_dh * delta, v_D, g),
-            sum_B_decay_dh, v_delta,
-        )
-    if needs.delta:
-        c_delta = torch.addcmul(
-            torch.addcmul((v_A * decay * g_decay).sum(3), sum_B_decay_dh, v_x),
-            sum_dg_B_scan_decay_dh, x,
-        )
-    if needs.decay:
-        c_decay = torch.addcmul(
-            _runtime.stepped(dg_h, 1) * scan_decay_dh,
-            g_decay,
-            torch.addcmul(A * v_delta[:, :, :, None], v_A, delta[:, :, :, None]),
-        )
-    if needs.h:
-        c_h = torch.addcmul(
-            _runtime.stepped(dh_previous, 1, reverse=True),
-            g[:, :, :, None],
-            v_C[:, :, None],
-        )
-    return (v_y, c_x, c_delta, c_A, c_B, c_C, c_D, c_decay, c_h)
-
-
-@_pair.pullback
-def _pullback(c_y, c_decay, c_h, x, delta, A, B, C, D, decay, h, needs) -> tuple:
-    dx = ddelta = dA = dB = dC = dD = None
-    if needs.x or needs.delta or needs.A or needs.B:
-        scan = _runtime.scanned(
-            _runtime.stepped(decay, 1, reverse=True),
-            torch.addcmul(c_h, C[:, :, None], c_y[:, :, :, None]),
-            1, reverse=True,
-        )
-    if needs.x or needs.delta:
-        sum = (B[:, :, None] * scan).sum(3)
-    if needs.delta or needs.A:
-        ddecay = torch.addcmul(c_decay, scan, _runtime.stepped(h, 1))
-    if needs.A:
-        dA = (delta[:, :, :, None] * ddecay * decay).sum((0, 1))
-    if needs.x:
-        dx = torch.addcmul(D * c_y, sum, delta)
-    if needs.delta:
-        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum, x)
-    if needs.B:
-        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan).sum(2)
-    if needs.C:
-        dC = (c_y[:, :, :, None] * h).sum(2)
-    if needs.D:
-        dD = (c_y * x).sum((0, 1))
-    return (dx, ddelta, dA, dB, dC, dD)
-
-
-selective_scan_jvp = _pair.jvp()
-selective_scan_double_backward = _pair.double_backward(SelectiveScanSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,14 +8,23 @@ How well every pair of an image and a text of a batch is told to be one, or none
 
 Source: Zhai et al. (2023), "Sigmoid loss for language image pre-training", algorithm 1.
 
-The closed form:
+Forward:
+    image_norm = sqrt(Sum(images**2, D))
+    image_length = Piecewise((image_norm, image_norm >= 1e-12), (1e-12, True))
+    image = images/image_length
+    text_norm = sqrt(Sum(texts**2, D))
+    text_length = Piecewise((text_norm, text_norm >= 1e-12), (1e-12, True))
+    text = texts/text_length
+    logits = exp(scale)*Sum(image*text[M, D], D) + bias
+    loss = (Sum(log(exp(logits) + 1), M, N) - Sum(Sum(Identity(M, N)*logits, M), N))/N
 
+Backward:
     exp_scale = exp(scale)
     dlogits = dloss*(1/(exp(-logits) + 1) - Identity(M, N))/N
     dbias = Sum(dlogits, M, N)
-    dlogits_sum = exp_scale*dlogits
-    dtext = Sum(dlogits_sum[M, N]*image[M, D], M)
-    dimage = Sum(dlogits_sum*text[M, D], M)
+    dlogits_times_exp_scale = exp_scale*dlogits
+    dtext = Sum(dlogits_times_exp_scale[M, N]*image[M, D], M)
+    dimage = Sum(dlogits_times_exp_scale*text[M, D], M)
     dimages = (
         dimage/image_length
         - Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))*image*Sum(dimage*image, D)
@@ -24,473 +33,165 @@ The closed form:
         dtext/text_length
         - Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))*text*Sum(dtext*text, D)
     )
-    dscale = exp_scale*Sum(dlogits*logits_sum, M, N)
+    dscale = exp_scale*Sum(dlogits*sum_image_text, M, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_images and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    exp_scale = exp(scale)
-    g_logits = g*(1/(exp(-logits) + 1) - Identity(M, N))/N
-    g_logits_sum = exp_scale*g_logits
-    g_text = Sum(g_logits_sum[M, N]*image[M, D], M)
-    g_image = Sum(g_logits_sum*text[M, D], M)
-    g_images_sum = Sum(g_image*image, D)
-    g_texts_sum = Sum(g_text*text, D)
-    g_scale_sum = Sum(g_logits*logits_sum, M, N)
-    sum_image_v_images = Sum(image*v_images, D)
-    sum_text_v_texts = Sum(text*v_texts, D)
-    g_logits_inverse = 1/(exp(-logits) + 1)
-    choice_image_norm = Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))
-    choice_text_norm = Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))
-    dg_scale_sum = exp_scale*v_scale
-    dg_texts_sum = -choice_text_norm*sum_text_v_texts
-    dg_images_sum = -choice_image_norm*sum_image_v_images
-    dg_image = dg_images_sum*image + v_images/image_length
-    dg_text = dg_texts_sum*text + v_texts/text_length
-    dg_logits_sum = Sum(dg_image*text[M, D], D) + Sum(dg_text[M, D]*image, D)
-    dg_logits = exp_scale*dg_logits_sum + dg_scale_sum*logits_sum + v_bias
-    v_loss = Sum(dg_logits*(g_logits_inverse - Identity(M, N)), M, N)/N
-    c_scale = exp_scale*(
-        g_scale_sum*v_scale + Sum(g*dg_logits_sum*(g_logits_inverse - Identity(M, N))/N, M, N)
-    )
-    c_image_norm = -sum_image_v_images*Piecewise(
-        (-image_norm**(-2), image_norm >= 1e-12),
-        (0, True),
-    )*g_images_sum
-    c_image_length = -Sum(g_image*v_images, D)/image_length**2
-    c_image = (
-        Sum(dg_text[M, D]*g_logits_sum, M)
-        + dg_images_sum*g_image
-        - choice_image_norm*g_images_sum*v_images
-    )
-    c_text_norm = -sum_text_v_texts*Piecewise(
-        (-text_norm**(-2), text_norm >= 1e-12),
-        (0, True),
-    )*g_texts_sum
-    c_text_length = -Sum(g_text*v_texts, D)/text_length**2
-    c_text = (
-        Sum(dg_image[M, D]*g_logits_sum[M, N], M)
-        + dg_texts_sum*g_text
-        - choice_text_norm*g_texts_sum*v_texts
-    )
-    c_logits_sum = dg_scale_sum*g*(g_logits_inverse - Identity(M, N))/N
-    c_logits = g*dg_logits*g_logits_inverse*(1 - g_logits_inverse)/N
-
-From these cotangents back to the inputs:
-
-    exp_scale = exp(scale)
-    choice_image_norm = Piecewise((1, image_norm >= 1e-12), (0, True))
-    choice_text_norm = Piecewise((1, text_norm >= 1e-12), (0, True))
-    dlogits = c_logits + c_loss*(1/(exp(-logits) + 1) - Identity(M, N))/N
-    dbias = Sum(dlogits, M, N)
-    dlogits_sum = c_logits_sum + exp_scale*dlogits
-    dtext = c_text + Sum(dlogits_sum[M, N]*image[M, D], M)
-    dimage = c_image + Sum(dlogits_sum*text[M, D], M)
-    dimages = (
-        dimage/image_length
-        + image*(
-            image_length*(c_image_norm + choice_image_norm*c_image_length)
-            - choice_image_norm*Sum(dimage*image, D)
-        )/image_norm
-    )
-    dtexts = (
-        dtext/text_length
-        + text*(
-            text_length*(c_text_norm + choice_text_norm*c_text_length)
-            - choice_text_norm*Sum(dtext*text, D)
-        )/text_norm
-    )
-    dscale = exp_scale*Sum(dlogits*logits_sum, M, N)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- exp(scale) may overflow: then logits, loss, exp_scale, dlogits_sum, dscale may be infinite or
-  NaN.
+- exp(scale) may overflow: then logits, loss, exp_scale, dlogits_times_exp_scale, dtext, dimage,
+  dscale may be infinite or NaN.
 - float32: loss, dimages, dtexts, dscale, dbias may be inaccurate for images, texts beyond 1e19.
-- Forward mode, and transforms under torch.compile, use siglip_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("siglip", """
-    images, texts, image, text: N D
-    scale, bias, loss, g: ()
-    image_norm, image_length, text_norm, text_length: N 1
-    logits_sum, logits: N N
-""")
-
 
 def siglip(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """Siglip: returns loss, with the closed form as its backward.
-
-    Shapes: images (N, D), texts (N, D), scale (), bias ().
-    """
-    return _pair(images, texts, scale, bias)
-
-
-class SiglipForward(NamedTuple):
-    loss: Tensor  # ()
-    scale: Tensor  # ()
-    image_norm: Tensor  # (N, 1)
-    image_length: Tensor  # (N, 1)
-    image: Tensor  # (N, D)
-    text_norm: Tensor  # (N, 1)
-    text_length: Tensor  # (N, 1)
-    text: Tensor  # (N, D)
-    logits_sum: Tensor  # (N, N)
-    logits: Tensor  # (N, N)
+    """Returns loss (). Shapes: images (N, D), texts (N, D), scale (), bias ()."""
+    if images.dim() != 2:
+        raise ValueError(f"siglip: images must be (N, D), got {tuple(images.shape)}")
+    N, D = images.shape
+    if texts.shape != (N, D):
+        raise ValueError(f"siglip: texts must be (N, D), got {tuple(texts.shape)}")
+    for name, t in (("scale", scale), ("bias", bias)):
+        if t.shape != ():
+            raise ValueError(f"siglip: {name} must be (), got {tuple(t.shape)}")
+    run = siglip_forward if _by_lines() else Siglip.apply
+    return run(images, texts, scale, bias)[0]
 
 
-@_pair.forward
-@_runtime.uncast
-def siglip_forward(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> SiglipForward:
-    """The output loss, then what the backward needs."""
-    N = images.shape[0]
-    image_norm = torch.sqrt((images ** 2).sum(1, keepdim=True))
-    image_length = image_norm.clamp(min=1e-12)
-    image = images / image_length
-    text_norm = torch.sqrt((texts ** 2).sum(1, keepdim=True))
-    text_length = text_norm.clamp(min=1e-12)
-    text = texts / text_length
-    logits_sum = image @ text.mT
-    logits = torch.addcmul(bias, torch.exp(scale), logits_sum)
-    loss = (
-        torch.nn.functional.softplus(
-            torch.addcmul(bias, torch.exp(scale), logits_sum),
-            threshold=40,
-        ).sum()
-        - logits.diagonal().sum()
-    ) / N
-    return SiglipForward(
-        loss, scale, image_norm, image_length, image, text_norm, text_length, text, logits_sum,
-        logits,
-    )
-
-
-class SiglipGradients(NamedTuple):
-    dimages: Tensor  # (N, D)
-    dtexts: Tensor  # (N, D)
-    dscale: Tensor  # ()
-    dbias: Tensor  # ()
-
-
-@_pair.backward
-@_runtime.uncast
-def siglip_backward(
-    dloss: Tensor, scale: Tensor, image_norm: Tensor, image_length: Tensor, image: Tensor,
-    text_norm: Tensor, text_length: Tensor, text: Tensor, logits_sum: Tensor, logits: Tensor, needs,
-) -> SiglipGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = image_norm.shape[0]
-    dimages = dtexts = dscale = dbias = None
-    if needs.images or needs.texts or needs.scale:
-        exp_scale = torch.exp(scale)
-    dlogits = dloss / N * torch.sigmoid(logits)
-    dlogits = _runtime.added_on_diagonal(dlogits, 0, 1, -dloss / N)
-    if needs.bias:
-        dbias = dlogits.sum()
-    if needs.images or needs.texts:
-        dlogits_sum = exp_scale * dlogits
-    if needs.texts:
-        dtext = dlogits_sum.mT @ image
-    if needs.images:
-        dimage = dlogits_sum @ text
-        dimages = torch.addcmul(
-            dimage / image_length,
-            torch.where(image_norm >= 1e-12, (dimage * image).sum(1, keepdim=True) / image_norm, 0),
-            image, value=-1,
-        )
-    if needs.texts:
-        dtexts = torch.addcmul(
-            dtext / text_length,
-            torch.where(text_norm >= 1e-12, (dtext * text).sum(1, keepdim=True) / text_norm, 0),
-            text, value=-1,
-        )
-    if needs.scale:
-        dscale = exp_scale * (dlogits * logits_sum).sum()
-    return SiglipGradients(dimages, dtexts, dscale, dbias)
-
-
-class SiglipAtoms(NamedTuple):
-    image_norm: Tensor  # (N, 1)
-    image_length: Tensor  # (N, 1)
-    image: Tensor  # (N, D)
-    text_norm: Tensor  # (N, 1)
-    text_length: Tensor  # (N, 1)
-    text: Tensor  # (N, D)
-    logits: Tensor  # (N, N)
-    loss: Tensor  # ()
-
-
-@_pair.checked
-@_runtime.uncast
-def siglip_atoms(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> SiglipAtoms:
-    """Every statement of the forward, as written."""
-    N = images.shape[0]
-    if N == 0:
-        raise ValueError("siglip_atoms divides by N, which is 0")
-    image_norm = torch.sqrt((images ** 2).sum(1, keepdim=True))
-    image_length = torch.where(image_norm >= 1e-12, image_norm, 1e-12)
-    image = images / image_length
-    text_norm = torch.sqrt((texts ** 2).sum(1, keepdim=True))
-    text_length = torch.where(text_norm >= 1e-12, text_norm, 1e-12)
-    text = texts / text_length
-    logits = torch.exp(scale) * (image @ text.mT) + bias
-    loss = 1 / N * (torch.log(torch.exp(logits) + 1).sum() - logits.diagonal().sum())
-    return SiglipAtoms(image_norm, image_length, image, text_norm, text_length, text, logits, loss)
-
-
-class SiglipChain(NamedTuple):
-    dimage_norm: Tensor  # (N, 1)
-    dimage_length: Tensor  # (N, 1)
-    dimage: Tensor  # (N, D)
-    dtext_norm: Tensor  # (N, 1)
-    dtext_length: Tensor  # (N, 1)
-    dtext: Tensor  # (N, D)
-    dlogits: Tensor  # (N, N)
-    dloss: Tensor  # ()
-    dimages: Tensor  # (N, D)
-    dtexts: Tensor  # (N, D)
-    dscale: Tensor  # ()
-    dbias: Tensor  # ()
-
-
-@_pair.checked
-@_runtime.uncast
-def siglip_chain(
-    dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor, image_norm: Tensor,
-    image_length: Tensor, image: Tensor, text_norm: Tensor, text_length: Tensor, text: Tensor,
-    logits: Tensor, loss: Tensor,
-) -> SiglipChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = images.shape[0]
-    if N == 0:
-        raise ValueError("siglip_chain divides by N, which is 0")
-    dlogits = 1 / N * dloss * torch.exp(logits) / (torch.exp(logits) + 1)
-    dlogits = _runtime.added_on_diagonal(dlogits, 0, 1, -1 / N * dloss)
-    dtext = torch.exp(scale) * (dlogits.mT @ image)
-    dtext_length = (-dtext * text / text_length).sum(1, keepdim=True)
-    dtext_norm = torch.where(text_norm >= 1e-12, dtext_length, 0)
-    dimage = torch.exp(scale) * (dlogits @ text)
-    dimage_length = (-dimage * image / image_length).sum(1, keepdim=True)
-    dimage_norm = torch.where(image_norm >= 1e-12, dimage_length, 0)
-    dimages = dimage / image_length + 2 * (dimage_norm / (2 * image_norm)) * images
-    dtexts = dtext / text_length + 2 * (dtext_norm / (2 * text_norm)) * texts
-    dscale = (torch.exp(scale) * dlogits * (image @ text.mT)).sum()
-    dbias = dlogits.sum()
-    return SiglipChain(
-        dimage_norm, dimage_length, dimage, dtext_norm, dtext_length, dtext, dlogits, dloss,
-        dimages, dtexts, dscale, dbias,
-    )
-
-
-class SiglipSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dimages: Tensor  # (N, D)
-    dtexts: Tensor  # (N, D)
-    dscale: Tensor  # ()
-    dbias: Tensor  # ()
-
-
-@_pair.behind
-@_runtime.uncast
-def _behind(
-    v_images, v_texts, v_scale, v_bias, g, scale, image_norm, image_length, image, text_norm,
-    text_length, text, logits_sum, logits, needs,
-) -> tuple:
-    N = image_norm.shape[0]
-    (
-        v_loss, c_scale, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_logits,
-    ) = (None,) * 10
-    exp_scale = torch.exp(scale)
-    sigmoid_logits = torch.sigmoid(logits)
-    if (
-        needs.scale
-        or needs.image_norm
-        or needs.image_length
-        or needs.image
-        or needs.text_norm
-        or needs.text_length
-        or needs.text
-    ):
-        g_logits = g / N * sigmoid_logits
-        g_logits = _runtime.added_on_diagonal(g_logits, 0, 1, -g / N)
-    if (
-        needs.image_norm
-        or needs.image_length
-        or needs.image
-        or needs.text_norm
-        or needs.text_length
-        or needs.text
-    ):
-        g_logits_sum = exp_scale * g_logits
-    if needs.text_norm or needs.text_length or needs.text:
-        g_text = g_logits_sum.mT @ image
-    if needs.image_norm or needs.image_length or needs.image:
-        g_image = g_logits_sum @ text
-    if needs.image_norm or needs.image:
-        g_images_sum = (g_image * image).sum(1, keepdim=True)
-    if needs.text_norm or needs.text:
-        g_texts_sum = (g_text * text).sum(1, keepdim=True)
-    if needs.scale:
-        g_scale_sum = (g_logits * logits_sum).sum()
-    if needs.g or needs.scale or needs.image_norm or needs.image or needs.text or needs.logits:
-        sum_image_v_images = (image * v_images).sum(1, keepdim=True)
-    if needs.g or needs.scale or needs.image or needs.text_norm or needs.text or needs.logits:
-        sum_text_v_texts = (text * v_texts).sum(1, keepdim=True)
-    if needs.g or needs.scale or needs.logits_sum or needs.logits:
-        g_logits_inverse = sigmoid_logits
-    if needs.g or needs.scale or needs.image or needs.text or needs.logits:
-        choice_image_norm = torch.where(
-            image_norm >= 1e-12,
-            torch.where(image_norm >= 1e-12, image_norm, 1) ** -1,
-            0,
-        )
-        choice_text_norm = torch.where(
-            text_norm >= 1e-12,
-            torch.where(text_norm >= 1e-12, text_norm, 1) ** -1,
-            0,
-        )
-    if needs.g or needs.logits_sum or needs.logits:
-        dg_scale_sum = exp_scale * v_scale
-    if needs.g or needs.scale or needs.image or needs.text or needs.logits:
-        dg_texts_sum = -choice_text_norm * sum_text_v_texts
-        dg_images_sum = -choice_image_norm * sum_image_v_images
-    if needs.g or needs.scale or needs.text or needs.logits:
-        dg_image = torch.addcmul(v_images / image_length, dg_images_sum, image)
-    if needs.g or needs.scale or needs.image or needs.logits:
-        dg_text = torch.addcmul(v_texts / text_length, dg_texts_sum, text)
-    if needs.g or needs.scale or needs.logits:
-        dg_logits_sum = torch.addmm(dg_image @ text.mT, image, dg_text.mT)
-    if needs.g or needs.logits:
-        dg_logits = torch.addcmul(
-            torch.addcmul(v_bias, exp_scale, dg_logits_sum),
-            dg_scale_sum, logits_sum,
-        )
-    if needs.g:
-        v_loss = (
-            dg_logits * (g_logits_inverse - torch.eye(N, dtype=g.dtype, device=g.device))
-        ).sum() / N
-    if needs.scale:
-        c_scale = exp_scale * (
-            g_scale_sum * v_scale
-            + (
-                g / N * dg_logits_sum * (
-                    g_logits_inverse - torch.eye(N, dtype=g.dtype, device=g.device)
-                )
+def siglip_forward(
+    images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(images.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
+        N = images.shape[0]
+        image_norm = _sqrt((images ** 2).sum(1, keepdim=True))
+        image_length = image_norm.clamp(min=1e-12)
+        image = images / image_length
+        text_norm = _sqrt((texts ** 2).sum(1, keepdim=True))
+        text_length = text_norm.clamp(min=1e-12)
+        text = texts / text_length
+        sum_image_text = image @ text.mT
+        logits = torch.addcmul(bias, torch.exp(scale), sum_image_text)
+        loss = (
+            torch.nn.functional.softplus(
+                torch.addcmul(bias, torch.exp(scale), sum_image_text),
+                threshold=40,
             ).sum()
-        )
-    if needs.image_norm:
-        c_image_norm = -torch.where(
-            image_norm >= 1e-12,
-            -sum_image_v_images * g_images_sum / torch.where(
-                image_norm >= 1e-12,
-                image_norm, 1,
-            ) ** 2,
-            0,
-        )
-    if needs.image_length:
-        c_image_length = -(g_image * v_images).sum(1, keepdim=True) / image_length ** 2
-    if needs.image:
-        c_image = torch.addcmul(
-            torch.addcmul(g_logits_sum @ dg_text, dg_images_sum, g_image),
-            choice_image_norm * g_images_sum,
-            v_images, value=-1,
-        )
-    if needs.text_norm:
-        c_text_norm = -torch.where(
-            text_norm >= 1e-12,
-            -sum_text_v_texts * g_texts_sum / torch.where(text_norm >= 1e-12, text_norm, 1) ** 2,
-            0,
-        )
-    if needs.text_length:
-        c_text_length = -(g_text * v_texts).sum(1, keepdim=True) / text_length ** 2
-    if needs.text:
-        c_text = torch.addcmul(
-            torch.addcmul(g_logits_sum.mT @ dg_image, dg_texts_sum, g_text),
-            choice_text_norm * g_texts_sum,
-            v_texts, value=-1,
-        )
-    if needs.logits_sum:
-        c_logits_sum = dg_scale_sum * g / N * g_logits_inverse
-        c_logits_sum = _runtime.added_on_diagonal(c_logits_sum, 0, 1, -dg_scale_sum * g / N)
-    if needs.logits:
-        c_logits = torch.ops.aten.sigmoid_backward(g / N * dg_logits, g_logits_inverse)
-    return (
-        v_loss, c_scale, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_logits,
-    )
+            - logits.diagonal().sum()
+        ) / N
+    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, logits
 
 
-@_pair.pullback
-@_runtime.uncast
-def _pullback(
-    c_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text, c_logits_sum,
-    c_logits, scale, image_norm, image_length, image, text_norm, text_length, text, logits_sum,
-    logits, needs,
+def siglip_backward(
+    dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, image_norm: Tensor,
+    image_length: Tensor, text_norm: Tensor, text_length: Tensor, sum_image_text: Tensor,
+    logits: Tensor, need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
+    need_bias: bool = True,
 ) -> tuple:
-    N = image_norm.shape[0]
-    dimages = dtexts = dscale = dbias = None
-    if needs.images or needs.texts or needs.scale:
-        exp_scale = torch.exp(scale)
-    if needs.images:
-        choice_image_norm = (image_norm >= 1e-12).to(scale.dtype)
-    if needs.texts:
-        choice_text_norm = (text_norm >= 1e-12).to(scale.dtype)
-    dlogits = torch.addcmul(c_logits, c_loss / N, torch.sigmoid(logits))
-    dlogits = _runtime.added_on_diagonal(dlogits, 0, 1, -c_loss / N)
-    if needs.bias:
-        dbias = dlogits.sum()
-    if needs.images or needs.texts:
-        dlogits_sum = torch.addcmul(c_logits_sum, exp_scale, dlogits)
-    if needs.texts:
-        dtext = torch.addmm(c_text, dlogits_sum.mT, image)
-    if needs.images:
-        dimage = torch.addmm(c_image, dlogits_sum, text)
-        dimages = torch.addcmul(
-            dimage / image_length,
-            torch.addcmul(
-                image_length * torch.addcmul(c_image_norm, choice_image_norm, c_image_length),
-                choice_image_norm,
-                (dimage * image).sum(1, keepdim=True),
-                value=-1,
-            ) / image_norm,
-            image,
+    """The gradients of images, texts, scale and bias."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
+        N = images.shape[0]
+        dimages = dtexts = dscale = dbias = None
+        if need_images or need_texts:
+            image = images / image_length
+            text = texts / text_length
+        if need_images or need_texts or need_scale:
+            exp_scale = torch.exp(scale)
+        dlogits = dloss / N * torch.sigmoid(logits)
+        dlogits = _added_on_diagonal(dlogits, 0, 1, -dloss / N)
+        if need_bias:
+            dbias = dlogits.sum()
+        if need_images or need_texts:
+            dlogits_times_exp_scale = exp_scale * dlogits
+        if need_texts:
+            dtext = dlogits_times_exp_scale.mT @ image
+        if need_images:
+            dimage = dlogits_times_exp_scale @ text
+            dimages = torch.addcmul(
+                dimage / image_length,
+                torch.where(
+                    image_norm >= 1e-12,
+                    (dimage * image).sum(1, keepdim=True) / image_norm.clamp(min=1e-12),
+                    0,
+                ),
+                image, value=-1,
+            )
+        if need_texts:
+            dtexts = torch.addcmul(
+                dtext / text_length,
+                torch.where(
+                    text_norm >= 1e-12,
+                    (dtext * text).sum(1, keepdim=True) / text_norm.clamp(min=1e-12),
+                    0,
+                ),
+                text, value=-1,
+            )
+        if need_scale:
+            dscale = exp_scale * (dlogits * sum_image_text).sum()
+    return dimages, dtexts, dscale, dbias
+
+
+class Siglip(torch.autograd.Function):
+    """What autograd sees of siglip."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(siglip_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, image_norm, image_length, text_norm, text_length, sum_image_text, logits = output
+        ctx.mark_non_differentiable(
+            image_norm, image_length, text_norm, text_length, sum_image_text, logits,
         )
-    if needs.texts:
-        dtexts = torch.addcmul(
-            dtext / text_length,
-            torch.addcmul(
-                text_length * torch.addcmul(c_text_norm, choice_text_norm, c_text_length),
-                choice_text_norm,
-                (dtext * text).sum(1, keepdim=True),
-                value=-1,
-            ) / text_norm,
-            text,
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(
+            *inputs, image_norm, image_length, text_norm, text_length, sum_image_text, logits,
         )
-    if needs.scale:
-        dscale = exp_scale * (dlogits * logits_sum).sum()
-    return (dimages, dtexts, dscale, dbias)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 4
+        (
+            images, texts, scale, bias, image_norm, image_length, text_norm, text_length,
+            sum_image_text, logits,
+        ) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, image_norm, image_length, text_norm, text_length, sum_image_text, logits = siglip_forward(
+                images, texts, scale, bias,
+            )
+        return siglip_backward(
+            dloss, images, texts, scale, image_norm, image_length, text_norm, text_length,
+            sum_image_text, logits, *ctx.needs_input_grad[:4],
+        )
 
 
-siglip_jvp = _pair.jvp()
-siglip_double_backward = _pair.double_backward(SiglipSecond)
+def _sqrt(square: Tensor) -> Tensor:
+    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    if not torch.is_grad_enabled():
+        return torch.sqrt(square)
+    return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
 
 
-_pair.complete()
+def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor:
+    """``tensor`` with ``source`` added on its diagonal."""
+    diagonal = tensor.diagonal(0, first, second)
+    return tensor.diagonal_scatter(diagonal + source, 0, first, second)
+
+
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,114 +8,70 @@ The logistic function of every entry.
 
 Source: Goodfellow, Bengio and Courville (2016), "Deep learning", equation 3.30.
 
-The closed form:
+Forward:
+    y = 1/(exp(-x) + 1)
 
+Backward:
     dx = dy*y*(1 - y)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = v_x*y*(1 - y)
-    c_y = g*v_x*(1 - 2*y)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use sigmoid_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("sigmoid", """
-    x, y, g: *N
-""")
-
 
 def sigmoid(x: Tensor) -> Tensor:
-    """Sigmoid: returns y, with the closed form as its backward.
-
-    Shapes: x (*N,).
-    """
-    return _pair(x)
-
-
-class SigmoidForward(NamedTuple):
-    y: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    run = sigmoid_forward if _by_lines() else Sigmoid.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def sigmoid_forward(x: Tensor) -> SigmoidForward:
-    """The output y, then what the backward needs."""
+def sigmoid_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.sigmoid(x)
-    return SigmoidForward(y)
+    return y.to(x.dtype)
 
 
-class SigmoidGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def sigmoid_backward(dy: Tensor, y: Tensor, needs) -> SigmoidGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def sigmoid_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
     dx = torch.ops.aten.sigmoid_backward(dy, y)
-    return SigmoidGradients(dx)
+    return dx
 
 
-class SigmoidAtoms(NamedTuple):
-    y: Tensor  # (*N,)
+class Sigmoid(torch.autograd.Function):
+    """What autograd sees of sigmoid."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(sigmoid_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        y = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        y, = ctx.saved_tensors
+        return sigmoid_backward(dy, y)
 
 
-@_pair.checked
-def sigmoid_atoms(x: Tensor) -> SigmoidAtoms:
-    """Every statement of the forward, as written."""
-    y = (torch.exp(-x) + 1) ** -1
-    return SigmoidAtoms(y)
-
-
-class SigmoidChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def sigmoid_chain(dy: Tensor, x: Tensor, y: Tensor) -> SigmoidChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = -dy * -(torch.exp(-x) + 1) ** -2 * torch.exp(-x)
-    return SigmoidChain(dy, dx)
-
-
-class SigmoidSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, y, needs) -> tuple:
-    v_y = c_y = None
-    if needs.g:
-        v_y = torch.ops.aten.sigmoid_backward(v_x, y)
-    if needs.y:
-        c_y = g * v_x * (1 - 2 * y)
-    return (v_y, c_y)
-
-
-sigmoid_jvp = _pair.jvp()
-sigmoid_double_backward = _pair.double_backward(SigmoidSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,127 +9,72 @@ Every entry times its own sigmoid.
 Source: Elfwing, Uchibe and Doya (2018), "Sigmoid-weighted linear units for neural network
 function approximation in reinforcement learning", equation 6.
 
-The closed form:
-
+Forward:
     s = 1/(exp(-x) + 1)
+    y = s*x
+
+Backward:
     dx = dy*s*(x*(1 - s) + 1)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    s = 1/(exp(-x) + 1)
-    g_x_term_2 = x*(1 - s) + 1
-    v_y = g_x_term_2*s*v_x
-    c_x = s*g*v_x*((1 - s)*(g_x_term_2 - s*x) + 1 - s)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use silu_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("silu", """
-    x, y, s, g: *N
-""")
-
 
 def silu(x: Tensor) -> Tensor:
-    """Silu: returns y, with the closed form as its backward.
-
-    Shapes: x (*N,).
-    """
-    return _pair(x)
-
-
-class SiluForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    run = silu_forward if _by_lines() else Silu.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def silu_forward(x: Tensor) -> SiluForward:
-    """The output y, then what the backward needs."""
+def silu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     s = torch.sigmoid(x)
     y = s * x
-    return SiluForward(y, x)
+    return y.to(x.dtype)
 
 
-class SiluGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def silu_backward(dy: Tensor, x: Tensor, needs) -> SiluGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     s = torch.sigmoid(x)
     dx = dy * s * (x * (1 - s) + 1)
-    return SiluGradients(dx)
+    return dx
 
 
-class SiluAtoms(NamedTuple):
-    s: Tensor  # (*N,)
-    y: Tensor  # (*N,)
+class Silu(torch.autograd.Function):
+    """What autograd sees of silu."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(silu_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        x, = ctx.saved_tensors
+        return silu_backward(dy, x)
 
 
-@_pair.checked
-def silu_atoms(x: Tensor) -> SiluAtoms:
-    """Every statement of the forward, as written."""
-    s = (torch.exp(-x) + 1) ** -1
-    y = s * x
-    return SiluAtoms(s, y)
-
-
-class SiluChain(NamedTuple):
-    ds: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def silu_chain(dy: Tensor, x: Tensor, s: Tensor, y: Tensor) -> SiluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    ds = dy * x
-    dx = dy * s - ds * -(torch.exp(-x) + 1) ** -2 * torch.exp(-x)
-    return SiluChain(ds, dy, dx)
-
-
-class SiluSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, needs) -> tuple:
-    v_y = c_x = None
-    s = torch.sigmoid(x)
-    one_minus_s = 1 - s
-    g_x_term_2 = x * one_minus_s + 1
-    if needs.g:
-        v_y = g_x_term_2 * s * v_x
-    if needs.x:
-        c_x = s * g * v_x * (one_minus_s * torch.addcmul(g_x_term_2, s, x, value=-1) + 1 - s)
-    return (v_y, c_x)
-
-
-silu_jvp = _pair.jvp()
-silu_double_backward = _pair.double_backward(SiluSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,89 +9,55 @@ The absolute difference of every entry to its target, a parabola within beta.
 Source: Girshick (2015), "Fast R-CNN", equations 2 and 3, with the beta of torch. There is no
 kink where the two pieces meet.
 
-The closed form:
+Forward:
+    error = x - target
+    size = Abs(error)
+    loss = Piecewise((size - beta/2, beta <= size), (error**2/(2*beta), True))
 
-    dx = dloss*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))/N
-    dtarget = -dx
-
-With reduction="none":
-
-    dx = dloss*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))
-    dtarget = -dx
-
-With reduction="sum":
-
+Backward:
     dx = dloss*Piecewise((sign(x - target), beta <= Abs(target - x)), ((x - target)/beta, True))
     dtarget = -dx
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    abs_target_minus_x = Abs(target - x)
-    dg_x = v_x - v_target
-    v_loss = Sum(
-        dg_x*Piecewise((-sign(target - x), abs_target_minus_x >= beta), (-(target - x)/beta, True)),
-        N,
-    )/N
-    c_target = g*dg_x*Piecewise((0, abs_target_minus_x >= beta), (-1/beta, True))/N
-    c_x = -c_target
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless beta is at least 0.
-- Forward mode, and transforms under torch.compile, use smooth_l1_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("smooth_l1", """
-    x, target, error, size, losses: *N
-    loss, g: *N for none; () for sum mean
-    reduction: none | sum | mean
-    beta >= 0: beta must be at least 0
-""", differentiated="atoms")
-
 
 def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean") -> Tensor:
-    """SmoothL1: returns loss, with the closed form as its backward.
-
-    Shapes: x (*N,), target (*N,).
-    """
-    return _pair(x, target, beta, reduction)
-
-
-class SmoothL1Forward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    x: Tensor  # (*N,)
-    target: Tensor  # (*N,)
-    beta: float
-    reduction: str
-
-
-@_pair.forward
-def smooth_l1_forward(
-    x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean",
-) -> SmoothL1Forward:
-    """The output loss, then what the backward needs."""
+    """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    *N_dims, = x.shape
+    if target.shape != (*N_dims,):
+        raise ValueError(f"smooth_l1: target must be (*N,), got {tuple(target.shape)}")
+    N = math.prod(N_dims)
+    x, target = x.reshape(N), target.reshape(N)
+    if isinstance(beta, Tensor) or not beta >= 0:
+        raise ValueError(f"smooth_l1: beta must be a number at least 0, got {beta}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"smooth_l1: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    if _by_lines():
+        loss = smooth_l1_statements(x, target, beta)
+    else:
+        loss = SmoothL1.apply(x, target, beta)
+    if reduction == "none":
+        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+    total = loss.sum()
     if reduction == "mean":
-        N = x.shape[0]
+        total = total / N
+    return total.to(torch.promote_types(x.dtype, target.dtype))
+
+
+def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     error = x - target
     size = torch.abs(error)
     size_clamped = size.clamp(max=beta)
@@ -100,179 +66,65 @@ def smooth_l1_forward(
         if beta > 0
         else torch.where(beta <= size, size - beta / 2, error ** 2 / 2 / beta)
     )
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return SmoothL1Forward(loss, x, target, beta, reduction)
+    return losses
 
 
-class SmoothL1Gradients(NamedTuple):
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.backward
-def smooth_l1_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, beta: float, reduction: str = "mean", needs=None,
-) -> SmoothL1Gradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = x.shape[0]
-    dtarget = None
-    x_minus_target = x - target
-    if reduction in ("none", "sum"):
-        dx = dloss * (
-            x_minus_target.clamp(-beta, beta) / beta
-            if beta > 0
-            else torch.where(
-                beta <= torch.abs(target - x),
-                torch.sign(x_minus_target),
-                x_minus_target / beta,
-            )
-        )
-    else:
-        dx = dloss / N * (
-            x_minus_target.clamp(-beta, beta) / beta
-            if beta > 0
-            else torch.where(
-                beta <= torch.abs(target - x),
-                torch.sign(x_minus_target),
-                x_minus_target / beta,
-            )
-        )
-    if needs.target:
-        dtarget = -dx
-    return SmoothL1Gradients(dx, dtarget)
-
-
-class SmoothL1Atoms(NamedTuple):
-    error: Tensor  # (*N,)
-    size: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def smooth_l1_atoms(
-    x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean",
-) -> SmoothL1Atoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = x.shape[0]
-    if beta == 0:
-        raise ValueError("smooth_l1_atoms divides by beta, which is 0")
-    if reduction == "mean":
-        if N == 0:
-            raise ValueError("smooth_l1_atoms divides by N, which is 0")
+def smooth_l1_statements(x: Tensor, target: Tensor, beta: float) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
     error = x - target
     size = torch.abs(error)
     losses = torch.where(beta <= size, size - 1 / 2 * beta, 1 / 2 / beta * error ** 2)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return SmoothL1Atoms(error, size, losses, loss)
+    return losses
 
 
-class SmoothL1Chain(NamedTuple):
-    derror: Tensor  # (*N,)
-    dsize: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
+def smooth_l1_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, beta: float, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    dtarget = None
+    x_minus_target = x - target
+    dx = dloss * (
+        x_minus_target.clamp(-beta, beta) / beta
+        if beta > 0
+        else torch.where(
+            beta <= torch.abs(target - x),
+            torch.sign(x_minus_target),
+            x_minus_target / beta,
+        )
+    )
+    if need_target:
+        dtarget = -dx
+    return dx, dtarget
 
 
-@_pair.checked
-def smooth_l1_chain(
-    dloss: Tensor, x: Tensor, target: Tensor, error: Tensor, size: Tensor, losses: Tensor,
-    loss: Tensor, beta: float = 1, reduction: str = "mean",
-) -> SmoothL1Chain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = x.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = x.shape[0]
-        if N == 0:
-            raise ValueError("smooth_l1_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dsize = torch.where(beta <= size, dlosses, 0)
-    derror = dsize * torch.sign(error) + torch.where(beta <= size, 0, dlosses * error / beta)
-    dx = derror
-    dtarget = -derror
-    return SmoothL1Chain(derror, dsize, dlosses, dloss, dx, dtarget)
+class SmoothL1(torch.autograd.Function):
+    """What autograd sees of smooth_l1."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(smooth_l1_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, target, ctx.beta = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, target)
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if dloss is None:
+            return None, None, None
+        x, target = ctx.saved_tensors
+        _, need_target, *_ = ctx.needs_input_grad
+        return *smooth_l1_backward(dloss, x, target, ctx.beta, need_target), None
 
 
-class SmoothL1Second(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    dx: Tensor  # (*N,)
-    dtarget: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, v_target, g, x, target, beta, reduction, needs) -> tuple:
-    N = x.shape[0]
-    v_loss = c_target = c_x = None
-    target_minus_x = target - x
-    abs_target_minus_x = torch.abs(target_minus_x)
-    dg_x = v_x - v_target
-    if needs.g:
-        if reduction == "none":
-            v_loss = dg_x * torch.where(
-                abs_target_minus_x >= beta,
-                -torch.sign(target_minus_x),
-                -target_minus_x / beta,
-            )
-        elif reduction == "sum":
-            v_loss = (
-                dg_x * torch.where(
-                    abs_target_minus_x >= beta,
-                    -torch.sign(target_minus_x),
-                    -target_minus_x / beta,
-                )
-            ).sum()
-        else:
-            v_loss = (
-                dg_x * torch.where(
-                    abs_target_minus_x >= beta,
-                    -torch.sign(target_minus_x),
-                    -target_minus_x / beta,
-                )
-            ).sum() / N
-    if needs.target or needs.x:
-        if reduction == "none":
-            c_target = torch.ops.aten.threshold_backward(
-                -dg_x * g / beta,
-                beta - abs_target_minus_x,
-                0,
-            )
-        elif reduction == "sum":
-            c_target = torch.ops.aten.threshold_backward(
-                -g / beta * dg_x,
-                beta - abs_target_minus_x,
-                0,
-            )
-        else:
-            c_target = torch.ops.aten.threshold_backward(
-                -g / N / beta * dg_x,
-                beta - abs_target_minus_x,
-                0,
-            )
-    if needs.x:
-        c_x = -c_target
-    return (v_loss, c_x, c_target)
-
-
-smooth_l1_jvp = _pair.jvp()
-smooth_l1_double_backward = _pair.double_backward(SmoothL1Second)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

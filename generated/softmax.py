@@ -9,122 +9,86 @@ The exponentials of a row, divided by their sum.
 Source: Bridle (1990), "Probabilistic interpretation of feedforward classification network
 outputs", equation 1.
 
-The closed form:
+Forward:
+    y = exp(x)/Sum(exp(x), C)
 
+Backward:
     dx = y*(dy - Sum(dy*y, C))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_x_term = g - Sum(g*y, C)
-    dg_x_term = v_x*y
-    sum_dg_x_term = Sum(dg_x_term, C)
-    v_y = dg_x_term - sum_dg_x_term*y
-    c_y = g_x_term*v_x - sum_dg_x_term*g
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use softmax_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("softmax", """
-    x, y, g: *N C
-""")
-
 
 def softmax(x: Tensor) -> Tensor:
-    """Softmax: returns y, with the closed form as its backward.
+    """Returns y (*N, C). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"softmax: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    run = softmax_forward if _by_lines() else Softmax.apply
+    y = run(x)
+    return y.reshape(*N_dims, C)
 
-    Shapes: x (*N, C).
-    """
-    return _pair(x)
 
-
-class SoftmaxForward(NamedTuple):
-    y: Tensor  # (*N, C)
-
-
-@_pair.forward
-def softmax_forward(x: Tensor) -> SoftmaxForward:
-    """The output y, then what the backward needs."""
-    exp_x_shifted = torch.exp(x - _runtime.peak(x, 1))
+def softmax_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
+    exp_x_shifted = torch.exp(x - _peak(x, 1))
     y = exp_x_shifted / exp_x_shifted.sum(1, keepdim=True)
-    return SoftmaxForward(y)
+    return y.to(x.dtype)
 
 
-class SoftmaxGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def softmax_backward(dy: Tensor, y: Tensor, needs) -> SoftmaxGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
     dx = y * (dy - (dy * y).sum(1, keepdim=True))
-    return SoftmaxGradients(dx)
+    return dx
 
 
-class SoftmaxAtoms(NamedTuple):
-    y: Tensor  # (*N, C)
+class Softmax(torch.autograd.Function):
+    """What autograd sees of softmax."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(softmax_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        y = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        y, = ctx.saved_tensors
+        return softmax_backward(dy, y)
 
 
-@_pair.checked
-def softmax_atoms(x: Tensor) -> SoftmaxAtoms:
-    """Every statement of the forward, as written."""
-    y = torch.exp(x) / torch.exp(x).sum(1, keepdim=True)
-    return SoftmaxAtoms(y)
+def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
+    """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
+    minus infinity, or there is no entry.
+
+    Where it is infinity, a row has no shares: +oo - +oo is no number. Where it is ``added`` again,
+    as to the logarithm of a sum, it is 0 there, too: the sum is infinite by itself.
+    """
+    if tensor.numel() == 0:  # torch has no largest of nothing
+        return tensor.sum(along, keepdim=keepdim)
+    largest = tensor.amax(along, keepdim=keepdim)
+    return largest.nan_to_num(math.nan, 0.0 if added else math.inf, 0.0)
 
 
-class SoftmaxChain(NamedTuple):
-    dy: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def softmax_chain(dy: Tensor, x: Tensor, y: Tensor) -> SoftmaxChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy * y - (dy * y / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
-    return SoftmaxChain(dy, dx)
-
-
-class SoftmaxSecond(NamedTuple):
-    v_y: Tensor  # (*N, C)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, y, needs) -> tuple:
-    v_y = c_y = None
-    if needs.y:
-        g_x_term = g - (g * y).sum(1, keepdim=True)
-    dg_x_term = v_x * y
-    sum_dg_x_term = dg_x_term.sum(1, keepdim=True)
-    if needs.g:
-        v_y = torch.addcmul(dg_x_term, sum_dg_x_term, y, value=-1)
-    if needs.y:
-        c_y = torch.addcmul(g_x_term * v_x, sum_dg_x_term, g, value=-1)
-    return (v_y, c_y)
-
-
-softmax_jvp = _pair.jvp()
-softmax_double_backward = _pair.double_backward(SoftmaxSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,71 +9,48 @@ Mean negative log likelihood of the labels under the softmax of the logits.
 Source: Bridle (1990), "Probabilistic interpretation of feedforward classification network
 outputs". The row's maximum is subtracted for numerical safety only.
 
-The closed form:
+Forward:
+    logit_maxes = Max(logits, C)
+    norm_logits = logits - logit_maxes
+    counts = exp(norm_logits)
+    counts_sum = Sum(counts, C)
+    counts_sum_inv = 1/counts_sum
+    probs = counts_sum_inv*counts
+    logprobs = log(probs)
+    loss = -Sum(OneHot(labels, C)*logprobs, C, N)/N
 
+Backward:
     dlogits = dloss*(probs - OneHot(labels, C))/N
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_loss = Sum(v_logits*(probs - OneHot(labels, C)), C, N)/N
-    c_probs = g*v_logits/N
-
-From these cotangents back to the inputs:
-
-    dlogits = probs*(c_probs - Sum(c_probs*probs, C) + c_loss/N) - c_loss*OneHot(labels, C)/N
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- ValueError if C is 0: logit_maxes takes a maximum along it.
-- NaN if N is 0: loss divides by it.
-- TypeError if labels is not an integer tensor.
-- IndexError if an entry of labels is not in 0 .. C - 1.
-- Forward mode, and transforms under torch.compile, use softmax_nll_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
-
-from __future__ import annotations
-
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("softmax_nll", """
-    logits, probs, norm_logits, counts, logprobs: N C
-    labels: N -> C
-    loss, g: ()
-    logit_maxes, counts_sum, counts_sum_inv: N 1
-    C != 0: logit_maxes takes a maximum along it, but C is 0
-""", late="labels")
-
 
 def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
-    """SoftmaxNLL: returns loss, with the closed form as its backward.
+    """Returns loss (). Shapes: logits (N, C), labels (N,)."""
+    if logits.dim() != 2:
+        raise ValueError(f"softmax_nll: logits must be (N, C), got {tuple(logits.shape)}")
+    N, C = logits.shape
+    if labels.shape != (N,):
+        raise ValueError(f"softmax_nll: labels must be (N,), got {tuple(labels.shape)}")
+    if C == 0:
+        raise ValueError(
+            f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
+        )
+    run = softmax_nll_forward if _by_lines() else SoftmaxNLL.apply
+    return run(logits, labels)[0]
 
-    Shapes: logits (N, C), labels (N,).
-    """
-    return _pair(logits, labels)
 
-
-class SoftmaxNLLForward(NamedTuple):
-    loss: Tensor  # ()
-    labels: Tensor  # (N,)
-    probs: Tensor  # (N, C)
-
-
-@_pair.forward
-def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
-    """The output loss, then what the backward needs."""
+def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    logits = logits.to(wide)
     N = logits.shape[0]
     logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
@@ -83,128 +60,49 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> SoftmaxNLLForward:
     loss = (
         torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
     ).sum() / N
-    return SoftmaxNLLForward(loss, labels, probs)
+    return loss.to(logits.dtype), logit_maxes, counts_sum
 
 
-class SoftmaxNLLGradients(NamedTuple):
-    dlogits: Tensor  # (N, C)
-
-
-@_pair.backward
 def softmax_nll_backward(
-    dloss: Tensor, labels: Tensor, probs: Tensor, needs,
-) -> SoftmaxNLLGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    N = labels.shape[0]
-    dlogits = dloss / N * probs
-    dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
-    return SoftmaxNLLGradients(dlogits)
-
-
-class SoftmaxNLLAtoms(NamedTuple):
-    logit_maxes: Tensor  # (N, 1)
-    norm_logits: Tensor  # (N, C)
-    counts: Tensor  # (N, C)
-    counts_sum: Tensor  # (N, 1)
-    counts_sum_inv: Tensor  # (N, 1)
-    probs: Tensor  # (N, C)
-    logprobs: Tensor  # (N, C)
-    loss: Tensor  # ()
-
-
-@_pair.checked
-def softmax_nll_atoms(logits: Tensor, labels: Tensor) -> SoftmaxNLLAtoms:
-    """Every statement of the forward, as written."""
+    dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, counts_sum: Tensor,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits = dloss.to(wide), logits.to(wide)
     N = logits.shape[0]
-    if N == 0:
-        raise ValueError("softmax_nll_atoms divides by N, which is 0")
-    logit_maxes = logits.amax(1, keepdim=True)
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
-    counts_sum = counts.sum(1, keepdim=True)
-    counts_sum_inv = counts_sum ** -1
-    probs = counts_sum_inv * counts
-    logprobs = torch.log(probs)
-    loss = -1 / N * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1).sum()
-    return SoftmaxNLLAtoms(
-        logit_maxes, norm_logits, counts, counts_sum, counts_sum_inv, probs, logprobs, loss,
-    )
+    probs = counts / counts_sum
+    dlogits = dloss / N * probs
+    dlogits = dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss / N).expand(N, 1))
+    return dlogits
 
 
-class SoftmaxNLLChain(NamedTuple):
-    dlogit_maxes: Tensor  # (N, 1)
-    dnorm_logits: Tensor  # (N, C)
-    dcounts: Tensor  # (N, C)
-    dcounts_sum: Tensor  # (N, 1)
-    dcounts_sum_inv: Tensor  # (N, 1)
-    dprobs: Tensor  # (N, C)
-    dlogprobs: Tensor  # (N, C)
-    dloss: Tensor  # ()
-    dlogits: Tensor  # (N, C)
+class SoftmaxNLL(torch.autograd.Function):
+    """What autograd sees of softmax_nll."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(softmax_nll_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, logit_maxes, counts_sum = output
+        ctx.mark_non_differentiable(logit_maxes, counts_sum)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, logit_maxes, counts_sum)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return None, None
+        logits, labels, logit_maxes, counts_sum = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, logit_maxes, counts_sum = softmax_nll_forward(logits, labels)
+        return softmax_nll_backward(dloss, logits, labels, logit_maxes, counts_sum), None
 
 
-@_pair.checked
-def softmax_nll_chain(
-    dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, norm_logits: Tensor,
-    counts: Tensor, counts_sum: Tensor, counts_sum_inv: Tensor, probs: Tensor, logprobs: Tensor,
-    loss: Tensor,
-) -> SoftmaxNLLChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    N = logits.shape[0]
-    C = logits.shape[1]
-    if N == 0:
-        raise ValueError("softmax_nll_chain divides by N, which is 0")
-    dlogprobs = dloss.new_zeros(N, C)
-    dlogprobs = _runtime.scatter_added(
-        dlogprobs, 1,
-        labels.unsqueeze(1),
-        (-1 / N * dloss).expand(N, 1),
-    )
-    dprobs = dlogprobs / probs
-    dcounts_sum_inv = (dprobs * counts).sum(1, keepdim=True)
-    dcounts_sum = dcounts_sum_inv * -counts_sum ** -2
-    dcounts = counts_sum_inv * dprobs + dcounts_sum
-    dnorm_logits = dcounts * counts
-    dlogit_maxes = (-dnorm_logits).sum(1, keepdim=True)
-    dlogits = dnorm_logits.clone()
-    dlogits = _runtime.scatter_added(
-        dlogits, 1,
-        logits.argmax(1).unsqueeze(1),
-        dlogit_maxes[:, 0].unsqueeze(1),
-    )
-    return SoftmaxNLLChain(
-        dlogit_maxes, dnorm_logits, dcounts, dcounts_sum, dcounts_sum_inv, dprobs, dlogprobs, dloss,
-        dlogits,
-    )
-
-
-class SoftmaxNLLSecond(NamedTuple):
-    v_loss: Tensor  # ()
-    dlogits: Tensor  # (N, C)
-
-
-@_pair.behind
-def _behind(v_logits, g, labels, probs, needs) -> tuple:
-    N = labels.shape[0]
-    C = probs.shape[1]
-    v_loss = c_probs = None
-    if needs.g:
-        v_loss = (v_logits * (probs - torch.nn.functional.one_hot(labels, C).to(g.dtype))).sum() / N
-    if needs.probs:
-        c_probs = g / N * v_logits
-    return (v_loss, None, c_probs)
-
-
-@_pair.pullback
-def _pullback(c_loss, c_probs, labels, probs, needs) -> tuple:
-    N = labels.shape[0]
-    dlogits = probs * (c_probs - (c_probs * probs).sum(1, keepdim=True) + c_loss / N)
-    dlogits = _runtime.scatter_added(dlogits, 1, labels.unsqueeze(1), (-c_loss / N).expand(N, 1))
-    return (dlogits,)
-
-
-softmax_nll_jvp = _pair.jvp()
-softmax_nll_double_backward = _pair.double_backward(SoftmaxNLLSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

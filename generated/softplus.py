@@ -10,120 +10,72 @@ Source: Dugas et al. (2001), "Incorporating second-order functional knowledge fo
 pricing", equation 5, with the beta of torch. Its threshold is below, which nothing needs but
 who compares: torch has one because its formula overflows.
 
-The closed form:
+Forward:
+    y = log(exp(beta*x) + 1)/beta
 
+Backward:
     dx = dy/(exp(-beta*x) + 1)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_x_inverse = 1/(exp(-beta*x) + 1)
-    v_y = g_x_inverse*v_x
-    c_x = beta*g_x_inverse*g*v_x*(1 - g_x_inverse)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless beta is above 0.
-- Forward mode, and transforms under torch.compile, use softplus_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("softplus", """
-    x, y, g: *N
-    beta > 0: beta must be above 0
-""")
-
 
 def softplus(x: Tensor, beta: float = 1) -> Tensor:
-    """Softplus: returns y, with the closed form as its backward.
-
-    Shapes: x (*N,).
-    """
-    return _pair(x, beta)
-
-
-class SoftplusForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
-    beta: float
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    if isinstance(beta, Tensor) or not beta > 0:
+        raise ValueError(f"softplus: beta must be a number above 0, got {beta}")
+    run = softplus_forward if _by_lines() else Softplus.apply
+    y = run(x, beta)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def softplus_forward(x: Tensor, beta: float = 1) -> SoftplusForward:
-    """The output y, then what the backward needs."""
+def softplus_forward(x: Tensor, beta: float) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.nn.functional.softplus(beta * x, threshold=40) / beta
-    return SoftplusForward(y, x, beta)
+    return y.to(x.dtype)
 
 
-class SoftplusGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def softplus_backward(dy: Tensor, x: Tensor, beta: float, needs) -> SoftplusGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     dx = dy * torch.sigmoid(beta * x)
-    return SoftplusGradients(dx)
+    return dx
 
 
-class SoftplusAtoms(NamedTuple):
-    y: Tensor  # (*N,)
+class Softplus(torch.autograd.Function):
+    """What autograd sees of softplus."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(softplus_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.beta = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        x, = ctx.saved_tensors
+        return softplus_backward(dy, x, ctx.beta), None
 
 
-@_pair.checked
-def softplus_atoms(x: Tensor, beta: float = 1) -> SoftplusAtoms:
-    """Every statement of the forward, as written."""
-    y = torch.log(torch.exp(beta * x) + 1) / beta
-    return SoftplusAtoms(y)
-
-
-class SoftplusChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def softplus_chain(dy: Tensor, x: Tensor, y: Tensor, beta: float = 1) -> SoftplusChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = dy * torch.exp(beta * x) / (torch.exp(beta * x) + 1)
-    return SoftplusChain(dy, dx)
-
-
-class SoftplusSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, beta, needs) -> tuple:
-    v_y = c_x = None
-    g_x_inverse = torch.sigmoid(beta * x)
-    if needs.g:
-        v_y = g_x_inverse * v_x
-    if needs.x:
-        c_x = torch.ops.aten.sigmoid_backward(beta * g * v_x, g_x_inverse)
-    return (v_y, c_x)
-
-
-softplus_jvp = _pair.jvp()
-softplus_double_backward = _pair.double_backward(SoftplusSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,147 +8,80 @@ The same, taken for x itself where beta times x is above a threshold.
 
 Source: ``torch.nn.functional.softplus``, with its threshold.
 
-The closed form:
+Forward:
+    inside = beta*x
+    y = Piecewise((x, inside > threshold), (log(exp(inside) + 1)/beta, True))
 
+Backward:
     dx = dy*Piecewise((1, threshold < beta*x), (1/(exp(-beta*x) + 1), True))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    share_beta_x = 1/(exp(-beta*x) + 1)
-    v_y = Piecewise((1, threshold < beta*x), (share_beta_x, True))*v_x
-    c_x = beta*Piecewise((0, threshold < beta*x), (share_beta_x/(exp(beta*x) + 1), True))*g*v_x
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless beta is above 0.
-- Forward mode, and transforms under torch.compile, use softplus_threshold_forward, which is plain
-  torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("softplus_threshold", """
-    x, y, inside, g: *N
-    beta > 0: beta must be above 0
-""")
-
 
 def softplus_threshold(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """SoftplusThreshold: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    if isinstance(threshold, Tensor):
+        raise TypeError("softplus_threshold: threshold must be a number, not a tensor")
+    if isinstance(beta, Tensor) or not beta > 0:
+        raise ValueError(f"softplus_threshold: beta must be a number above 0, got {beta}")
+    run = softplus_threshold_forward if _by_lines() else SoftplusThreshold.apply
+    y = run(x, beta, threshold)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N,).
-    """
-    return _pair(x, beta, threshold)
 
-
-class SoftplusThresholdForward(NamedTuple):
-    y: Tensor  # (*N,)
-    x: Tensor  # (*N,)
-    beta: float
-    threshold: float
-
-
-@_pair.forward
-def softplus_threshold_forward(
-    x: Tensor, beta: float = 1, threshold: float = 20,
-) -> SoftplusThresholdForward:
-    """The output y, then what the backward needs."""
+def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     inside = beta * x
     y = torch.where(
         inside > threshold,
         x,
         torch.nn.functional.softplus(inside, threshold=40) / beta,
     )
-    return SoftplusThresholdForward(y, x, beta, threshold)
+    return y.to(x.dtype)
 
 
-class SoftplusThresholdGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def softplus_threshold_backward(
-    dy: Tensor, x: Tensor, beta: float, threshold: float, needs,
-) -> SoftplusThresholdGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def softplus_threshold_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     dx = dy * torch.where(threshold < beta * x, 1, torch.sigmoid(beta * x))
-    return SoftplusThresholdGradients(dx)
+    return dx
 
 
-class SoftplusThresholdAtoms(NamedTuple):
-    inside: Tensor  # (*N,)
-    y: Tensor  # (*N,)
+class SoftplusThreshold(torch.autograd.Function):
+    """What autograd sees of softplus_threshold."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(softplus_threshold_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.beta, ctx.threshold = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None, None
+        x, = ctx.saved_tensors
+        return softplus_threshold_backward(dy, x, ctx.beta, ctx.threshold), None, None
 
 
-@_pair.checked
-def softplus_threshold_atoms(
-    x: Tensor, beta: float = 1, threshold: float = 20,
-) -> SoftplusThresholdAtoms:
-    """Every statement of the forward, as written."""
-    inside = beta * x
-    y = torch.where(inside > threshold, x, torch.log(torch.exp(inside) + 1) / beta)
-    return SoftplusThresholdAtoms(inside, y)
-
-
-class SoftplusThresholdChain(NamedTuple):
-    dinside: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def softplus_threshold_chain(
-    dy: Tensor, x: Tensor, inside: Tensor, y: Tensor, beta: float = 1, threshold: float = 20,
-) -> SoftplusThresholdChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dinside = torch.where(
-        inside > threshold,
-        0,
-        dy * torch.exp(inside) / beta / (torch.exp(inside) + 1),
-    )
-    dx = beta * dinside + torch.where(inside > threshold, dy, 0)
-    return SoftplusThresholdChain(dinside, dy, dx)
-
-
-class SoftplusThresholdSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, x, beta, threshold, needs) -> tuple:
-    v_y = c_x = None
-    share_beta_x = torch.sigmoid(beta * x)
-    if needs.g:
-        v_y = torch.where(threshold < beta * x, 1, share_beta_x) * v_x
-    if needs.x:
-        c_x = torch.ops.aten.threshold_backward(
-            beta * share_beta_x * g * torch.sigmoid(-beta * x) * v_x,
-            torch.sign(threshold - beta * x),
-            -1,
-        )
-    return (v_y, c_x)
-
-
-softplus_threshold_jvp = _pair.jvp()
-softplus_threshold_double_backward = _pair.double_backward(SoftplusThresholdSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,195 +9,116 @@ The root of the variance of every row, with its ``correction``.
 Source: Cramer (1946), "Mathematical methods of statistics", section 27.4. Where the variance
 is zero, the gradient is 0: of the subgradients there the one that torch takes.
 
-The closed form:
+Forward:
+    mean = Sum(x, C)/C
+    diff = x - mean
+    var = Sum(diff**2, C)/(C - correction)
+    y = Piecewise((0, var <= 0), (sqrt(var), True))
 
+Backward:
     dx = dy*Piecewise((0, var <= 0), (1/sqrt(var), True))*diff/(C - correction)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    sum_diff_v_x = Sum(diff*v_x, C)
-    choice_var = Piecewise((0, var <= 0), (1/sqrt(var), True))
-    v_y = choice_var*sum_diff_v_x/(C - correction)
-    c_diff = choice_var*g*v_x/(C - correction)
-    c_var = -sum_diff_v_x*Piecewise((0, var <= 0), (var**(-1.5), True))*g/(2*(C - correction))
-
-From these cotangents back to the inputs:
-
-    dx = (
-        c_diff
-        - Sum(c_diff, C)/C
-        + diff*(2*c_var + Piecewise((0, var <= 0), (1/sqrt(var), True))*c_y)/(C - correction)
-    )
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: mean divides by it.
 - float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e19 or x below 1e-20.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless correction is below C.
-- Forward mode, and transforms under torch.compile, use std_atoms, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("std", """
-    x, diff: *N C
-    y, var, g: *N
-    mean: *N 1
-    correction < C: correction must be below C
-""", differentiated="atoms")
-
 
 def std(x: Tensor, correction: float = 1) -> Tensor:
-    """Std: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"std: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    if isinstance(correction, Tensor) or not correction < C:
+        raise ValueError(
+            f"std: correction must be a number below C, got {correction} where C = {C}"
+        )
+    if _by_lines():
+        y = std_statements(x, correction)
+    else:
+        y, *_ = Std.apply(x, correction)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N, C).
-    """
-    return _pair(x, correction)
 
-
-class StdForward(NamedTuple):
-    y: Tensor  # (*N,)
-    diff: Tensor  # (*N, C)
-    var: Tensor  # (*N,)
-    correction: float
-
-
-@_pair.forward
-def std_forward(x: Tensor, correction: float = 1) -> StdForward:
-    """The output y, then what the backward needs."""
+def std_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
     diff = x - mean
-    diff = diff - diff.sum(1, keepdim=True) / C
+    sum_diff = diff.sum(1, keepdim=True)
+    diff = diff - sum_diff / C
     var = (diff ** 2).sum(1) / (C - correction)
     y = torch.sqrt(var.clamp(min=0))
-    return StdForward(y, diff, var, correction)
+    return y.to(x.dtype), mean, sum_diff, var
 
 
-class StdGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def std_backward(dy: Tensor, diff: Tensor, var: Tensor, correction: float, needs) -> StdGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    C = diff.shape[1]
-    dx = torch.where(
-        var[:, None] <= 0,
-        0,
-        dy[:, None] / torch.sqrt(var[:, None]) / (C - correction),
-    ) * diff
-    return StdGradients(dx)
-
-
-class StdAtoms(NamedTuple):
-    mean: Tensor  # (*N, 1)
-    diff: Tensor  # (*N, C)
-    var: Tensor  # (*N,)
-    y: Tensor  # (*N,)
-
-
-@_pair.checked
-def std_atoms(x: Tensor, correction: float = 1) -> StdAtoms:
-    """Every statement of the forward, as written."""
+def std_statements(x: Tensor, correction: float) -> Tensor:
+    """The forward as it is written: torch differentiates it to any order."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     C = x.shape[1]
-    if C == 0:
-        raise ValueError("std_atoms divides by C, which is 0")
     mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
     var = (diff ** 2).sum(1) / (C - correction)
     y = torch.where(var <= 0, 0, torch.sqrt(torch.where(var <= 0, 1, var)))
-    return StdAtoms(mean, diff, var, y)
+    return y.to(x.dtype)
 
 
-class StdChain(NamedTuple):
-    dmean: Tensor  # (*N, 1)
-    ddiff: Tensor  # (*N, C)
-    dvar: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.checked
-def std_chain(
-    dy: Tensor, x: Tensor, mean: Tensor, diff: Tensor, var: Tensor, y: Tensor,
-    correction: float = 1,
-) -> StdChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
+def std_backward(
+    dy: Tensor, x: Tensor, mean: Tensor, sum_diff: Tensor, var: Tensor, correction: float,
+) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     C = x.shape[1]
-    if C == 0:
-        raise ValueError("std_chain divides by C, which is 0")
-    dvar = torch.where(var <= 0, 0, 1 / 2 * dy / torch.sqrt(var))
-    ddiff = 2 * dvar[:, None] / (C - correction) * diff
-    dmean = (-ddiff).sum(1, keepdim=True)
-    dx = ddiff + 1 / C * dmean
-    return StdChain(dmean, ddiff, dvar, dy, dx)
-
-
-class StdSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, diff, var, correction, needs) -> tuple:
-    C = diff.shape[1]
-    v_y = c_diff = c_var = None
-    if needs.g or needs.var:
-        sum_diff_v_x = (diff * v_x).sum(1)
-    var_up_to_0 = var <= 0
-    if needs.g or needs.diff:
-        choice_var = torch.where(var_up_to_0, 0, torch.where(var_up_to_0, 1, var) ** -0.5)
-    if needs.g:
-        v_y = choice_var * sum_diff_v_x / (C - correction)
-    if needs.diff:
-        c_diff = choice_var[:, None] * g[:, None] / (C - correction) * v_x
-    if needs.var:
-        c_var = -torch.where(
-            var_up_to_0, 0,
-            sum_diff_v_x * g / 2 / torch.where(var_up_to_0, 1, var) ** 1.5 / (C - correction),
-        )
-    return (v_y, c_diff, c_var)
-
-
-@_pair.pullback
-def _pullback(c_y, c_diff, c_var, diff, var, correction, needs) -> tuple:
-    C = diff.shape[1]
-    dx = torch.addcmul(
-        c_diff - c_diff.sum(1, keepdim=True) / C,
-        torch.add(
-            torch.where(
-                var[:, None] <= 0,
-                0,
-                c_y[:, None] / torch.sqrt(torch.where(var[:, None] <= 0, 1, var[:, None])),
-            ),
-            c_var[:, None],
-            alpha=2,
+    diff = x - mean
+    diff = diff - sum_diff / C
+    dx = torch.where(
+        var[:, None] <= 0,
+        0,
+        dy[:, None] / torch.sqrt(
+            torch.where(var[:, None] <= 0, 1, var[:, None])
         ) / (C - correction),
-        diff,
-    )
-    return (dx,)
+    ) * diff
+    return dx
 
 
-std_jvp = _pair.jvp()
-std_double_backward = _pair.double_backward(StdSecond)
+class Std(torch.autograd.Function):
+    """What autograd sees of std."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(std_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.correction = inputs
+        _, mean, sum_diff, var = output
+        ctx.mark_non_differentiable(mean, sum_diff, var)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, mean, sum_diff, var)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None
+        x, mean, sum_diff, var = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, mean, sum_diff, var = std_forward(x, ctx.correction)
+        return std_backward(dy, x, mean, sum_diff, var, ctx.correction), None
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

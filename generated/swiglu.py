@@ -8,154 +8,84 @@ Every entry times the swish of its gate.
 
 Source: Shazeer (2020), "GLU variants improve transformer", equation 5, of the two projections.
 
-The closed form:
-
+Forward:
     s = 1/(exp(-gate) + 1)
+    opened = gate*s
+    y = opened*x
+
+Backward:
     dgate = dy*s*x*(gate*(1 - s) + 1)
     dx = dy*s*gate
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_gate and so on): g is dy, v_y
-the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    s = 1/(exp(-gate) + 1)
-    g_gate_term_2 = gate*(1 - s) + 1
-    v_y = s*(gate*v_x + g_gate_term_2*v_gate*x)
-    c_gate = s*g*(v_x + (1 - s)*(gate*v_x + v_gate*x + v_gate*x*(g_gate_term_2 - s*gate)))
-    c_x = g_gate_term_2*s*g*v_gate
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use swiglu_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("swiglu", """
-    gate, x, y, s, opened, g: *N
-""")
-
 
 def swiglu(gate: Tensor, x: Tensor) -> Tensor:
-    """Swiglu: returns y, with the closed form as its backward.
-
-    Shapes: gate (*N,), x (*N,).
-    """
-    return _pair(gate, x)
-
-
-class SwigluForward(NamedTuple):
-    y: Tensor  # (*N,)
-    gate: Tensor  # (*N,)
-    x: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: gate (*N,), x (*N,)."""
+    *N_dims, = gate.shape
+    if x.shape != (*N_dims,):
+        raise ValueError(f"swiglu: x must be (*N,), got {tuple(x.shape)}")
+    N = math.prod(N_dims)
+    gate, x = gate.reshape(N), x.reshape(N)
+    run = swiglu_forward if _by_lines() else Swiglu.apply
+    y = run(gate, x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def swiglu_forward(gate: Tensor, x: Tensor) -> SwigluForward:
-    """The output y, then what the backward needs."""
+def swiglu_forward(gate: Tensor, x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(gate.dtype, x.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    gate, x = gate.to(wide), x.to(wide)
     s = torch.sigmoid(gate)
     opened = gate * s
     y = opened * x
-    return SwigluForward(y, gate, x)
+    return y.to(dtype)
 
 
-class SwigluGradients(NamedTuple):
-    dgate: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def swiglu_backward(dy: Tensor, gate: Tensor, x: Tensor, needs) -> SwigluGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def swiglu_backward(
+    dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
+) -> tuple:
+    """The gradients of gate and x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, gate, x = dy.to(wide), gate.to(wide), x.to(wide)
     dgate = dx = None
     s = torch.sigmoid(gate)
-    if needs.gate:
+    if need_gate:
         dgate = dy * s * x * (gate * (1 - s) + 1)
-    if needs.x:
+    if need_x:
         dx = dy * s * gate
-    return SwigluGradients(dgate, dx)
+    return dgate, dx
 
 
-class SwigluAtoms(NamedTuple):
-    s: Tensor  # (*N,)
-    opened: Tensor  # (*N,)
-    y: Tensor  # (*N,)
+class Swiglu(torch.autograd.Function):
+    """What autograd sees of swiglu."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(swiglu_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None, None
+        gate, x = ctx.saved_tensors
+        return swiglu_backward(dy, gate, x, *ctx.needs_input_grad[:2])
 
 
-@_pair.checked
-def swiglu_atoms(gate: Tensor, x: Tensor) -> SwigluAtoms:
-    """Every statement of the forward, as written."""
-    s = (torch.exp(-gate) + 1) ** -1
-    opened = gate * s
-    y = opened * x
-    return SwigluAtoms(s, opened, y)
-
-
-class SwigluChain(NamedTuple):
-    ds: Tensor  # (*N,)
-    dopened: Tensor  # (*N,)
-    dy: Tensor  # (*N,)
-    dgate: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def swiglu_chain(
-    dy: Tensor, gate: Tensor, x: Tensor, s: Tensor, opened: Tensor, y: Tensor,
-) -> SwigluChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dopened = dy * x
-    ds = dopened * gate
-    dgate = dopened * s - ds * -(torch.exp(-gate) + 1) ** -2 * torch.exp(-gate)
-    dx = dy * opened
-    return SwigluChain(ds, dopened, dy, dgate, dx)
-
-
-class SwigluSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dgate: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
-    v_y = c_gate = c_x = None
-    s = torch.sigmoid(gate)
-    one_minus_s = 1 - s
-    g_gate_term_2 = gate * one_minus_s + 1
-    if needs.g:
-        v_y = s * torch.addcmul(gate * v_x, g_gate_term_2 * v_gate, x)
-    if needs.gate:
-        c_gate = s * g * torch.addcmul(
-            v_x, one_minus_s,
-            torch.addcmul(
-                torch.addcmul(gate * v_x, v_gate, x),
-                v_gate * x,
-                torch.addcmul(g_gate_term_2, s, gate, value=-1),
-            ),
-        )
-    if needs.x:
-        c_x = g_gate_term_2 * s * g * v_gate
-    return (v_y, c_gate, c_x)
-
-
-swiglu_jvp = _pair.jvp()
-swiglu_double_backward = _pair.double_backward(SwigluSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

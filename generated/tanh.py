@@ -8,114 +8,70 @@ The hyperbolic tangent of every entry.
 
 Source: LeCun et al. (1998), "Efficient backprop", section 4.4.
 
-The closed form:
+Forward:
+    y = tanh(x)
 
+Backward:
     dx = dy*(1 - y**2)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
-
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = v_x*(1 - y**2)
-    c_y = -2*g*v_x*y
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums.
-
-Edge cases:
-
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use tanh_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("tanh", """
-    x, y, g: *N
-""")
-
 
 def tanh(x: Tensor) -> Tensor:
-    """Tanh: returns y, with the closed form as its backward.
-
-    Shapes: x (*N,).
-    """
-    return _pair(x)
-
-
-class TanhForward(NamedTuple):
-    y: Tensor  # (*N,)
+    """Returns y (*N,). Shapes: x (*N,)."""
+    *N_dims, = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N)
+    run = tanh_forward if _by_lines() else Tanh.apply
+    y = run(x)
+    return y.reshape(N_dims)
 
 
-@_pair.forward
-def tanh_forward(x: Tensor) -> TanhForward:
-    """The output y, then what the backward needs."""
+def tanh_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     y = torch.tanh(x)
-    return TanhForward(y)
+    return y.to(x.dtype)
 
 
-class TanhGradients(NamedTuple):
-    dx: Tensor  # (*N,)
-
-
-@_pair.backward
-def tanh_backward(dy: Tensor, y: Tensor, needs) -> TanhGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
+def tanh_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
     dx = torch.ops.aten.tanh_backward(dy, y)
-    return TanhGradients(dx)
+    return dx
 
 
-class TanhAtoms(NamedTuple):
-    y: Tensor  # (*N,)
+class Tanh(torch.autograd.Function):
+    """What autograd sees of tanh."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(tanh_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        y = output
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if dy is None:
+            return None
+        y, = ctx.saved_tensors
+        return tanh_backward(dy, y)
 
 
-@_pair.checked
-def tanh_atoms(x: Tensor) -> TanhAtoms:
-    """Every statement of the forward, as written."""
-    y = torch.tanh(x)
-    return TanhAtoms(y)
-
-
-class TanhChain(NamedTuple):
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.checked
-def tanh_chain(dy: Tensor, x: Tensor, y: Tensor) -> TanhChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dx = torch.ops.aten.tanh_backward(dy, y)
-    return TanhChain(dy, dx)
-
-
-class TanhSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N,)
-
-
-@_pair.behind
-def _behind(v_x, g, y, needs) -> tuple:
-    v_y = c_y = None
-    if needs.g:
-        v_y = torch.ops.aten.tanh_backward(v_x, y)
-    if needs.y:
-        c_y = -2 * g * v_x * y
-    return (v_y, c_y)
-
-
-tanh_jvp = _pair.jvp()
-tanh_double_backward = _pair.double_backward(TanhSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

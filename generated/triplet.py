@@ -10,431 +10,142 @@ Source: Balntas et al. (2016), "Learning local feature descriptors with triplets
 convolutional neural networks", equation 3, with the ``eps`` that torch adds to differences. At
 the margin it has torch's derivative, that of the difference.
 
-The closed form:
+Forward:
+    near = sqrt(Sum((anchor - positive + eps)**2, C))
+    far = sqrt(Sum((anchor - negative + eps)**2, C))
+    missing = near - far + margin
+    loss = Piecewise((0, missing < 0), (missing, True))
 
-    dmissing = dloss*Piecewise((0, near - far + margin < 0), (1, True))/N
-    dfar_term = dmissing*(negative - anchor - eps)/far
-    dnear_term = dmissing*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
-
-With reduction="none":
-
+Backward:
     dmissing = dloss*Piecewise((0, near - far + margin < 0), (1, True))
-    dfar_term = dmissing*(negative - anchor - eps)/far
-    dnear_term = dmissing*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
-
-With reduction="sum":
-
-    dmissing = dloss*Piecewise((0, near - far + margin < 0), (1, True))
-    dfar_term = dmissing*(negative - anchor - eps)/far
-    dnear_term = dmissing*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
+    d_anchor_plus_eps_minus_negative = dmissing*(negative - anchor - eps)/far
+    d_anchor_plus_eps_minus_positive = dmissing*(anchor - positive + eps)/near
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+    dpositive = -d_anchor_plus_eps_minus_positive
+    dnegative = -d_anchor_plus_eps_minus_negative
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_anchor and so on): g is dloss,
-v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
-
-    dg_near_term = v_anchor - v_positive
-    sum_dg_near_term_g_near_term_term = Sum(dg_near_term*(anchor - positive + eps), C)
-    dg_near_term_term = g*Piecewise((0, near - far + margin < 0), (1/near, True))*dg_near_term/N
-    dg_far_term = v_anchor - v_negative
-    sum_dg_far_term_g_far_term_term = Sum(dg_far_term*(negative - anchor - eps), C)
-    v_loss = Sum(
-        Piecewise((0, near - far + margin < 0), (1, True))*(
-            sum_dg_far_term_g_far_term_term/far + sum_dg_near_term_g_near_term_term/near
-        ),
-        N,
-    )/N
-    c_positive = -dg_near_term_term
-    c_negative = g*Piecewise((0, near - far + margin < 0), (1/far, True))*dg_far_term/N
-    c_anchor = dg_near_term_term - c_negative
-    c_near = -g*sum_dg_near_term_g_near_term_term*Piecewise(
-        (0, near - far + margin < 0),
-        (near**(-2), True),
-    )/N
-    c_far = -g*sum_dg_far_term_g_far_term_term*Piecewise(
-        (0, near - far + margin < 0),
-        (far**(-2), True),
-    )/N
-
-From these cotangents back to the inputs:
-
-    dmissing = c_loss*Piecewise((0, near - far + margin < 0), (1, True))/N
-    dfar_term = (c_far - dmissing)*(anchor - negative + eps)/far
-    dnear_term = (c_near + dmissing)*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if N is 0: loss divides by it.
-- far may be 0 or underflow: then dfar_term may be infinite or NaN.
-- near may be 0 or underflow: then dnear_term may be infinite or NaN.
+- far may be 0 or underflow: then d_anchor_plus_eps_minus_negative, danchor, dnegative may be
+  infinite or NaN.
+- near may be 0 or underflow: then d_anchor_plus_eps_minus_positive, danchor, dpositive may be
+  infinite or NaN.
 - float32: loss, dpositive, dnegative, danchor may be infinite, NaN or inaccurate for anchor,
   positive beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use triplet_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- loss is NaN if N is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import functools
+import math
 
 import torch
 from torch import Tensor
-
-from . import _runtime
-
-_pair = _runtime.Pair("triplet", """
-    anchor, positive, negative: *N C
-    loss, g: *N for none; () for sum mean
-    near, far, missing, losses: *N
-    reduction: none | sum | mean
-""")
 
 
 def triplet(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1, eps: float = 1e-06,
     reduction: str = "mean",
 ) -> Tensor:
-    """Triplet: returns loss, with the closed form as its backward.
-
-    Shapes: anchor (*N, C), positive (*N, C), negative (*N, C).
+    """Returns loss (*N,), or its sum or mean. Shapes: anchor (*N, C), positive (*N, C), negative
+    (*N, C).
     """
-    return _pair(anchor, positive, negative, margin, eps, reduction)
-
-
-class TripletForward(NamedTuple):
-    loss: Tensor  # (), (*N,) for "none"
-    anchor: Tensor  # (*N, C)
-    positive: Tensor  # (*N, C)
-    negative: Tensor  # (*N, C)
-    near: Tensor  # (*N,)
-    far: Tensor  # (*N,)
-    margin: float
-    eps: float
-    reduction: str
-
-
-@_pair.forward
-def triplet_forward(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1, eps: float = 1e-06,
-    reduction: str = "mean",
-) -> TripletForward:
-    """The output loss, then what the backward needs."""
+    if anchor.dim() < 1:
+        raise ValueError(f"triplet: anchor must be (*N, C), got {tuple(anchor.shape)}")
+    *N_dims, C = anchor.shape
+    for name, t in (("positive", positive), ("negative", negative)):
+        if t.shape != (*N_dims, C):
+            raise ValueError(f"triplet: {name} must be (*N, C), got {tuple(t.shape)}")
+    N = math.prod(N_dims)
+    anchor = anchor.reshape(N, C)
+    positive = positive.reshape(N, C)
+    negative = negative.reshape(N, C)
+    for name, t in (("margin", margin), ("eps", eps)):
+        if isinstance(t, Tensor):
+            raise TypeError(f"triplet: {name} must be a number, not a tensor")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"triplet: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    run = triplet_forward if _by_lines() else Triplet.apply
+    loss, *_ = run(anchor, positive, negative, margin, eps)
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
+    if reduction == "none":
+        return loss.reshape(N_dims).to(dtype)
+    total = loss.sum()
     if reduction == "mean":
-        N = anchor.shape[0]
+        total = total / N
+    return total.to(dtype)
+
+
+def triplet_forward(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
+    wide = torch.promote_types(dtype, torch.float32)
+    anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
     near = torch.sqrt(((anchor - positive + eps) ** 2).sum(1))
     far = torch.sqrt(((anchor - negative + eps) ** 2).sum(1))
     missing = near - far + margin
     losses = missing.clamp(min=0)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = losses.sum() / N
-    return TripletForward(loss, anchor, positive, negative, near, far, margin, eps, reduction)
+    return losses, near, far
 
 
-class TripletGradients(NamedTuple):
-    danchor: Tensor  # (*N, C)
-    dpositive: Tensor  # (*N, C)
-    dnegative: Tensor  # (*N, C)
-
-
-@_pair.backward
 def triplet_backward(
     dloss: Tensor, anchor: Tensor, positive: Tensor, negative: Tensor, near: Tensor, far: Tensor,
-    margin: float, eps: float, reduction: str = "mean", needs=None,
-) -> TripletGradients:
-    """The gradients of the inputs, from dloss and what the forward saved."""
-    if reduction == "mean":
-        N = anchor.shape[0]
-    danchor = dpositive = dnegative = None
-    if reduction in ("none", "sum"):
-        dmissing = torch.where(near - far + margin < 0, 0, dloss)
-    else:
-        dmissing = torch.where(near - far + margin < 0, 0, dloss / N)
-    if needs.anchor or needs.negative:
-        dfar_term = dmissing[:, None] / far[:, None] * (negative - anchor - eps)
-    if needs.anchor or needs.positive:
-        dnear_term = dmissing[:, None] / near[:, None] * (anchor - positive + eps)
-    if needs.anchor:
-        danchor = dfar_term + dnear_term
-    if needs.positive:
-        dpositive = -dnear_term
-    if needs.negative:
-        dnegative = -dfar_term
-    return TripletGradients(danchor, dpositive, dnegative)
-
-
-class TripletAtoms(NamedTuple):
-    near: Tensor  # (*N,)
-    far: Tensor  # (*N,)
-    missing: Tensor  # (*N,)
-    losses: Tensor  # (*N,)
-    loss: Tensor  # (), (*N,) for "none"
-
-
-@_pair.checked
-def triplet_atoms(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1, eps: float = 1e-06,
-    reduction: str = "mean",
-) -> TripletAtoms:
-    """Every statement of the forward, as written."""
-    if reduction == "mean":
-        N = anchor.shape[0]
-        if N == 0:
-            raise ValueError("triplet_atoms divides by N, which is 0")
-    near = torch.sqrt(((anchor - positive + eps) ** 2).sum(1))
-    far = torch.sqrt(((anchor - negative + eps) ** 2).sum(1))
-    missing = near - far + margin
-    losses = torch.where(missing < 0, 0, missing)
-    if reduction == "none":
-        loss = losses
-    elif reduction == "sum":
-        loss = losses.sum()
-    else:
-        loss = 1 / N * losses.sum()
-    return TripletAtoms(near, far, missing, losses, loss)
-
-
-class TripletChain(NamedTuple):
-    dnear: Tensor  # (*N,)
-    dfar: Tensor  # (*N,)
-    dmissing: Tensor  # (*N,)
-    dlosses: Tensor  # (*N,)
-    dloss: Tensor  # (), (*N,) for "none"
-    danchor: Tensor  # (*N, C)
-    dpositive: Tensor  # (*N, C)
-    dnegative: Tensor  # (*N, C)
-
-
-@_pair.checked
-def triplet_chain(
-    dloss: Tensor, anchor: Tensor, positive: Tensor, negative: Tensor, near: Tensor, far: Tensor,
-    missing: Tensor, losses: Tensor, loss: Tensor, margin: float = 1, eps: float = 1e-06,
-    reduction: str = "mean",
-) -> TripletChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    if reduction == "none":
-        dlosses = dloss
-    elif reduction == "sum":
-        N = anchor.shape[0]
-        dlosses = dloss.expand(N)
-    else:
-        N = anchor.shape[0]
-        if N == 0:
-            raise ValueError("triplet_chain divides by N, which is 0")
-        dlosses = (1 / N * dloss).expand(N)
-    dmissing = torch.where(missing < 0, 0, dlosses)
-    dfar = -dmissing
-    dnear = dmissing
-    danchor = (
-        (dfar / (2 * far))[:, None] * (2 * anchor - 2 * negative + 2 * eps)
-        + (dnear / (2 * near))[:, None] * (2 * anchor - 2 * positive + 2 * eps)
-    )
-    dpositive = (dnear / (2 * near))[:, None] * (2 * positive - 2 * anchor - 2 * eps)
-    dnegative = (dfar / (2 * far))[:, None] * (2 * negative - 2 * anchor - 2 * eps)
-    return TripletChain(dnear, dfar, dmissing, dlosses, dloss, danchor, dpositive, dnegative)
-
-
-class TripletSecond(NamedTuple):
-    v_loss: Tensor  # (), (*N,) for "none"
-    danchor: Tensor  # (*N, C)
-    dpositive: Tensor  # (*N, C)
-    dnegative: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(
-    v_anchor, v_positive, v_negative, g, anchor, positive, negative, near, far, margin, eps,
-    reduction, needs,
+    margin: float, eps: float, need_anchor: bool = True, need_positive: bool = True,
+    need_negative: bool = True,
 ) -> tuple:
-    N = anchor.shape[0]
-    v_loss = c_positive = c_negative = c_anchor = c_near = c_far = None
-    if needs.g or needs.positive or needs.anchor or needs.near:
-        dg_near_term = v_anchor - v_positive
-    if needs.g or needs.near:
-        sum_dg_near_term_g_near_term_term = (dg_near_term * (anchor - positive + eps)).sum(1)
-    if needs.positive or needs.anchor:
-        if reduction == "none":
-            dg_near_term_term = torch.where(
-                near[:, None] - far[:, None] + margin < 0,
-                0,
-                g[:, None] / torch.where(
-                    near[:, None] - far[:, None] + margin < 0,
-                    1,
-                    near[:, None],
-                ),
-            ) * dg_near_term
-        elif reduction == "sum":
-            dg_near_term_term = torch.where(
-                near[:, None] - far[:, None] + margin < 0,
-                0,
-                g / torch.where(near[:, None] - far[:, None] + margin < 0, 1, near[:, None]),
-            ) * dg_near_term
-        else:
-            dg_near_term_term = torch.where(
-                near[:, None] - far[:, None] + margin < 0,
-                0,
-                g / N / torch.where(near[:, None] - far[:, None] + margin < 0, 1, near[:, None]),
-            ) * dg_near_term
-    if needs.g or needs.negative or needs.anchor or needs.far:
-        dg_far_term = v_anchor - v_negative
-    if needs.g or needs.far:
-        sum_dg_far_term_g_far_term_term = (dg_far_term * (negative - anchor - eps)).sum(1)
-    if needs.g:
-        if reduction == "none":
-            v_loss = torch.where(
-                near - far + margin < 0,
-                0,
-                sum_dg_far_term_g_far_term_term / torch.where(near - far + margin < 0, 1, far)
-                + sum_dg_near_term_g_near_term_term / torch.where(near - far + margin < 0, 1, near),
-            )
-        elif reduction == "sum":
-            v_loss = torch.where(
-                near - far + margin < 0,
-                0,
-                sum_dg_far_term_g_far_term_term / torch.where(near - far + margin < 0, 1, far)
-                + sum_dg_near_term_g_near_term_term / torch.where(near - far + margin < 0, 1, near),
-            ).sum()
-        else:
-            v_loss = torch.where(
-                near - far + margin < 0,
-                0,
-                sum_dg_far_term_g_far_term_term / torch.where(near - far + margin < 0, 1, far)
-                + sum_dg_near_term_g_near_term_term / torch.where(near - far + margin < 0, 1, near),
-            ).sum() / N
-    if needs.positive:
-        c_positive = -dg_near_term_term
-    if needs.negative or needs.anchor:
-        if reduction == "none":
-            c_negative = torch.where(
-                near[:, None] - far[:, None] + margin < 0,
-                0,
-                g[:, None] / torch.where(
-                    near[:, None] - far[:, None] + margin < 0,
-                    1,
-                    far[:, None],
-                ),
-            ) * dg_far_term
-        elif reduction == "sum":
-            c_negative = torch.where(
-                near[:, None] - far[:, None] + margin < 0,
-                0,
-                g / torch.where(near[:, None] - far[:, None] + margin < 0, 1, far[:, None]),
-            ) * dg_far_term
-        else:
-            c_negative = torch.where(
-                near[:, None] - far[:, None] + margin < 0,
-                0,
-                g / N / torch.where(near[:, None] - far[:, None] + margin < 0, 1, far[:, None]),
-            ) * dg_far_term
-    if needs.anchor:
-        c_anchor = dg_near_term_term - c_negative
-    if needs.near:
-        if reduction == "none":
-            c_near = -torch.where(
-                near - far + margin < 0,
-                0,
-                sum_dg_near_term_g_near_term_term * g / torch.where(
-                    near - far + margin < 0,
-                    1, near,
-                ) ** 2,
-            )
-        elif reduction == "sum":
-            c_near = -torch.where(
-                near - far + margin < 0,
-                0,
-                g * sum_dg_near_term_g_near_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, near,
-                ) ** 2,
-            )
-        else:
-            c_near = -torch.where(
-                near - far + margin < 0,
-                0,
-                g / N * sum_dg_near_term_g_near_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, near,
-                ) ** 2,
-            )
-    if needs.far:
-        if reduction == "none":
-            c_far = -torch.where(
-                near - far + margin < 0,
-                0,
-                sum_dg_far_term_g_far_term_term * g / torch.where(
-                    near - far + margin < 0,
-                    1, far,
-                ) ** 2,
-            )
-        elif reduction == "sum":
-            c_far = -torch.where(
-                near - far + margin < 0,
-                0,
-                g * sum_dg_far_term_g_far_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, far,
-                ) ** 2,
-            )
-        else:
-            c_far = -torch.where(
-                near - far + margin < 0,
-                0,
-                g / N * sum_dg_far_term_g_far_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, far,
-                ) ** 2,
-            )
-    return (v_loss, c_anchor, c_positive, c_negative, c_near, c_far)
-
-
-@_pair.pullback
-def _pullback(
-    c_loss, c_near, c_far, anchor, positive, negative, near, far, margin, eps, reduction, needs,
-) -> tuple:
-    N = anchor.shape[0]
+    """The gradients of anchor, positive and negative."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, anchor, positive, negative = (t.to(wide) for t in (dloss, anchor, positive, negative))
     danchor = dpositive = dnegative = None
-    if reduction in ("none", "sum"):
-        dmissing = torch.where(near - far + margin < 0, 0, c_loss)
-    else:
-        dmissing = torch.where(near - far + margin < 0, 0, c_loss / N)
-    if needs.anchor or needs.negative:
-        dfar_term = (c_far[:, None] - dmissing[:, None]) / far[:, None] * (anchor - negative + eps)
-    if needs.anchor or needs.positive:
-        dnear_term = (
-            c_near[:, None] + dmissing[:, None]
-        ) / near[:, None] * (anchor - positive + eps)
-    if needs.anchor:
-        danchor = dfar_term + dnear_term
-    if needs.positive:
-        dpositive = -dnear_term
-    if needs.negative:
-        dnegative = -dfar_term
-    return (danchor, dpositive, dnegative)
+    dmissing = torch.where(near - far + margin < 0, 0, dloss)
+    if need_anchor or need_negative:
+        d_anchor_plus_eps_minus_negative = dmissing[:, None] / far[:, None] * (
+            negative - anchor - eps
+        )
+    if need_anchor or need_positive:
+        d_anchor_plus_eps_minus_positive = dmissing[:, None] / near[:, None] * (
+            anchor - positive + eps
+        )
+    if need_anchor:
+        danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+    if need_positive:
+        dpositive = -d_anchor_plus_eps_minus_positive
+    if need_negative:
+        dnegative = -d_anchor_plus_eps_minus_negative
+    return danchor, dpositive, dnegative
 
 
-triplet_jvp = _pair.jvp()
-triplet_double_backward = _pair.double_backward(TripletSecond)
+class Triplet(torch.autograd.Function):
+    """What autograd sees of triplet."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(triplet_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        anchor, positive, negative, ctx.margin, ctx.eps = inputs
+        _, near, far = output
+        ctx.mark_non_differentiable(near, far)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(anchor, positive, negative, near, far)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return (None,) * 5
+        anchor, positive, negative, near, far = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, near, far = triplet_forward(anchor, positive, negative, ctx.margin, ctx.eps)
+        return *triplet_backward(
+            dloss, anchor, positive, negative, near, far, ctx.margin, ctx.eps,
+            *ctx.needs_input_grad[:3],
+        ), None, None
 
 
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -9,159 +9,94 @@ The variance of every row; ``correction`` is what the number of entries is reduc
 Source: Bessel's correction (1) for a sample, 0 for a whole population: Cramer (1946),
 "Mathematical methods of statistics", section 27.4.
 
-The closed form:
+Forward:
+    mean = Sum(x, C)/C
+    diff = x - mean
+    y = Sum(diff**2, C)/(C - correction)
 
+Backward:
     dx = 2*dy*diff/(C - correction)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    v_y = 2*Sum(diff*v_x, C)/(C - correction)
-    c_diff = 2*g*v_x/(C - correction)
-
-From these cotangents back to the inputs:
-
-    dx = c_diff - Sum(c_diff, C)/C + 2*c_y*diff/(C - correction)
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- NaN if C is 0: mean divides by it.
 - float32: y may be infinite or NaN for x beyond 1e19.
-- N may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- ValueError unless correction is below C.
-- Forward mode, and transforms under torch.compile, use var_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("var", """
-    x, diff: *N C
-    y, g: *N
-    mean: *N 1
-    correction < C: correction must be below C
-""")
-
 
 def var(x: Tensor, correction: float = 1) -> Tensor:
-    """Var: returns y, with the closed form as its backward.
+    """Returns y (*N,). Shapes: x (*N, C)."""
+    if x.dim() < 1:
+        raise ValueError(f"var: x must be (*N, C), got {tuple(x.shape)}")
+    *N_dims, C = x.shape
+    N = math.prod(N_dims)
+    x = x.reshape(N, C)
+    if isinstance(correction, Tensor) or not correction < C:
+        raise ValueError(
+            f"var: correction must be a number below C, got {correction} where C = {C}"
+        )
+    run = var_forward if _by_lines() else Var.apply
+    y, *_ = run(x, correction)
+    return y.reshape(N_dims)
 
-    Shapes: x (*N, C).
-    """
-    return _pair(x, correction)
 
-
-class VarForward(NamedTuple):
-    y: Tensor  # (*N,)
-    diff: Tensor  # (*N, C)
-    correction: float
-
-
-@_pair.forward
-def var_forward(x: Tensor, correction: float = 1) -> VarForward:
-    """The output y, then what the backward needs."""
+def var_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(wide)
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
     diff = x - mean
-    diff = diff - diff.sum(1, keepdim=True) / C
+    sum_diff = diff.sum(1, keepdim=True)
+    diff = diff - sum_diff / C
     y = (diff ** 2).sum(1) / (C - correction)
-    return VarForward(y, diff, correction)
+    return y.to(x.dtype), mean, sum_diff
 
 
-class VarGradients(NamedTuple):
-    dx: Tensor  # (*N, C)
-
-
-@_pair.backward
-def var_backward(dy: Tensor, diff: Tensor, correction: float, needs) -> VarGradients:
-    """The gradients of the inputs, from dy and what the forward saved."""
-    C = diff.shape[1]
-    dx = 2 * dy[:, None] / (C - correction) * diff
-    return VarGradients(dx)
-
-
-class VarAtoms(NamedTuple):
-    mean: Tensor  # (*N, 1)
-    diff: Tensor  # (*N, C)
-    y: Tensor  # (*N,)
-
-
-@_pair.checked
-def var_atoms(x: Tensor, correction: float = 1) -> VarAtoms:
-    """Every statement of the forward, as written."""
+def var_backward(
+    dy: Tensor, x: Tensor, mean: Tensor, sum_diff: Tensor, correction: float,
+) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
     C = x.shape[1]
-    if C == 0:
-        raise ValueError("var_atoms divides by C, which is 0")
-    mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
-    y = (diff ** 2).sum(1) / (C - correction)
-    return VarAtoms(mean, diff, y)
+    diff = diff - sum_diff / C
+    dx = 2 * dy[:, None] / (C - correction) * diff
+    return dx
 
 
-class VarChain(NamedTuple):
-    dmean: Tensor  # (*N, 1)
-    ddiff: Tensor  # (*N, C)
-    dy: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
+class Var(torch.autograd.Function):
+    """What autograd sees of var."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(var_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.correction = inputs
+        _, mean, sum_diff = output
+        ctx.mark_non_differentiable(mean, sum_diff)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, mean, sum_diff)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None
+        x, mean, sum_diff = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, mean, sum_diff = var_forward(x, ctx.correction)
+        return var_backward(dy, x, mean, sum_diff, ctx.correction), None
 
 
-@_pair.checked
-def var_chain(
-    dy: Tensor, x: Tensor, mean: Tensor, diff: Tensor, y: Tensor, correction: float = 1,
-) -> VarChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    C = x.shape[1]
-    if C == 0:
-        raise ValueError("var_chain divides by C, which is 0")
-    ddiff = 2 * dy[:, None] / (C - correction) * diff
-    dmean = (-ddiff).sum(1, keepdim=True)
-    dx = ddiff + 1 / C * dmean
-    return VarChain(dmean, ddiff, dy, dx)
-
-
-class VarSecond(NamedTuple):
-    v_y: Tensor  # (*N,)
-    dx: Tensor  # (*N, C)
-
-
-@_pair.behind
-def _behind(v_x, g, diff, correction, needs) -> tuple:
-    C = diff.shape[1]
-    v_y = c_diff = None
-    if needs.g:
-        v_y = 2 * (diff * v_x).sum(1) / (C - correction)
-    if needs.diff:
-        c_diff = 2 * g[:, None] / (C - correction) * v_x
-    return (v_y, c_diff)
-
-
-@_pair.pullback
-def _pullback(c_y, c_diff, diff, correction, needs) -> tuple:
-    C = diff.shape[1]
-    dx = torch.addcmul(
-        c_diff - c_diff.sum(1, keepdim=True) / C,
-        2 * c_y[:, None] / (C - correction),
-        diff,
-    )
-    return (dx,)
-
-
-var_jvp = _pair.jvp()
-var_double_backward = _pair.double_backward(VarSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -8,181 +8,90 @@ The weights of every output as a length times a direction.
 
 Source: Salimans and Kingma (2016), "Weight normalization", equation 2.
 
-The closed form:
+Forward:
+    norm = sqrt(Sum(v**2, K))
+    w = g*v/norm
 
+Backward:
     dg = Sum(dw*v, K)/norm
     dv = g*(dw - dg*v/norm)/norm
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
-Second derivatives, of the sum of each gradient times a vector (v_v and so on): g is dw, v_w the
-tangent of the output, and c_ marks the cotangent of a saved value:
-
-    g_g = Sum(g_2*v, K)/norm
-    g_v_term = g_g/norm
-    sum_g_v_term_3_v_v = Sum(v_v*(g_2 - g_v_term*v)/norm, K)
-    dg_v_term_2 = g*v_v/norm
-    sum_dg_v_term_2_v = Sum(dg_v_term_2*v, K)
-    dg_g = v_g - sum_dg_v_term_2_v/norm
-    dg_g_sum = dg_g/norm
-    v_w = dg_v_term_2 + dg_g_sum*v
-    c_v = dg_g_sum*g_2 - g_v_term*dg_v_term_2
-    c_g = sum_g_v_term_3_v_v
-    c_norm = g_v_term*(sum_dg_v_term_2_v/norm - dg_g) - sum_g_v_term_3_v_v*g/norm
-
-From these cotangents back to the inputs:
-
-    sum_c_w_v = Sum(c_w*v, K)
-    dv = (g*c_w + v*(c_norm - sum_c_w_v*g/norm**2))/norm
-    dg = sum_c_w_v/norm
-
-Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
-4x2, and for every size by differentiating indexed sums.
-
-Edge cases:
-
-- second derivatives may be NaN or infinite where an entry is 0.
 - float32: w, dv, dg may be infinite, NaN or inaccurate for v beyond 1e19 or v below 1e-21.
 - w, dv, dg may be infinite or NaN where all entries of v are 0.
-- K may be any number of dimensions (even none); they are flattened into one axis and restored in
-  the results.
-- Forward mode, and transforms under torch.compile, use weight_norm_forward, which is plain torch.
-- For what all functions share (arguments, dtypes, transforms) see _runtime.py.
+- dg is NaN if K is 0.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+import math
 
 import torch
 from torch import Tensor
 
-from . import _runtime
-
-_pair = _runtime.Pair("weight_norm", """
-    v, w, g_2: H *K
-    g: H
-    norm: H *K=1
-""")
-
 
 def weight_norm(v: Tensor, g: Tensor) -> Tensor:
-    """WeightNorm: returns w, with the closed form as its backward.
+    """Returns w (H, *K). Shapes: v (H, *K), g (H,)."""
+    if v.dim() < 1:
+        raise ValueError(f"weight_norm: v must be (H, *K), got {tuple(v.shape)}")
+    H, *K_dims = v.shape
+    if g.shape != (H,):
+        raise ValueError(f"weight_norm: g must be (H,), got {tuple(g.shape)}")
+    K = math.prod(K_dims)
+    v = v.reshape(H, K)
+    run = weight_norm_forward if _by_lines() else WeightNorm.apply
+    w, *_ = run(v, g)
+    return w.reshape(H, *K_dims)
 
-    Shapes: v (H, *K), g (H,).
-    """
-    return _pair(v, g)
 
-
-class WeightNormForward(NamedTuple):
-    w: Tensor  # (H, *K)
-    v: Tensor  # (H, *K)
-    g: Tensor  # (H,)
-    norm: Tensor  # (H, *K=1)
-
-
-@_pair.forward
-def weight_norm_forward(v: Tensor, g: Tensor) -> WeightNormForward:
-    """The output w, then what the backward needs."""
+def weight_norm_forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """The output w, then what the backward reads of it."""
+    dtype = torch.promote_types(v.dtype, g.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    v, g = v.to(wide), g.to(wide)
     norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
     w = g[:, None] / norm * v
-    return WeightNormForward(w, v, g, norm)
+    return w.to(dtype), norm
 
 
-class WeightNormGradients(NamedTuple):
-    dv: Tensor  # (H, *K)
-    dg: Tensor  # (H,)
-
-
-@_pair.backward
 def weight_norm_backward(
-    dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, needs,
-) -> WeightNormGradients:
-    """The gradients of the inputs, from dw and what the forward saved."""
+    dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, need_v: bool = True,
+) -> tuple:
+    """The gradients of v and g."""
+    wide = torch.promote_types(dw.dtype, torch.float32)
+    dw, v, g = dw.to(wide), v.to(wide), g.to(wide)
     dv = None
     dg = (dw * v).sum(1) / norm[:, 0]
-    if needs.v:
+    if need_v:
         dv = g[:, None] / norm * torch.addcmul(dw, dg[:, None] / norm, v, value=-1)
-    return WeightNormGradients(dv, dg)
+    return dv, dg
 
 
-class WeightNormAtoms(NamedTuple):
-    norm: Tensor  # (H, *K=1)
-    w: Tensor  # (H, *K)
+class WeightNorm(torch.autograd.Function):
+    """What autograd sees of weight_norm."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(weight_norm_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, norm = output
+        ctx.mark_non_differentiable(norm)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, norm)
+
+    @staticmethod
+    def backward(ctx, dw, *_):
+        if dw is None:
+            return None, None
+        v, g, norm = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, norm = weight_norm_forward(v, g)
+        return weight_norm_backward(dw, v, g, norm, *ctx.needs_input_grad[:1])
 
 
-@_pair.checked
-def weight_norm_atoms(v: Tensor, g: Tensor) -> WeightNormAtoms:
-    """Every statement of the forward, as written."""
-    norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
-    w = g[:, None] / norm * v
-    return WeightNormAtoms(norm, w)
-
-
-class WeightNormChain(NamedTuple):
-    dnorm: Tensor  # (H, *K=1)
-    dw: Tensor  # (H, *K)
-    dv: Tensor  # (H, *K)
-    dg: Tensor  # (H,)
-
-
-@_pair.checked
-def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, w: Tensor) -> WeightNormChain:
-    """The gradient of every statement and input, one step of the chain rule at a time."""
-    dnorm = (-dw * w / norm).sum(1, keepdim=True)
-    dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
-    dg = (dw * v / norm).sum(1)
-    return WeightNormChain(dnorm, dw, dv, dg)
-
-
-class WeightNormSecond(NamedTuple):
-    v_w: Tensor  # (H, *K)
-    dv: Tensor  # (H, *K)
-    dg: Tensor  # (H,)
-
-
-@_pair.behind
-def _behind(v_v, v_g, g_2, v, g, norm, needs) -> tuple:
-    v_w = c_v = c_g = c_norm = None
-    if needs.v or needs.g or needs.norm:
-        g_g = (g_2 * v).sum(1, keepdim=True) / norm
-        g_v_term = g_g / norm
-    if needs.g or needs.norm:
-        sum_g_v_term_3_v_v = (v_v * torch.addcmul(g_2, g_v_term, v, value=-1) / norm).sum(1)
-    if needs.g_2 or needs.v or needs.norm:
-        dg_v_term_2 = g[:, None] / norm * v_v
-        sum_dg_v_term_2_v = (dg_v_term_2 * v).sum(1, keepdim=True)
-        dg_g = v_g[:, None] - sum_dg_v_term_2_v / norm
-    if needs.g_2 or needs.v:
-        dg_g_sum = dg_g / norm
-    if needs.g_2:
-        v_w = torch.addcmul(dg_v_term_2, dg_g_sum, v)
-    if needs.v:
-        c_v = torch.addcmul(dg_g_sum * g_2, g_v_term, dg_v_term_2, value=-1)
-    if needs.g:
-        c_g = sum_g_v_term_3_v_v
-    if needs.norm:
-        c_norm = (
-            g_v_term * (sum_dg_v_term_2_v / norm - dg_g)
-            - sum_g_v_term_3_v_v[:, None] * g[:, None] / norm
-        )
-    return (v_w, c_v, c_g, c_norm)
-
-
-@_pair.pullback
-def _pullback(c_w, c_norm, v, g, norm, needs) -> tuple:
-    dv = dg = None
-    sum_c_w_v = (c_w * v).sum(1, keepdim=True)
-    if needs.v:
-        dv = torch.addcmul(g[:, None] * c_w, c_norm - sum_c_w_v * g[:, None] / norm ** 2, v) / norm
-    if needs.g:
-        dg = sum_c_w_v[:, 0] / norm[:, 0]
-    return (dv, dg)
-
-
-weight_norm_jvp = _pair.jvp()
-weight_norm_double_backward = _pair.double_backward(WeightNormSecond)
-
-
-_pair.complete()
+def _by_lines() -> bool:
+    """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
+    if torch.compiler.is_compiling():
+        return torch._C._are_functorch_transforms_active()
+    return torch.autograd.forward_ad._current_level >= 0

@@ -14,6 +14,7 @@ import torch
 from sympy.core.relational import Relational
 from torch import Tensor
 
+from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements
 from derive.language.nodes import OneHot
 from derive.language.symbols import Axis
@@ -57,9 +58,6 @@ class Emitted:
             return function
         return wraps(function)(lambda *args, **kwargs: joined(function(*args, **kwargs)))
 
-    def of(self, kind: str) -> Callable:
-        return self._chosen(f"{self.definition.snake}_{kind}")
-
     def _chosen(self, name: str) -> Callable:
         """A function of the module, which is told the reduction unless it is passed."""
         function = getattr(self.module, name)
@@ -71,10 +69,13 @@ class Emitted:
 
         return called if self.chosen else function
 
-    def through_atoms(self, *args, **kwargs) -> Tensor:
+    def stated(self, *args, **kwargs) -> Tensor:
         """The same, by the statements in plain torch."""
-        atoms = self.of("atoms")(*args, **kwargs)
-        return of_statements([getattr(atoms, t.name) for t in self.definition.outputs])
+        names = [p for p in signature(self.function).parameters if p != REDUCTION]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        given.pop(REDUCTION, None)
+        found = interpreted(self.definition, given)
+        return of_statements([found[t.name] for t in self.definition.results])
 
     @property
     def inputs(self) -> list[str]:

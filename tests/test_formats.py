@@ -22,7 +22,7 @@ def outcome(emitted, leaves):
     output = emitted.function(**leaves)
     inputs = [leaves[name] for name in emitted.inputs]
     gradients = torch.autograd.grad(output, inputs, torch.full_like(output, 0.75))
-    return (output, *gradients, emitted.through_atoms(**leaves))
+    return (output, *gradients, emitted.stated(**leaves))
 
 
 def assert_same(found, expected):

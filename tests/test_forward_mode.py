@@ -34,7 +34,7 @@ def test_it_takes_the_sides_of_kinks_that_the_statements_take(emitted, kind):
 
             return once(x), torch.func.jvp(once, (x,), (v,))[1]
 
-        for one, other in zip(pushed(emitted.function), pushed(emitted.through_atoms), strict=True):
+        for one, other in zip(pushed(emitted.function), pushed(emitted.stated), strict=True):
             if other.isfinite().all():
                 alike(one, other, 1e-9)
 

@@ -64,7 +64,7 @@ def test_every_order_is_that_of_the_statements(emitted, options):
     arguments = {n: a for n, a in emitted.leaves(seed=3).items() if n not in left_out}
     names = [name for name in emitted.inputs if name not in left_out]
     found = gradients_of_every_order(emitted.function, arguments, names, 3)
-    expected = gradients_of_every_order(emitted.through_atoms, arguments, names, 3)
+    expected = gradients_of_every_order(emitted.stated, arguments, names, 3)
     assert len(expected) >= 2
     for got, other in zip(found, expected, strict=False):
         alike(got, other)
@@ -84,7 +84,7 @@ def test_every_transform_is_that_of_the_statements(emitted):
 
         return of
 
-    ours, plain = loss(emitted.function), loss(emitted.through_atoms)
+    ours, plain = loss(emitted.function), loss(emitted.stated)
     func = torch.func
     hessian = func.jacrev(func.jacrev(plain))(x)
     alike([func.hessian(ours)(x), func.jacfwd(func.jacfwd(ours))(x)], [hessian] * 2)
@@ -115,7 +115,7 @@ def test_they_are_right_where_parts_of_a_smooth_function_have_a_kink(emitted, ki
         arguments[name] = (signs * (kind == "signs")).requires_grad_()
         found, expected = (
             gradients_of_every_order(function, arguments, emitted.inputs, 3)
-            for function in (emitted.function, emitted.through_atoms)
+            for function in (emitted.function, emitted.stated)
         )
         for got, other in zip(found, expected, strict=False):
             if all(gradient.isfinite().all() for gradient in other):
@@ -134,7 +134,7 @@ def both(emitted, arguments, names):
 
         return of
 
-    return loss(emitted.function), loss(emitted.through_atoms)
+    return loss(emitted.function), loss(emitted.stated)
 
 
 @everything
@@ -187,7 +187,7 @@ def test_transforms_of_transforms_are_those_of_the_statements(emitted):
 @everything
 def test_a_batch_of_gradients_is_that_of_the_statements(emitted):
     found = []
-    for function in (emitted.function, emitted.through_atoms):
+    for function in (emitted.function, emitted.stated):
         arguments = emitted.leaves(seed=3)
         leaf, output = arguments[emitted.inputs[0]], function(**arguments)
         generator = torch.Generator().manual_seed(6)
@@ -209,7 +209,7 @@ def test_a_batch_of_gradients_is_that_of_the_statements(emitted):
 @everything
 def test_a_batch_of_second_derivatives_is_that_of_the_statements(emitted):
     found = []
-    for function in (emitted.function, emitted.through_atoms):
+    for function in (emitted.function, emitted.stated):
         arguments = emitted.leaves(seed=3)
         inputs = [arguments[name] for name in emitted.inputs]
         total = function(**arguments).square().sum()
@@ -237,7 +237,7 @@ def test_the_functions_for_it_are_what_autograd_comes_to(emitted):
     generator = torch.Generator().manual_seed(7)
     inputs = [arguments[name] for name in emitted.inputs]
     vectors = [torch.rand(t.shape, generator=generator, dtype=t.dtype) for t in inputs]
-    output = emitted.through_atoms(**arguments)
+    output = emitted.stated(**arguments)
     upstream = torch.rand(output.shape, generator=generator, dtype=output.dtype).requires_grad_()
     how = {"create_graph": True, "materialize_grads": True}
     gradients = torch.autograd.grad(output, inputs, upstream, **how)

@@ -85,7 +85,7 @@ def test_four_orders_are_those_of_the_statements(name, options, written):
     arguments = {n: a for n, a in emitted.leaves(seed=3).items() if n not in left_out}
     names = [n for n in emitted.inputs if n not in left_out]
     found = orders_of(emitted.function, arguments, names, 4)
-    expected = orders_of(emitted.through_atoms, arguments, names, 4)
+    expected = orders_of(emitted.stated, arguments, names, 4)
     assert result.program.second.third
     for got, other in zip(found, expected, strict=False):
         assert_alike(got, other)
@@ -122,7 +122,7 @@ def test_transforms_of_transforms_are_those_of_the_statements(name, written):
         hessian = torch.func.jacrev(torch.func.jacrev(loss(function)))
         yield torch.func.grad(lambda tensor: hessian(tensor).square().sum())(arguments[x])
 
-    assert_alike(third(emitted.function), third(emitted.through_atoms))
+    assert_alike(third(emitted.function), third(emitted.stated))
 
 
 def test_of_a_forward_of_ones_own(tmp_path):

@@ -51,7 +51,7 @@ def test_compiled_it_is_what_it_was_for_all_lengths_by_two_frames(emitted):
     names = emitted.inputs
     for arguments in in_batches(emitted):
         inputs = [arguments[name] for name in names]
-        output, expected = compiled(**arguments), emitted.through_atoms(**arguments)
+        output, expected = compiled(**arguments), emitted.stated(**arguments)
         alike([output], [expected])
         upstream = torch.rand_like(expected)
         how = {"materialize_grads": True}
@@ -78,7 +78,7 @@ def test_transforms_of_it_are_compiled_as_a_whole(emitted):
     x = arguments[name]
     v = torch.rand(x.shape, generator=torch.Generator().manual_seed(4), dtype=x.dtype)
     ours, plain = (
-        loss(function, arguments, [name]) for function in (emitted.function, emitted.through_atoms)
+        loss(function, arguments, [name]) for function in (emitted.function, emitted.stated)
     )
     func = torch.func
     for transform in (
@@ -100,7 +100,7 @@ def test_exported_it_is_what_it_was(emitted):
     arguments = emitted.arguments(seed=3)
     exported = torch.export.export(Module(), (arguments,))
     other = emitted.arguments(seed=4)
-    alike([exported.module()(other)], [emitted.through_atoms(**other)])
+    alike([exported.module()(other)], [emitted.stated(**other)])
 
 
 @everything
@@ -118,7 +118,7 @@ def test_from_a_checkpoint_and_through_hooks_it_is_what_it_was(emitted):
     for function in (
         deepcopy(emitted.function),
         lambda **arguments: checkpoint(emitted.function, use_reentrant=False, **arguments),
-        emitted.through_atoms,
+        emitted.stated,
     ):
         arguments, names = emitted.leaves(seed=3), emitted.inputs
         inputs = [arguments[name] for name in names]

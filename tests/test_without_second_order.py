@@ -99,7 +99,7 @@ def test_every_order_is_that_of_the_statements(emitted, options):
     left_out = () if options else {t.name for t, _ in emitted.definition.optional}
     wrt = [name for name in emitted.inputs if name not in left_out]
     found = []
-    for function in (emitted.function, emitted.through_atoms):
+    for function in (emitted.function, emitted.stated):
         arguments = {n: a for n, a in emitted.leaves(seed=3).items() if n not in left_out}
         found.append(of_every_order(emitted, function, arguments, wrt))
     assert len(found[1]) == 3
@@ -133,7 +133,7 @@ def both(emitted, arguments, names):
 
         return of
 
-    return loss(emitted.function), loss(emitted.through_atoms)
+    return loss(emitted.function), loss(emitted.stated)
 
 
 def test_every_transform_is_that_of_the_statements(emitted):
@@ -172,7 +172,7 @@ def test_the_gradients_of_every_example_are_those_of_the_statements(emitted):
 @pytest.mark.parametrize("way", ["batched", "vmapped", "checkpointed"])
 def test_it_is_right_on_every_way(emitted, way):
     found = []
-    for function in (emitted.function, emitted.through_atoms):
+    for function in (emitted.function, emitted.stated):
         arguments, name = emitted.leaves(seed=3), emitted.inputs[0]
         leaf = arguments[name]
         of = {**arguments, name: leaf * 1}

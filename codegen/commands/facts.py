@@ -90,9 +90,6 @@ def _of_quality(quality: Quality) -> Iterator[Fact]:
     yield Fact("backward, operations in its formulas", (str(quality.operations),))
     yield Fact("may be infinite, NaN or far off", quality.unsafe)
     yield Fact("proved", (quality.proved,), in_names=False)
-    if quality.second:
-        second = f"{len(quality.second)} lines", quality.second_proved
-        yield Fact("second order", second, in_names=False)
     for split in quality.split:
         yield Fact(f"split over ranks along {split.axis}", tuple(_told(split)), in_names=False)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from codegen.cache import PAIRS, Cache, cache_folder
+from codegen.cache import Cache, cache_folder
 from codegen.chain import FOLDER, kept_chain
 from codegen.commands.generate import TORCH
 from codegen.driver import file_of
@@ -24,7 +24,6 @@ from codegen.report import FILE, report
 from codegen.sharding import CHUNK, SHARD
 from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels
-from codegen.targets.tables.kernel import TABLE
 from codegen.targets.torch.target import RUNTIME
 from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
 from derive.commands.order import order_of
@@ -63,16 +62,30 @@ def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
     if options.target in kernels:
         kernels[options.target].ready()
     order, limit = _order(options), seconds_of(options.limit)
-    cache, forwards = _cache(options, order, _target(options)), _forwards(options)
+    cache, forwards = _cache(options, order, options.target), _forwards(options)
+    chained = _chained(options, forwards)
     if writes:
-        _refuse([options.out / file_of(forward) for forward in forwards], options)
-    return forwards, _emitted(forwards, cache, limit)
+        files, folder = [file_of(forward) for forward in forwards], options.out / FOLDER
+        paths = [options.out / file for file in files]
+        _refuse([*paths, *(folder / f for f in files if Path(f).stem in chained)], options)
+    return forwards, _emitted(forwards, cache, limit, chained)
+
+
+def _chained(options: argparse.Namespace, forwards: Sequence[type[Forward]]) -> set[str]:
+    """The forwards of which the chain is written as well: all of the gallery, and those of which
+    it stands there.
+    """
+    if options.target != TORCH:
+        return set()
+    names = (forward.definition.snake for forward in forwards)
+    return {n for n in names if not options.names or (options.out / FOLDER / f"{n}.py").exists()}
 
 
 def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
     """The files that are written, with those that stand there and are made of the same forwards."""
     (forwards, results), out, limit = derived, options.out, seconds_of(options.limit)
     texts = {out / result.file: result.text for result in results}
+    texts |= {out / FOLDER / r.file: r.chain for r in results if r.chain is not None}
     for forward in forwards:
         for reduced, way, axes in present(out, forward):
             again = generate_of_ranks(reduced, axes, limit=limit, way=way)
@@ -83,18 +96,11 @@ def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
     return texts
 
 
-def _target(options: argparse.Namespace) -> str:
-    """What modules are written as: beside kernels, in pairs of which these take the places."""
-    folders = [options.out / each.folder for each in kernels.values()]
-    beside = any((folder / TABLE).exists() for folder in folders)
-    return PAIRS if options.target == TORCH and beside else options.target
-
-
 def _order(options: argparse.Namespace) -> int:
     """Raises `QuestionError` for an order of a lean module, which has the closed form alone."""
     if options.order is None:
         return SECOND
-    if _target(options) == TORCH:
+    if options.target == TORCH:
         raise QuestionError(
             f"--order {options.order}: the module can be differentiated any number of times",
             "leave --order out; gradform show --order 2 shows second derivatives",
@@ -102,7 +108,7 @@ def _order(options: argparse.Namespace) -> int:
     return order_of(options, THIRD)
 
 
-def _cache(options: argparse.Namespace, order: int = SECOND, target: str = PAIRS) -> Cache:
+def _cache(options: argparse.Namespace, order: int = SECOND, target: str = TORCH) -> Cache:
     cache = Cache(None if options.no_cache else cache_folder(), order, target)
     if cache.distrusted:
         say(cache.distrusted)
@@ -244,12 +250,17 @@ def _refuse_same_file(forwards) -> None:
             )
 
 
-def _emitted(forwards: Sequence[type[Forward]], cache: Cache, limit: float | None) -> list[Emitted]:
+def _emitted(
+    forwards: Sequence[type[Forward]],
+    cache: Cache,
+    limit: float | None,
+    chained: Container[str] = (),
+) -> list[Emitted]:
     """All of them, with a bar, or a line from time to time; what the limit left undone is said."""
     console = _console(stderr=True)
     tell = in_a_bar if console.is_terminal else in_lines
     with tell(len(forwards), console) as (working, finished):
-        results = emit_all(forwards, cache, working, finished, limit=limit)
+        results = emit_all(forwards, cache, working, finished, limit=limit, chained=chained)
     for result in results:
         for note in filter(None, (result.cut_short, result.slow)):
             say(f"note: {note}")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from codegen.beside import Beside
-from codegen.driver import file_of, others_of, written
+from codegen.driver import file_of
 from codegen.playground.question import Question
 from codegen.program import Program
 from codegen.quality import Traffic
-from codegen.targets import targets
+from codegen.targets.lean.outside import outside_of, proved_inside
+from codegen.targets.lean.target import backward_lines, saved_in, written
+from codegen.targets.torch.traffic import counts as counts_of
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
-from derive.notation.layout import shape
-from derive.orders import FIRST, SECOND
+from derive.orders import FIRST
 from derive.orders.second import SecondOrder, second_order
 from derive.orders.sections import document_of_second
 from derive.presentation.document import Document, Graph, Section
@@ -41,7 +41,7 @@ def told_of_derivation(
     proved = derive(forward, doing, question.limit)
     tell("parts", parts=_closed_form(proved))
     doing("writing the code")
-    tell("parts", parts=_code(forward, proved, Beside()))
+    tell("parts", parts=_code(forward, proved, question.limit))
     doing("showing the steps")
     document = document_of(proved, titles=[title for title in TITLES if title not in LATER])
     shown = _shown(document)
@@ -55,7 +55,6 @@ def told_of_derivation(
     before = sum(TITLES.index(section.title) < TITLES.index(FOUND) for section in document.sections)
     document, shown = _joined((document, shown), (found, _shown(found)), before)
     if second is not None:
-        tell("parts", parts=_code(forward, proved, Beside(second)))
         again = document_of_second(second)
         document, shown = _joined((document, shown), (again, _shown(again)), len(shown["sections"]))
     tell("parts", parts={"sections": shown["sections"]})
@@ -103,33 +102,28 @@ def _closed_form(proved: Proved) -> dict[str, object]:
     }
 
 
-def _code(forward: type[Forward], proved: Proved, beside: Beside) -> dict[str, object]:
+def _code(forward: type[Forward], proved: Proved, limit: float) -> dict[str, object]:
     """The module, what it saves and what it costs; or why there is none."""
+    outside = outside_of(forward.definition)
     try:
-        others = others_of(forward, order=SECOND if beside.second else FIRST)
-        program, text = written(forward, proved, beside, others=others)
+        program, text = written(forward, outside, proved_inside(outside, proved, limit=limit))
     except QuestionError as error:
         return {"torch": "", "refused": f"{error.problem}. {error.remedy}"}
-    except UnprovedError as error:  # of another reduction
+    except UnprovedError as error:  # of every entry, where a sum or a mean was proved
         return {"torch": "", "refused": f"{error}."}
-    target = targets["torch"]
-    lines = target.backward_lines(program)
     return {
         "file": file_of(forward),
         "torch": f"# {NOT_RUN}\n{text}",
-        "backward": "\n".join(lines.values()),
+        "backward": "\n".join(backward_lines(program, outside).values()),
         "refused": "",
-        "saved": [
-            f"{p.name} {shape(p.layout)}"
-            for p in program.backward.tensors[len(program.upstreams) :]
-        ],
+        "saved": list(saved_in(program, outside)),
         "costs": _costs(program),
     }
 
 
 def _costs(program: Program) -> list[tuple[str, str]]:
     """What is counted, each with what it is."""
-    counts = targets["torch"].counts(program)
+    counts = counts_of(program)
     return [
         ("a tensor of full size", counts.full),
         ("reductions and products of the backward", ", ".join(counts.reductions) or "none"),

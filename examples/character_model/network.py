@@ -14,7 +14,8 @@ from torch import Tensor
 
 from character_model.mistakes import Mistake
 from character_model.words import CONTEXT, Examples
-from gradform.generated.mlp import mlp_atoms, mlp_backward, mlp_forward
+from gradform.generated.chain.mlp import mlp_atoms
+from gradform.generated.mlp import mlp_backward, mlp_forward
 from gradform.generated.softmax_nll import softmax_nll_backward, softmax_nll_forward
 
 EMBEDDING = 10
@@ -87,12 +88,20 @@ def descent(
 
 def descend(parameters: Parameters, contexts: Tensor, labels: Tensor, rate: float) -> Tensor:
     """One step of gradient descent, in place. Returns the loss before it."""
-    saved = mlp_forward(contexts, labels, **parameters, eps=EPS)._asdict()
-    loss = saved.pop("loss")
-    gradients = mlp_backward(UPSTREAM, **saved)
+    loss, gradients = loss_and_gradients(parameters, contexts, labels, UPSTREAM)
     for name, parameter in parameters.items():
-        parameter.sub_(getattr(gradients, f"d{name}"), alpha=rate)
+        parameter.sub_(gradients[name], alpha=rate)
     return loss
+
+
+def loss_and_gradients(
+    parameters: Parameters, contexts: Tensor, labels: Tensor, upstream: Tensor
+) -> tuple[Tensor, Parameters]:
+    """The loss, and the gradients of all parameters by the closed form."""
+    loss, *kept = mlp_forward(contexts, labels, **parameters, eps=EPS)
+    read = [parameters[name] for name in ("C", "W1", "W2", "bngain")]
+    gradients = mlp_backward(upstream, contexts, labels, *read, *kept)
+    return loss, dict(zip(parameters, gradients, strict=True))
 
 
 def calibrate(parameters: Parameters, contexts: Tensor) -> Calibration:
@@ -145,9 +154,8 @@ def sampled_names(
 def logits_gradient(parameters: Parameters, contexts: Tensor, labels: Tensor) -> Tensor:
     """The gradient (n, symbols) of the loss with respect to the logits of one batch."""
     logits = mlp_atoms(contexts, labels, **parameters, eps=EPS).logits
-    saved = softmax_nll_forward(logits, labels)._asdict()
-    del saved["loss"]
-    return softmax_nll_backward(UPSTREAM, **saved).dlogits
+    _, *kept = softmax_nll_forward(logits, labels)
+    return softmax_nll_backward(UPSTREAM, logits, labels, *kept)
 
 
 def _sampled_name(

@@ -6,18 +6,21 @@ The sum, the divisor of a mean and the mask are lines of torch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sympy import Expr
 
 from codegen.lowering import Lowering
 from codegen.program.steps import Step
+from derive.derivation import derive_definition
 from derive.language.nodes import Sum
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import NONE, SUM, Definition, Ignoring
 from derive.notation.layout import layouts_of
 from derive.notation.reduced import reduced
 from derive.notation.specialised import with_every_label
+from derive.proving.proved import Proved
 
 DIVISOR = "divisor"
 
@@ -50,6 +53,18 @@ def outside_of(definition: Definition) -> Outside:
     lines = {word: _lines(definition, e) for word, e in divisors.items()}
     found = _with_mask_outside(entries)
     return replace(found, reductions=tuple(words), divisors=tuple(lines.items()))
+
+
+def proved_inside(
+    outside: Outside,
+    proved: Proved,
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+) -> Proved:
+    """What is proved of the mathematics inside: ``proved`` itself, where nothing stands outside."""
+    if proved.definition == outside.inside:
+        return proved
+    return derive_definition(outside.inside, progress, limit)
 
 
 def _with_mask_outside(definition: Definition) -> Outside:

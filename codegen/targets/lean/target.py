@@ -11,7 +11,7 @@ import jinja2
 
 from codegen.build import program_of
 from codegen.header import header
-from codegen.program import Program
+from codegen.program import NUMBERS, Program
 from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
@@ -23,18 +23,62 @@ from codegen.targets.torch.documentation import (
     part,
     safe,
 )
+from codegen.targets.torch.functions import layouts_in
+from codegen.targets.torch.lines import STEP
+from codegen.wanted import wanted_by
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor
 from derive.notation.definition import IGNORE_INDEX, Statement
+from derive.notation.forward import Forward
+from derive.notation.layout import shape
+from derive.notation.library import source_hash
 from derive.proving.proved import Proved
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 96  # of a line in a docstring
 
 
-def lean_program(proved: Proved, source: Path, digest: str) -> Program:
+def whole_program(forward: type[Forward], proved: Proved) -> Program:
+    """What all languages are printed from: ``proved`` is what was of a forward."""
+    file = Path(forward.definition.place.file)
+    source = file if file.exists() else Path(forward.definition.name)  # no name of a cell's
+    return program_of(proved, source, source_hash(forward))
+
+
+def lean_program(forward: type[Forward], proved: Proved) -> Program:
     """What a lean module prints of a proof."""
-    return with_little_kept(program_of(proved, source, digest))
+    return with_little_kept(whole_program(forward, proved))
+
+
+def written(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Program, str]:
+    """What was proved of ``outside.inside``, as a program and as the text of the module, which
+    nobody may take for right before it was compared.
+    """
+    program = lean_program(forward, proved)
+    return program, module_text(program, outside)
+
+
+def backward_lines(program: Program, outside: Outside) -> dict[str, str]:
+    """The lines that each statement of the closed form became, by its name."""
+    page, function = LeanPage(program, outside), program.backward
+    printer, lines = page.printer(function), {}
+    everything = frozenset(function.results)
+    for step, by in zip(function.steps, wanted_by(function), strict=True):
+        if page.is_left_out(step, function):
+            continue
+        margin = STEP if by == everything or not page.guards_in(function) else STEP + STEP
+        line = CALLED.sub(r"_\1", printer.step(step, margin))
+        lines[step.name] = f"{lines[step.name]}\n{line}" if step.name in lines else line
+    return lines
+
+
+def saved_in(program: Program, outside: Outside) -> tuple[str, ...]:
+    """The tensors that are kept for the backward, with their shapes."""
+    page, layouts = LeanPage(program, outside), layouts_in(program.forward)
+    layouts |= {p.name: p.layout for p in page.inner}
+    numbers = {p.name for p in page.inner if p.role in NUMBERS}
+    kept = (name for name in (*page.saved, *page.made) if name not in numbers)
+    return tuple(f"{name} {shape(layouts[name])}" for name in kept)
 
 
 def module_text(program: Program, outside: Outside) -> str:

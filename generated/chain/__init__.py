@@ -1,0 +1,1 @@
+"""Generated modules. Not edited by hand."""
