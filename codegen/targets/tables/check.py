@@ -19,6 +19,7 @@ from codegen.program import Program
 from codegen.targets.lean.check import largest_difference
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.oracle import Dims
+from codegen.targets.torch.square import undefined_where_singular
 from derive.language.errors import UnprovedError
 from derive.language.symbols import Axes
 from derive.notation.definition import REDUCTION, Definition
@@ -56,7 +57,8 @@ class Beside:
         """That to autograd in float64. Raises `QuestionError` where nothing can be run, and
         `UnprovedError` where a kernel was not reached, or is far from the lines that it stands for.
         """
-        with self._imported(text, program.name) as (module, kernels):
+        imported, singular = self._imported(text, program.name), undefined_where_singular(definition)
+        with imported as (module, kernels), singular:
             self.prepare(kernels, program.name)
             wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")
             apart = dict.fromkeys(FORMATS, 0.0)
