@@ -15,7 +15,7 @@ from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.lean.outside import Outside
 from codegen.targets.tables.kernel import environment, shared
-from codegen.targets.tables.page import KernelPage, imports_of
+from codegen.targets.tables.page import KernelPage, imports_of, of_running
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class CppTarget:
         kernels = [each for kernel in page.kernels for each in _as_printed(kernel)]
         kernels_text = self._printed("kernels.cpp.jinja", header=lines, kernels=kernels)
         functions = [*page.written()]
+        building, training = STEP if step else ("", "")
+        folder = [*filter(None, (building, of_running(functions), training))]
         text = self._printed(
             "calls.py.jinja",
             header=lines,
@@ -76,7 +78,7 @@ class CppTarget:
             title=program.title,
             digest=hashlib.sha256(module.encode()).hexdigest(),
             functions=functions,
-            imports=imports_of(program.name, functions, STEP if step else ()),
+            imports=imports_of(program.name, functions, folder),
             steps=[call_of(program, step)] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)

@@ -61,8 +61,9 @@ class Beside:
         with imported as (module, kernels), singular:
             self.prepare(kernels, program.name)
             wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")
+            running = importlib.import_module(f"{kernels.__name__}._running")
             apart = dict.fromkeys(FORMATS, 0.0)
-            with kernels.use(self.target), wrapper.kernels.watched() as called:
+            with kernels.use(self.target), running.watched(wrapper) as called:
                 difference = largest_difference(module, definition, program)
                 if not difference <= FORMATS[torch.float32]:
                     return difference
@@ -72,7 +73,7 @@ class Beside:
                     apart = {dtype: max(apart[dtype], found[dtype]) for dtype in FORMATS}
             others = self.others(module, wrapper, definition, program)
             apart = {dtype: max(apart[dtype], others[dtype]) for dtype in FORMATS}
-            if silent := sorted(wrapper.kernels.every() - {*called}):
+            if silent := sorted(running.every(wrapper) - {*called}):
                 raise UnprovedError(f"{definition.name}: no test call reached {', '.join(silent)}")
             for dtype, allowed in FORMATS.items():
                 if not apart[dtype] <= allowed:

@@ -9,17 +9,25 @@ from typing import Self
 
 import jinja2
 
-from codegen.targets.tables.row import Line
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What all kernels share, by the names of the files beside them; a language has ``_running.py`` too.
 RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py"}
 
 
+@dataclass(frozen=True)
+class Computed:
+    """A number that Python computes, as ``text``, of what it ``takes``."""
+
+    name: str
+    text: str
+    takes: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes
-    and the numbers ``scalars``, some of which lines compute ``before``; ``flags`` are what it has
+    and the numbers ``scalars``, and with others that are ``computed`` of these; ``flags`` are what it has
     for results that it can leave out; ``repeated`` and ``filled`` are
     arrays that may be one number everywhere (see `Asked`).
     """
@@ -29,7 +37,7 @@ class Kernel:
     writes: tuple[str, ...]
     sizes: tuple[str, ...]
     scalars: tuple[str, ...]
-    before: tuple[Line, ...] = ()
+    computed: tuple[Computed, ...] = ()
     flags: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     filled: tuple[str, ...] = ()

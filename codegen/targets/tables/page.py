@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import Contract
@@ -69,9 +69,19 @@ class KernelPage(PlainFunctions):
         return [kernel for loops in self.loops for kernel in loops.kernels]
 
     def written(self) -> Iterator[FunctionText]:
+        """The functions, without formats that no line names."""
         for loops in self.loops:
-            own = loops.function
-            yield self.forward() if own is self.program.forward else self.backward()
+            self.current = loops
+            text = self.forward() if self._is_forward(loops) else self.backward()
+            lines = text.lines
+            for name in (self.wide, self.both):
+                own = [line for line in lines if line.startswith(f"{name} = ")]
+                if not any(_speaks_of(line, name) for line in lines if line not in own):
+                    lines = tuple(line for line in lines if line not in own)
+            yield replace(text, lines=lines)
+
+    def _is_forward(self, loops: Loops) -> bool:
+        return loops.function is self.program.forward
 
     def _loops(self, name: str, function: Function, left_out: Sequence[str]) -> Loops:
         program = self.program
@@ -91,6 +101,21 @@ class KernelPage(PlainFunctions):
     def lines(self, function: Function, margin: str = STEP) -> list[str]:
         loops = next(own for own in self.loops if own.function is function)
         return _Lines(self, loops, margin).lines()
+
+    def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
+        """The memory for what a kernel makes."""
+        return f"{self.printer(loops.function).like}.new_empty({', '.join(shape) or '()'})"
+
+    def launched(
+        self, piece: Kernel, named: Callable[[str], str], margin: int
+    ) -> Iterator[str]:
+        """The lines that call a kernel; ``named`` says what arrays are called."""
+        for name in piece.repeated:
+            yield f"{name}, {name}_repeated = one_number({name})"
+        arrays = [*map(named, (*piece.reads, *piece.writes))]
+        others = [*piece.sizes, *(f"{name}_repeated" for name in piece.repeated)]
+        others += [*(f"is_one_number({name})" for name in piece.filled), *piece.scalars]
+        yield wrapped(f"kernels.{piece.name}", [*arrays, *others], indent=margin)
 
     def multiplies_matrices(self, function: Function) -> bool:
         """Whether a line of torch does."""
@@ -124,7 +149,7 @@ class _Lines:
         unset: list[str] = []
         for piece in self.pieces:
             by = self._by(piece)
-            lines = [*self._piece(piece)]
+            lines = [*self._piece(piece, by)]
             if by is None:
                 body += lines
             else:
@@ -169,26 +194,18 @@ class _Lines:
 
     # -- pieces ------------------------------------------------------------------------
 
-    def _piece(self, piece: Kernel | Whole) -> Iterator[str]:
+    def _piece(self, piece: Kernel | Whole, by: frozenset[str] | None) -> Iterator[str]:
         if isinstance(piece, Whole):
             text = self.printer.step(Assign(piece.name, piece.value), self.margin)
             yield CALLED.sub(r"lines._\1", text)
             return
-        for line in piece.before:
-            yield line.text
         for name in piece.writes:
-            shape = ", ".join(self._shape(name)) or "()"
-            line = f"{self._name(name)} = {self.printer.like}.new_empty({shape})"
-            if piece.flags and self.wanted[name] <= self.asked:
+            line = f"{self._name(name)} = {self.page.memory_for(self.loops, piece, name, self._shape(name))}"
+            if piece.flags and self.wanted[name] != by and self.wanted[name] <= self.asked:
                 asked = self.page.asks_for(self._results(self.wanted[name]), self.function)
                 line += f" {asked.removesuffix(':')} else None"
             yield broken(line, self.margin)
-        for name in piece.repeated:
-            yield f"{name}, {name}_repeated = one_number({name})"
-        arrays = [*map(self._name, (*piece.reads, *piece.writes))]
-        others = [*piece.sizes, *(f"{name}_repeated" for name in piece.repeated)]
-        others += [*(f"is_one_number({name})" for name in piece.filled), *piece.scalars]
-        yield wrapped(f"kernels.{piece.name}", [*arrays, *others], indent=len(self.margin))
+        yield from self.page.launched(piece, self._name, len(self.margin))
 
     def _name(self, node: str) -> str:
         return self.names.get(node, node)
@@ -307,8 +324,8 @@ class _Lines:
             else:
                 found |= {*piece.sizes}
                 found |= {name for made in piece.writes for name in self._shape(made)}
-                for line in piece.before:
-                    found |= {*line.takes}
+                for number in piece.computed:
+                    found |= {*number.takes}
         for line in self._number_lines():
             found |= {name for name in every if _speaks_of(line, name)}
         return found & every
@@ -319,14 +336,27 @@ def _is_zero(p: Parameter) -> bool:
     return p.role == "scalar" and p.default == 0
 
 
-def imports_of(name: str, functions: Sequence[FunctionText], folder: Sequence[str]) -> list[str]:
-    """The lines that import what the functions name, with those of the ``folder``."""
+def imports_of(
+    name: str,
+    functions: Sequence[FunctionText],
+    folder: Sequence[str],
+    libraries: Sequence[str] = (),
+) -> list[str]:
+    """The lines that import what the functions name; with those for ``libraries`` and of the
+    ``folder``.
+    """
     code = "\n".join(line for f in functions for line in (f.signature, *f.lines))
     found = [f"import {module}" for module in ("functools", "math") if f"{module}." in code]
     found += [""] * bool(found)
-    found += ["import torch", "from torch import Tensor", "", f"from .. import {name} as lines"]
+    found += ["import torch", *libraries, "from torch import Tensor", ""]
+    return [*found, f"from .. import {name} as lines", *folder]
+
+
+def of_running(functions: Sequence[FunctionText]) -> str:
+    """The line that imports what kernels in C++ need."""
+    code = "\n".join(line for f in functions for line in f.lines)
     running = ["Kernels", *(n for n in ("is_one_number", "one_number") if f" {n}(" in code)]
-    return [*found, *folder, f"from ._running import {', '.join(running)}"]
+    return f"from ._running import {', '.join(running)}"
 
 
 def _speaks_of(text: str, name: str) -> bool:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -62,18 +63,22 @@ class Kernels:
         self.__dict__[name] = kernel = Kernel(self, name)
         return kernel
 
-    def every(self) -> set[str]:
-        """The names of all kernels."""
-        return {*re.findall(r"^EXPORTED\((\w+)", self.source.read_text(), re.MULTILINE)}
 
-    @contextmanager
-    def watched(self) -> Iterator[list[str]]:
-        """The names of the kernels that are called inside the block."""
-        self.called, before = [], self.called
-        try:
-            yield self.called
-        finally:
-            self.called = before
+def every(module: ModuleType) -> set[str]:
+    """The names of the kernels of a module."""
+    text = module.kernels.source.read_text()
+    return {*re.findall(r"^EXPORTED\((\w+)", text, re.MULTILINE)}
+
+
+@contextmanager
+def watched(module: ModuleType) -> Iterator[list[str]]:
+    """The names of the kernels that are called inside the block."""
+    kernels = module.kernels
+    kernels.called, before = [], kernels.called
+    try:
+        yield kernels.called
+    finally:
+        kernels.called = before
 
 
 class Kernel:
