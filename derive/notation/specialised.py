@@ -19,15 +19,16 @@ from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
 
 
-def without_options(definition: Definition) -> Definition | None:
+def without_options(definition: Definition, scalars_alone: bool = False) -> Definition | None:
     """The definition with every option at its default; None where there is none, or where
-    an output is then a number, or the same along an axis.
+    an output is then a number, or the same along an axis. ``scalars_alone``: a scalar is enough.
     """
     left_out: dict[str, Expr] = {t.name: exact_number(n) for t, n in definition.optional}
     left_out |= {ignoring.kept.name: Integer(1) for ignoring in definition.ignoring}
-    if not left_out:
+    zero = {t.name: Integer(0) for t, default in definition.scalars if default == 0}
+    if not left_out and not (scalars_alone and zero):
         return None
-    left_out |= {t.name: Integer(0) for t, default in definition.scalars if default == 0}
+    left_out |= zero
     values, statements = _with_known(definition, left_out)
     for output in definition.outputs:
         left = values[output.name]

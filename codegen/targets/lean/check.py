@@ -18,7 +18,9 @@ from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of
 
 
-def largest_difference(module: ModuleType, definition: Definition, program: Program) -> float:
+def largest_difference(
+    module: ModuleType | OfEntries, definition: Definition, program: Program
+) -> float:
     """The largest difference of an output or a gradient of the public function to autograd's, for
     each word of a reduction, relative to autograd's largest entry.
     """
@@ -66,10 +68,10 @@ def check_every_use(module: ModuleType, outside: Outside, program: Program) -> t
     what is infinite or NaN.
     """
     program = replace(program, without_second="its lines are differentiated")
-    return check_uses(_OfEntries(module, program.name, outside), outside.inside, program)
+    return check_uses(OfEntries(module, program.name, outside), outside.inside, program)
 
 
-class _OfEntries:
+class OfEntries:
     """The public function where every entry is returned."""
 
     def __init__(self, module: ModuleType, name: str, outside: Outside):

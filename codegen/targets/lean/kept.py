@@ -31,6 +31,7 @@ from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import LengthOf, Load, Value
+from codegen.targets.lean.plain import of_results
 from codegen.targets.torch.functions import layouts_in
 from derive.notation.layout import Layout
 
@@ -96,7 +97,7 @@ class _Kept:
         )
         outputs = self.program.outputs
         results = (*outputs, *(p.name for p in needs if p.name not in outputs))
-        forward = replace(forward, steps=tuple(self.steps), results=results)
+        forward = of_results(replace(forward, steps=tuple(self.steps)), results)
         return replace(self.program, forward=forward, backward=backward)
 
     def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 from codegen.lowering.differentiated import lines_to_differentiate
+from codegen.program import Program
 from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
+from codegen.targets.lean.options import WithoutOptions
+from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import condition
@@ -20,7 +23,32 @@ from derive.notation.layout import Layout
 
 
 class LeanPage(AutogradFunction):
-    """A module: the public function, the two that it calls, and the autograd Function."""
+    """A module: the public function, the two that it calls, and the autograd Function; ``plain`` is
+    the page of another such pair, for calls that pass nothing optional.
+    """
+
+    def __init__(self, program: Program, outside: Outside, plain: WithoutOptions | None = None):
+        super().__init__(program, outside)
+        self.without_options = plain
+        self.plain = LeanPage(plain.named, plain.outside) if plain else None
+
+    def pairs(self) -> list[dict[str, object]]:
+        """What is printed of each pair: its plain functions, and the Function that calls them."""
+        statements = self.statements()
+        pair = {
+            "title": self.program.title,
+            "doc": doc(f"What autograd sees of {self.name}."),
+            "plain": [self.forward(), *([statements] if statements else []), self.backward()],
+            "inner": ", ".join(p.name for p in self.inner),
+            "called": self.called_forward(),
+            "context": self.context(),
+            "gradient": self.gradient(),
+        }
+        if self.plain is None:
+            return [pair]
+        (plain,) = self.plain.pairs()
+        when = f"What autograd sees of {self.name} where {self.without_options.when}."
+        return [pair, {**plain, "doc": doc(when)}]
 
     def entry(self) -> FunctionText:
         """The function that is called: what it asks, and what torch differentiates."""
@@ -66,6 +94,8 @@ class LeanPage(AutogradFunction):
                 case _:
                     lines.append(printer.step(step))
         filled = [s for s in forward.steps if isinstance(s, (of.Default, of.Fill))]
+        if self.plain is not None:
+            lines.append(broken(f"{self.called['plain']} = {self.without_options.test}"))
         return [*lines, *map(printer.step, filled), *self._reduction_asked()]
 
     def _fits(self, step: of.Fits, printer: LeanPrinter) -> list[str]:
@@ -108,20 +138,29 @@ class LeanPage(AutogradFunction):
             lines += [f"{kept} = {label} != {ignored}", f"{label} = {label}.where({kept}, 0)"]
         lines += [f"{s.kept} = {s.kept}.to({self.floats[0]}.dtype)" for s in self.masks.values()]
         lines += self._ranges_asked()
+        if self.plain is None:
+            return [*lines, *self._run()]
+        return [
+            *[*lines, f"if {self.called['plain']}:", *self.plain._run(self.called["run"], METHOD)],
+            *["else:", *self._run(margin=METHOD)],
+        ]
+
+    def _run(self, run: str = "", margin: str = STEP) -> list[str]:
+        """The call of the pair, in which ``run`` names what is called."""
+        run, before = run or self.called["run"], margin.removeprefix(STEP)
         names = [p.name for p in self.inner]
         taken = ", ".join([*self.outputs, *["*_"] * bool(self.made)])
         applied = f"{self.program.title}.apply"
         if lines_to_differentiate(self.program) is self.program.forward:
-            run = f"{self.called['run']} = {self.name}_forward if _by_lines() else {applied}"
-            return [
-                *lines,
-                broken(run),
-                wrapped(f"{taken} = {self.called['run']}", names, indent=len(STEP)),
-            ]
+            chosen = f"{run} = {self.name}_forward if _by_lines() else {applied}"
+            called = wrapped(f"{taken} = {run}", names, indent=len(margin))
+            return [before + broken(chosen, margin), before + called]
         written = f"{', '.join(self.outputs)} = {self.name}_statements"
+        inner = before + STEP
+        indent = len(margin + STEP)
         return [
-            *[*lines, "if _by_lines():", STEP + wrapped(written, names, indent=len(METHOD))],
-            *["else:", STEP + wrapped(f"{taken} = {applied}", names, indent=len(METHOD))],
+            *[f"{before}if _by_lines():", inner + wrapped(written, names, indent=indent)],
+            *[f"{before}else:", inner + wrapped(f"{taken} = {applied}", names, indent=indent)],
         ]
 
     def _ranges_asked(self) -> list[str]:

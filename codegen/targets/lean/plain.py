@@ -21,7 +21,8 @@ from codegen.wanted import wanted_by
 
 DONE_OUTSIDE = (of.Default, of.Fill, of.NotZero, of.SplitLabel)  # by the public function
 FEW = 3  # tensors that are named twice on a line
-OWN = ("dtype", "wide", "run", "total", "ctx", "inputs", "output")  # names that a module uses
+# Names that a module uses.
+OWN = ("dtype", "wide", "run", "plain", "total", "ctx", "inputs", "output")
 QUOTES = 3  # round a docstring
 
 
@@ -129,7 +130,7 @@ class PlainFunctions(Functions):
         if function is self.program.forward:
             return None
         said = "The forward as it is written: torch differentiates it to any order."
-        return self._plain(_of_results(function, self.outputs), "statements", said, ())
+        return self._plain(of_results(function, self.outputs), "statements", said, ())
 
     def _plain(self, function: Function, kind: str, said: str, more: Sequence[str]) -> FunctionText:
         results = [*map(self.returned, self.outputs), *more]
@@ -217,7 +218,7 @@ class PlainFunctions(Functions):
         return [name for name in self.differentiable if f"d{name}" in some]
 
 
-def _of_results(function: Function, results: Sequence[str]) -> Function:
+def of_results(function: Function, results: Sequence[str]) -> Function:
     """The function as far as it computes these."""
     wanted, steps = {*results}, []
     for step in function.steps[::-1]:

@@ -13,6 +13,7 @@ from codegen.header import header
 from codegen.program import Program
 from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.lean.kept import with_little_kept
+from codegen.targets.lean.options import WithoutOptions
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
 from codegen.targets.torch.documentation import formula_lines, item, part, safe
@@ -28,22 +29,15 @@ def lean_program(proved: Proved, source: Path, digest: str) -> Program:
     return with_little_kept(program_of(proved, source, digest))
 
 
-def module_text(program: Program, outside: Outside) -> str:
+def module_text(program: Program, outside: Outside, plain: WithoutOptions | None = None) -> str:
     """The text of the module."""
-    page = LeanPage(program, outside)
-    statements = page.statements()
-    plain = [page.forward(), *([statements] if statements else []), page.backward()]
+    page = LeanPage(program, outside, plain)
     values = {
         "header": header(program.source, program.source_hash),
         "title": program.title,
-        "name": program.name,
-        "documentation": documentation(program, outside),
+        "documentation": documentation(program, outside, plain),
         "entry": page.entry(),
-        "plain": plain,
-        "inner": ", ".join(p.name for p in page.inner),
-        "called": page.called_forward(),
-        "context": page.context(),
-        "gradient": page.gradient(),
+        "pairs": page.pairs(),
     }
     template = _environment().get_template("module.py.jinja")
     text = template.render(**values, imports=(), helpers=())
@@ -66,16 +60,27 @@ def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def documentation(program: Program, outside: Outside) -> tuple[str, ...]:
+def documentation(
+    program: Program, outside: Outside, plain: WithoutOptions | None
+) -> tuple[str, ...]:
     """The lines of the docstring after the first one."""
     stated = [f"{s.name} = {formula(s.expression)}" for s in outside.inside.statements]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(["Forward:", "", *formula_lines(stated)]),
         *part(["Backward:", "", *formula_lines(program.formulas)]),
+        *part(_without_options(plain)),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
         *part([line for words in _edges(program, outside) for line in item(words)]),
     )
+
+
+def _without_options(plain: WithoutOptions | None) -> list[str]:
+    """The backward of the calls that pass nothing optional."""
+    if plain is None:
+        return []
+    words = wrap(f"Backward where {plain.when}, derived and proved too:", WIDTH)
+    return [*words, "", *formula_lines(plain.program.formulas)]
 
 
 def _edges(program: Program, outside: Outside) -> list[str]:
