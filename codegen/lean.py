@@ -69,7 +69,7 @@ def _without_options(
     proved for fewer sizes.
     """
     own = outside.inside
-    definition = None if own.ignoring else without_options(own, scalars_alone=True)
+    definition = None if own.ignoring else without_options(own)
     if definition is None:
         return None
     progress("without options")

@@ -399,6 +399,7 @@ def test_what_is_neither_a_forward_nor_axes_is_refused():
 WRONG = (
     (Bent, "w * torch", "2 * w * torch", r"Bent: .* of the generated code differs by"),
     (Norm, "norm_plain_forward(x, eps)", "norm_plain_forward(2 * x, eps)", "Norm: .* differs"),
+    (Entropy, "plain_forward(logits, ", "plain_forward(2 * logits, ", "Entropy: .* differs"),
     (Norm, "norm_plain_forward if _by_lines() else", "", "Norm: .* does not run"),
 )
 
@@ -445,6 +446,29 @@ def test_a_pair_without_options_is_proved_where_it_moves_a_third_less(functions,
     with pytest.raises(AssertionError, match="not worth it"):
         monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
         function(Norm).derive()
+
+
+def test_both_pairs_are_compared_in_every_use(monkeypatch):
+    import codegen.lean as driver
+
+    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+    compared = []
+    for name in ("largest_difference", "check_every_use"):
+        right = getattr(driver, name)
+
+        def recorded(module, about, program, name=name, right=right):
+            compared.append((name, [p.name for p in program.forward.tensors]))
+            return right(module, about, program)
+
+        monkeypatch.setattr(driver, name, recorded)
+    function(Norm).derive()
+    assert compared == [
+        ("largest_difference", ["x", "gain"]),
+        ("largest_difference", ["x"]),
+        ("check_every_use", ["x", "gain"]),
+        ("check_every_use", ["x"]),
+    ]
 
 
 def test_without_a_proof_there_is_no_pair_without_options(monkeypatch):

@@ -19,16 +19,15 @@ from derive.notation.definition import Definition, Statement
 from derive.notation.statements import known_signs
 
 
-def without_options(definition: Definition, scalars_alone: bool = False) -> Definition | None:
+def without_options(definition: Definition) -> Definition | None:
     """The definition with every option at its default; None where there is none, or where
-    an output is then a number, or the same along an axis. ``scalars_alone``: a scalar is enough.
+    an output is then a number, or the same along an axis.
     """
     left_out: dict[str, Expr] = {t.name: exact_number(n) for t, n in definition.optional}
     left_out |= {ignoring.kept.name: Integer(1) for ignoring in definition.ignoring}
-    zero = {t.name: Integer(0) for t, default in definition.scalars if default == 0}
-    if not left_out and not (scalars_alone and zero):
+    if not left_out:
         return None
-    left_out |= zero
+    left_out |= {t.name: Integer(0) for t, default in definition.scalars if default == 0}
     values, statements = _with_known(definition, left_out)
     for output in definition.outputs:
         left = values[output.name]
