@@ -572,8 +572,8 @@ def test_a_mistake_is_said(mistake, words):
 
 WRONG = (
     (Bent, "w * torch", "2 * w * torch", r"Bent: .* of the generated code differs by"),
-    (Norm, "norm_plain_forward(x, eps)", "norm_plain_forward(2 * x, eps)", "Norm: .* differs"),
-    (Entropy, "plain_forward(logits, ", "plain_forward(2 * logits, ", "Entropy: .* differs"),
+    (Norm, "    y = inv_rms * x", "    y = 2 * inv_rms * x", "Norm: .* differs"),
+    (Entropy, "losses = -picked", "losses = -2 * picked", "Entropy: .* differs"),
     (Norm, "norm_plain_forward if _by_lines() else", "", "Norm: .* does not run"),
 )
 
