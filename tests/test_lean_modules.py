@@ -11,6 +11,7 @@ import subprocess
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -644,6 +645,29 @@ def test_both_pairs_are_compared_in_every_use(monkeypatch):
         ("check_every_use", ["x", "gain"]),
         ("check_every_use", ["x"]),
     ]
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_the_pair_that_needs_it_is_held(helps, monkeypatch):
+    """The other stays as it is; what remains is said of the calls that it concerns."""
+    import codegen.lean as driver
+
+    held = []
+
+    def hold(program):
+        held.append([p.name for p in program.forward.tensors])
+        return replace(program, doc="held")
+
+    def unsafe(text, pair):
+        safe = not pair.absent or (helps and pair.program.doc == "held")
+        return () if safe else ("y may be NaN for some",)
+
+    monkeypatch.setattr(driver, "with_arguments_held", hold)
+    monkeypatch.setattr(driver, "check_every_use", unsafe)
+    source = function(Norm).source
+    assert held == [["x"]]
+    assert ("- Where gain is omitted: y may be NaN for some.\n" in source) is not helps
+    assert "omitted: float32" not in source  # which is said of all calls
 
 
 def test_without_a_proof_there_is_no_pair_without_options(monkeypatch):
