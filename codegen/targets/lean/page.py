@@ -1,4 +1,7 @@
-"""The public function of a lean module as text: what it asks, and what torch differentiates."""
+"""The public function of a lean module as text: what it asks, and what torch differentiates.
+
+Long: what is asked, filled in, called and returned are lines of one function.
+"""
 
 from __future__ import annotations
 
