@@ -7,11 +7,11 @@ alive anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.lowering import sizes_used
-from codegen.program import NUMBERS, Parameter, Program
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import (
     ArgMaxOf,
     Contract,
@@ -31,6 +31,7 @@ from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import LengthOf, Load, Value
+from codegen.targets.lean.outside import DONE_OUTSIDE
 from codegen.targets.torch.functions import layouts_in
 from derive.notation.layout import Layout
 
@@ -50,6 +51,16 @@ def is_small(layout: Layout, program: Program) -> bool:
     """Whether an input has all the axes of a value, and more."""
     own = _axes(layout)
     return any(own < _axes(p.layout) for p in program.forward.parameters)
+
+
+def of_results(function: Function, results: Sequence[str]) -> Function:
+    """The function as far as it computes these."""
+    wanted, steps = {*results}, []
+    for step in function.steps[::-1]:
+        if step.name in wanted or isinstance(step, DONE_OUTSIDE):
+            steps.append(step)
+            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
+    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ class _Kept:
         )
         outputs = self.program.outputs
         results = (*outputs, *(p.name for p in needs if p.name not in outputs))
-        forward = replace(forward, steps=tuple(self.steps), results=results)
+        forward = of_results(replace(forward, steps=tuple(self.steps)), results)
         return replace(self.program, forward=forward, backward=backward)
 
     def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):
