@@ -75,6 +75,11 @@ def index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     return tensor.index_add(0, index, source)
 
 
+def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """torch.nn.functional.one_hot by comparing, which vmap has a rule for in a backward."""
+    return (index.unsqueeze(-1) == torch.arange(count, device=index.device)).to(dtype)
+
+
 def sqrt(square: Tensor) -> Tensor:
     """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
     if not torch.is_grad_enabled():

@@ -26,7 +26,7 @@ from codegen.program.arrays import (
     SegmentMax,
     Solved,
 )
-from codegen.program.loops import Looped
+from codegen.program.loops import Collected, Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
 from codegen.program.steps import AddAt, Assign, Step
@@ -36,14 +36,47 @@ from derive.notation.layout import Layout
 
 # What a backward does not compute again: a reduction, a product, a solution, a loop.
 COSTLY = (
-    *(ArgMaxOf, Contract, ContractAdd, Convolve, Cumulate, Gathered, Looped, OfMatrix, Overlapped),
-    *(Placed, Reduce, Scanned, Scattered, SegmentArgMax, SegmentMax, Solved),
+    *(ArgMaxOf, Collected, Contract, ContractAdd, Convolve, Cumulate, Gathered, Looped, OfMatrix),
+    *(Overlapped, Placed, Reduce, Scanned, Scattered, SegmentArgMax, SegmentMax, Solved),
 )
 
 
 def with_little_kept(program: Program) -> Program:
     """``program`` with a backward that computes values of full size again."""
-    return _Kept(program).program_with_little_kept()
+    return _Kept(_with_outputs_read(program)).program_with_little_kept()
+
+
+def _with_outputs_read(program: Program) -> Program:
+    """``program`` with a backward that reads an output in the place of a value that is only another
+    name of it: one tensor cannot be returned both with a gradient and without.
+    """
+    outputs = {
+        step.value.name: step.name
+        for step in program.forward.steps
+        if isinstance(step, Assign) and isinstance(step.value, Load)
+        if step.name in program.outputs and step.value.name not in program.outputs
+    }
+    passed = {p.name for p in program.forward.parameters}
+    named = {p.name: p for p in program.needs if p.name in outputs and p.name not in passed}
+    if not named:
+        return program
+    again = [Assign(name, Load(outputs[name], dims=p.layout)) for name, p in named.items()]
+    own = [replace(p, name=outputs[p.name]) if p.name in named else p for p in program.needs]
+    needs = tuple({p.name: p for p in own}.values())
+    sizes = tuple(
+        (name, replace(size, tensor=outputs[size.tensor]))
+        if isinstance(size, LengthOf) and size.tensor in named
+        else (name, size)
+        for name, size in program.backward.sizes
+    )
+    backward = replace(
+        program.backward,
+        parameters=(*program.upstreams, *needs),
+        steps=(*again, *program.backward.steps),
+        sizes=sizes,
+    )
+    results = tuple(name for name in program.forward.results if name not in named)
+    return replace(program, backward=backward, forward=replace(program.forward, results=results))
 
 
 def is_small(layout: Layout, program: Program) -> bool:

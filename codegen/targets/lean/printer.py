@@ -49,6 +49,15 @@ class LeanPrinter(Printer):
         arguments = f"{value.along}, {self.text(value.index)}, {self.text(value.source)}"
         return f"{zeros}.scatter_add{'_' * self.in_place}({arguments})", ATOM
 
+    def _OneHotOf(self, value: arrays.OneHotOf):
+        """torch refuses a label that is none; its one_hot has no rule for vmap in a backward."""
+        index = value.index
+        asked = isinstance(index, values.Load) and not self.in_place
+        if asked or isinstance(index, values.Number) or parts.on_diagonal(index) is not None:
+            return super()._OneHotOf(value)
+        arguments = f"{self.text(index)}, {self.sizes[value.size]}, {self.like}.dtype"
+        return f"_runtime.one_hot({arguments})", ATOM
+
     def _Graded(self, value: Graded):
         differentiated, plain = self.text(value.differentiated), self.text(value.plain)
         return (
