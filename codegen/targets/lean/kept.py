@@ -30,7 +30,7 @@ from codegen.program.loops import Collected, Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
 from codegen.program.steps import AddAt, Assign, Step
-from codegen.program.values import LengthOf, Load, Value
+from codegen.program.values import LengthOf, Load, SizeOf, Value
 from codegen.targets.torch.functions import layouts_in
 from derive.notation.layout import Layout
 
@@ -139,16 +139,38 @@ class _Kept:
         return replace(self.program, forward=forward, backward=backward)
 
     def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):
-        """The sizes that the lines of the backward speak of, read off its arguments."""
-        names, known = dict(self.program.sizes), dict(self.program.backward.sizes)
-        own = {p.name for p in parameters}
-        derived = dict(self.program.forward.sizes)
-        wanted = {names[axis] for axis in sizes_used(steps)}
+        """The sizes that the lines of the backward speak of, read off its arguments, each after
+        those that it follows from.
+        """
+        names, own = dict(self.program.sizes), {p.name for p in parameters}
+        known, derived = dict(self.program.backward.sizes), dict(self.program.forward.sizes)
+        layouts = self.layouts | {p.name: p.layout for p in self.arguments.values()}
         found: dict[str, Value] = {}
+
+        def shown(value: Value) -> Value | None:
+            """The length of what is no argument any more, by the name of that size."""
+            if not isinstance(value, LengthOf) or value.tensor in own:
+                return None
+            return SizeOf(layouts[value.tensor][value.along].axis.name)
+
+        def find(name: str) -> None:
+            if name in found or name in own:
+                return
+            length = self._length(name, parameters)
+            if length is None:
+                length = known.get(name, derived.get(name))
+                if isinstance(length, LengthOf) and length.tensor not in own:
+                    length = derived[name]
+                length = with_replaced(length, shown)
+                for value in (length, *values_in(length)):
+                    if isinstance(value, SizeOf):
+                        find(names[value.name])
+            found[name] = length
+
+        wanted = {names[axis] for axis in sizes_used(steps)}
         for name in [*derived, *known]:  # those that others follow from come first
-            if name not in {*wanted, *known} or name in own:
-                continue
-            found[name] = self._length(name, parameters) or known.get(name) or derived[name]
+            if name in {*wanted, *known}:
+                find(name)
         return tuple(found.items())
 
     def _length(self, name: str, parameters: Iterable[Parameter]) -> LengthOf | None:
