@@ -30,20 +30,20 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 on, v_y and so on the tangents of the outputs, and c_ marks the cotangent of a saved value:
 
     g_xhat = gain*g_y
-    g_x_sum = Sum(g_xhat*h, C)
+    sum_g_xhat_h = Sum(g_xhat*h, C)
     v_h = v_residual + v_x
-    dg_x_term = inv_rms*v_h
-    sum_dg_x_term_h = Sum(dg_x_term*h, C)
-    dg_x_sum = -sum_dg_x_term_h*inv_rms**2/C
-    dg_xhat = dg_x_term + dg_x_sum*h
+    inv_rms_times_v_h = inv_rms*v_h
+    sum_h_inv_rms_times_v_h = Sum(inv_rms_times_v_h*h, C)
+    d_sum_g_xhat_h = -sum_h_inv_rms_times_v_h*inv_rms**2/C
+    dg_xhat = inv_rms_times_v_h + d_sum_g_xhat_h*h
     c_gain = Sum(dg_xhat*g_y, N)
     v_y = gain*dg_xhat + inv_rms*v_gain*h
     c_inv_rms = (
         Sum(v_gain*g_y*h, C)
-        + Sum(v_h*(gain*g_y - g_x_sum*inv_rms**2*h/C), C)
-        - 2*sum_dg_x_term_h*g_x_sum*inv_rms/C
+        + Sum(v_h*(gain*g_y - inv_rms**2*sum_g_xhat_h*h/C), C)
+        - 2*sum_h_inv_rms_times_v_h*inv_rms*sum_g_xhat_h/C
     )
-    c_h = dg_x_sum*gain*g_y + inv_rms*(v_gain*g_y - g_x_sum*inv_rms*dg_x_term/C)
+    c_h = d_sum_g_xhat_h*gain*g_y + inv_rms*(v_gain*g_y - inv_rms*sum_g_xhat_h*inv_rms_times_v_h/C)
 
 From these cotangents back to the inputs:
 
@@ -249,15 +249,15 @@ def _behind(v_x, v_residual, v_gain, g_y, g_h, gain, inv_rms, h, needs) -> tuple
     v_y = c_gain = c_inv_rms = c_h = None
     if needs.inv_rms or needs.h:
         g_xhat = gain * g_y
-        g_x_sum = (g_xhat * h).sum(1, keepdim=True)
+        sum_g_xhat_h = (g_xhat * h).sum(1, keepdim=True)
     v_h = v_residual + v_x
     if needs.g_y or needs.gain or needs.inv_rms or needs.h:
-        dg_x_term = inv_rms * v_h
-        sum_dg_x_term_h = (dg_x_term * h).sum(1, keepdim=True)
+        inv_rms_times_v_h = inv_rms * v_h
+        sum_h_inv_rms_times_v_h = (inv_rms_times_v_h * h).sum(1, keepdim=True)
     if needs.g_y or needs.gain or needs.h:
-        dg_x_sum = -sum_dg_x_term_h * inv_rms ** 2 / C
+        d_sum_g_xhat_h = -sum_h_inv_rms_times_v_h * inv_rms ** 2 / C
     if needs.g_y or needs.gain:
-        dg_xhat = torch.addcmul(dg_x_term, dg_x_sum, h)
+        dg_xhat = torch.addcmul(inv_rms_times_v_h, d_sum_g_xhat_h, h)
     if needs.gain:
         c_gain = (dg_xhat * g_y).sum(0)
     if needs.g_y:
@@ -266,15 +266,15 @@ def _behind(v_x, v_residual, v_gain, g_y, g_h, gain, inv_rms, h, needs) -> tuple
         c_inv_rms = (
             (v_gain * g_y * h).sum(1, keepdim=True)
             + (
-                v_h * torch.addcmul(gain * g_y, g_x_sum * inv_rms ** 2 / C, h, value=-1)
+                v_h * torch.addcmul(gain * g_y, inv_rms ** 2 * sum_g_xhat_h / C, h, value=-1)
             ).sum(1, keepdim=True)
-            - 2 * sum_dg_x_term_h * g_x_sum * inv_rms / C
+            - 2 * sum_h_inv_rms_times_v_h * inv_rms * sum_g_xhat_h / C
         )
     if needs.h:
         c_h = torch.addcmul(
-            dg_x_sum * gain * g_y,
+            d_sum_g_xhat_h * gain * g_y,
             inv_rms,
-            torch.addcmul(v_gain * g_y, g_x_sum * inv_rms / C, dg_x_term, value=-1),
+            torch.addcmul(v_gain * g_y, inv_rms * sum_g_xhat_h / C, inv_rms_times_v_h, value=-1),
         )
     return (v_y, v_h, c_gain, c_inv_rms, c_h)
 
@@ -355,22 +355,28 @@ def _plain_behind(v_x, v_residual, g_y, g_h, inv_rms, h, needs) -> tuple:
     C = h.shape[1]
     v_y = c_inv_rms = c_h = None
     if needs.inv_rms or needs.h:
-        g_x_sum = (g_y * h).sum(1, keepdim=True)
+        sum_g_y_h = (g_y * h).sum(1, keepdim=True)
     v_h = v_residual + v_x
     if needs.g_y or needs.inv_rms or needs.h:
-        dg_x_term = inv_rms * v_h
-        sum_dg_x_term_h = (dg_x_term * h).sum(1, keepdim=True)
+        inv_rms_times_v_h = inv_rms * v_h
+        sum_h_inv_rms_times_v_h = (inv_rms_times_v_h * h).sum(1, keepdim=True)
     if needs.g_y or needs.h:
-        dg_x_sum = -sum_dg_x_term_h * inv_rms ** 2 / C
+        d_sum_g_y_h = -sum_h_inv_rms_times_v_h * inv_rms ** 2 / C
     if needs.g_y:
-        v_y = torch.addcmul(dg_x_term, dg_x_sum, h)
+        v_y = torch.addcmul(inv_rms_times_v_h, d_sum_g_y_h, h)
     if needs.inv_rms:
         c_inv_rms = (
-            (v_h * torch.addcmul(g_y, g_x_sum * inv_rms ** 2 / C, h, value=-1)).sum(1, keepdim=True)
-            - 2 * sum_dg_x_term_h * g_x_sum * inv_rms / C
+            (
+                v_h * torch.addcmul(g_y, inv_rms ** 2 * sum_g_y_h / C, h, value=-1)
+            ).sum(1, keepdim=True)
+            - 2 * sum_h_inv_rms_times_v_h * inv_rms * sum_g_y_h / C
         )
     if needs.h:
-        c_h = torch.addcmul(dg_x_sum * g_y, g_x_sum * inv_rms ** 2 / C, dg_x_term, value=-1)
+        c_h = torch.addcmul(
+            d_sum_g_y_h * g_y,
+            inv_rms ** 2 * sum_g_y_h / C,
+            inv_rms_times_v_h, value=-1,
+        )
     return (v_y, v_h, c_inv_rms, c_h)
 
 

@@ -12,11 +12,11 @@ equations 2 and 3.
 The closed form:
 
     sum_color_dy = Sum(dy*color, C)
-    cumprod_alpha = CumProd(1 - alpha, S, exclusive=True)
-    dalpha = cumprod_alpha*(
+    cumprod_in_dalpha = CumProd(1 - alpha, S, exclusive=True)
+    dalpha = cumprod_in_dalpha*(
         sum_color_dy - Scan(1 - alpha, sum_color_dy*alpha, S, transposed=True, exclusive=True)
     )
-    dcolor = cumprod_alpha*dy*alpha
+    dcolor = cumprod_in_dalpha*dy*alpha
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at RxSxC = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
@@ -27,23 +27,19 @@ the tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_color_dy = Sum(g*color, C)
     sum_g_v_color = Sum(g*v_color, C)
-    cumprod_alpha_2 = CumProd(1 - alpha, S, exclusive=True)
-    scan_alpha_sum_color_dy = Scan(
-        1 - alpha,
-        alpha*sum_color_dy,
-        S, transposed=True, exclusive=True,
-    )
-    dg_alpha_term = cumprod_alpha_2*v_alpha
-    scan_cumprod_alpha_term_dg_alpha_term = Scan(1 - alpha, dg_alpha_term, S, exclusive=True)
-    dsum_color_dy = dg_alpha_term - scan_cumprod_alpha_term_dg_alpha_term*alpha
-    v_y = Sum(dsum_color_dy*color, S) + Sum(cumprod_alpha_2*alpha*v_color, S)
+    cumprod_in_dterms_in_g_alpha = CumProd(1 - alpha, S, exclusive=True)
+    scan_in_dalpha = Scan(1 - alpha, alpha*sum_color_dy, S, transposed=True, exclusive=True)
+    d_terms_in_g_alpha = cumprod_in_dterms_in_g_alpha*v_alpha
+    d_terms_in_g_alpha_scan = Scan(1 - alpha, d_terms_in_g_alpha, S, exclusive=True)
+    dsum_color_dy = d_terms_in_g_alpha - d_terms_in_g_alpha_scan*alpha
+    v_y = Sum(dsum_color_dy*color, S) + Sum(cumprod_in_dterms_in_g_alpha*alpha*v_color, S)
     c_alpha = (
-        scan_cumprod_alpha_term_dg_alpha_term*(scan_alpha_sum_color_dy - sum_color_dy)
-        + cumprod_alpha_2*(
+        d_terms_in_g_alpha_scan*(scan_in_dalpha - sum_color_dy)
+        + cumprod_in_dterms_in_g_alpha*(
             sum_g_v_color
             - Scan(
                 1 - alpha,
-                sum_g_v_color*alpha + v_alpha*(sum_color_dy - scan_alpha_sum_color_dy),
+                sum_g_v_color*alpha + v_alpha*(sum_color_dy - scan_in_dalpha),
                 S, transposed=True, exclusive=True,
             )
         )
@@ -115,9 +111,9 @@ def alpha_compositing_backward(
     if needs.alpha:
         sum_color_dy = (dy[:, None] * color).sum(2)
     one_minus_alpha = 1 - alpha
-    cumprod_alpha = _runtime.stepped(one_minus_alpha.cumprod(1), 1, 1)
+    cumprod_in_dalpha = _runtime.stepped(one_minus_alpha.cumprod(1), 1, 1)
     if needs.alpha:
-        dalpha = cumprod_alpha * (
+        dalpha = cumprod_in_dalpha * (
             sum_color_dy
             - _runtime.stepped(
                 _runtime.scanned(one_minus_alpha, sum_color_dy * alpha, 1, reverse=True),
@@ -125,7 +121,7 @@ def alpha_compositing_backward(
             )
         )
     if needs.color:
-        dcolor = cumprod_alpha[:, :, None] * alpha[:, :, None] * dy[:, None]
+        dcolor = cumprod_in_dalpha[:, :, None] * alpha[:, :, None] * dy[:, None]
     return AlphaCompositingGradients(dalpha, dcolor)
 
 
@@ -183,39 +179,33 @@ def _behind(v_alpha, v_color, g, alpha, color, needs) -> tuple:
         sum_color_dy = (g[:, None] * color).sum(2)
         sum_g_v_color = (g[:, None] * v_color).sum(2)
     one_minus_alpha = 1 - alpha
-    cumprod_alpha_2 = _runtime.stepped(one_minus_alpha.cumprod(1), 1, 1)
+    cumprod_in_dterms_in_g_alpha = _runtime.stepped(one_minus_alpha.cumprod(1), 1, 1)
     if needs.alpha:
-        scan_alpha_sum_color_dy = _runtime.stepped(
+        scan_in_dalpha = _runtime.stepped(
             _runtime.scanned(one_minus_alpha, alpha * sum_color_dy, 1, reverse=True),
             1, reverse=True,
         )
-    dg_alpha_term = cumprod_alpha_2 * v_alpha
-    scan_cumprod_alpha_term_dg_alpha_term = _runtime.stepped(
-        _runtime.scanned(one_minus_alpha, dg_alpha_term, 1),
+    d_terms_in_g_alpha = cumprod_in_dterms_in_g_alpha * v_alpha
+    d_terms_in_g_alpha_scan = _runtime.stepped(
+        _runtime.scanned(one_minus_alpha, d_terms_in_g_alpha, 1),
         1,
     )
     if needs.g or needs.color:
-        dsum_color_dy = torch.addcmul(
-            dg_alpha_term, scan_cumprod_alpha_term_dg_alpha_term, alpha, value=-1,
-        )
+        dsum_color_dy = torch.addcmul(d_terms_in_g_alpha, d_terms_in_g_alpha_scan, alpha, value=-1)
     if needs.g:
         v_y = (
             (dsum_color_dy[:, :, None] * color).sum(1)
-            + (cumprod_alpha_2[:, :, None] * alpha[:, :, None] * v_color).sum(1)
+            + (cumprod_in_dterms_in_g_alpha[:, :, None] * alpha[:, :, None] * v_color).sum(1)
         )
     if needs.alpha:
         c_alpha = torch.addcmul(
-            scan_cumprod_alpha_term_dg_alpha_term * (scan_alpha_sum_color_dy - sum_color_dy),
-            cumprod_alpha_2,
+            d_terms_in_g_alpha_scan * (scan_in_dalpha - sum_color_dy),
+            cumprod_in_dterms_in_g_alpha,
             sum_g_v_color
             - _runtime.stepped(
                 _runtime.scanned(
                     one_minus_alpha,
-                    torch.addcmul(
-                        sum_g_v_color * alpha,
-                        v_alpha,
-                        sum_color_dy - scan_alpha_sum_color_dy,
-                    ),
+                    torch.addcmul(sum_g_v_color * alpha, v_alpha, sum_color_dy - scan_in_dalpha),
                     1, reverse=True,
                 ),
                 1, reverse=True,

@@ -12,11 +12,14 @@ reduction", equations 1 and 2; ``eps`` as in a batch norm.
 The closed form:
 
     dothers = dloss*weight
-    dcorrelation = 2*dloss*same_term*Identity(D, E) + 2*dothers*correlation*(1 - Identity(D, E))
+    dcorrelation = (
+        2*dloss*diagonal_correlation_minus_1*Identity(D, E)
+        + 2*dothers*correlation*(1 - Identity(D, E))
+    )
     dunit2 = Sum(dcorrelation[E, D]*unit1[N, E], E)/N
     dunit1 = Sum(dcorrelation*unit2[N, E], E)/N
-    dfirst = unit1_root*(dunit1 - Sum(dunit1, N)/N - unit1*Sum(dunit1*unit1, N)/N)
-    dsecond = unit2_root*(dunit2 - Sum(dunit2, N)/N - unit2*Sum(dunit2*unit2, N)/N)
+    dfirst = inverse_root_in_unit1*(dunit1 - Sum(dunit1, N)/N - unit1*Sum(dunit1*unit1, N)/N)
+    dsecond = inverse_root_in_unit2*(dunit2 - Sum(dunit2, N)/N - unit2*Sum(dunit2*unit2, N)/N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -25,52 +28,59 @@ Second derivatives, of the sum of each gradient times a vector (v_first and so o
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_others = g*weight
-    g_correlation_whole = g*same_term*Identity(D, E) + g_others*correlation*(1 - Identity(D, E))
-    g_unit2 = Sum(2*g_correlation_whole[E, D]*unit1[N, E], E)/N
-    g_unit1 = Sum(2*g_correlation_whole*unit2[N, E], E)/N
-    g_first_sum = Sum(g_unit1*unit1, N)
-    g_first_term = g_unit1 - Sum(g_unit1, N)/N - g_first_sum*unit1/N
-    g_second_sum = Sum(g_unit2*unit2, N)
-    g_second_term = g_unit2 - Sum(g_unit2, N)/N - g_second_sum*unit2/N
-    dg_second_sum = -unit2_root*Sum(unit2*v_second, N)/N
-    dg_first_sum = -unit1_root*Sum(unit1*v_first, N)/N
-    dg_unit1 = dg_first_sum*unit1 + unit1_root*(v_first - Sum(v_first, N)/N)
-    dg_unit2 = dg_second_sum*unit2 + unit2_root*(v_second - Sum(v_second, N)/N)
-    dg_correlation_whole = 2*(Sum(dg_unit1*unit2[N, E], N) + Sum(dg_unit2[N, E]*unit1, N))/N
-    sum_dg_correlation_whole = Sum(dg_correlation_whole*Identity(D, E), E)
+    terms_in_g_correlation = (
+        g*diagonal_correlation_minus_1*Identity(D, E)
+        + g_others*correlation*(1 - Identity(D, E))
+    )
+    g_unit2 = Sum(2*terms_in_g_correlation[E, D]*unit1[N, E], E)/N
+    g_unit1 = Sum(2*terms_in_g_correlation*unit2[N, E], E)/N
+    sum_g_unit1_unit1 = Sum(g_unit1*unit1, N)
+    terms_in_g_first = g_unit1 - Sum(g_unit1, N)/N - sum_g_unit1_unit1*unit1/N
+    sum_g_unit2_unit2 = Sum(g_unit2*unit2, N)
+    terms_in_g_second = g_unit2 - Sum(g_unit2, N)/N - sum_g_unit2_unit2*unit2/N
+    d_sum_g_unit2_unit2 = -inverse_root_in_unit2*Sum(unit2*v_second, N)/N
+    d_sum_g_unit1_unit1 = -inverse_root_in_unit1*Sum(unit1*v_first, N)/N
+    dg_unit1 = d_sum_g_unit1_unit1*unit1 + inverse_root_in_unit1*(v_first - Sum(v_first, N)/N)
+    dg_unit2 = d_sum_g_unit2_unit2*unit2 + inverse_root_in_unit2*(v_second - Sum(v_second, N)/N)
+    d_terms_in_g_correlation = 2*(Sum(dg_unit1*unit2[N, E], N) + Sum(dg_unit2[N, E]*unit1, N))/N
+    diagonal_dterms_in_g_correlation = Sum(d_terms_in_g_correlation*Identity(D, E), E)
     v_loss = (
-        Sum(sum_dg_correlation_whole*same_term, D)
-        + weight*Sum(dg_correlation_whole*correlation*(1 - Identity(D, E)), D, E)
+        Sum(diagonal_dterms_in_g_correlation*diagonal_correlation_minus_1, D)
+        + weight*Sum(d_terms_in_g_correlation*correlation*(1 - Identity(D, E)), D, E)
     )
-    c_unit1_root = Sum(g_first_term*v_first, N)
+    c_inverse_root_in_unit1 = Sum(terms_in_g_first*v_first, N)
     c_unit1 = (
-        dg_first_sum*g_unit1
-        + 2*Sum(dg_unit2[N, E]*g_correlation_whole, E)/N
-        - g_first_sum*unit1_root*v_first/N
+        d_sum_g_unit1_unit1*g_unit1
+        + 2*Sum(dg_unit2[N, E]*terms_in_g_correlation, E)/N
+        - inverse_root_in_unit1*sum_g_unit1_unit1*v_first/N
     )
-    c_unit2_root = Sum(g_second_term*v_second, N)
+    c_inverse_root_in_unit2 = Sum(terms_in_g_second*v_second, N)
     c_unit2 = (
-        dg_second_sum*g_unit2
-        + 2*Sum(dg_unit1[N, E]*g_correlation_whole[E, D], E)/N
-        - g_second_sum*unit2_root*v_second/N
+        d_sum_g_unit2_unit2*g_unit2
+        + 2*Sum(dg_unit1[N, E]*terms_in_g_correlation[E, D], E)/N
+        - inverse_root_in_unit2*sum_g_unit2_unit2*v_second/N
     )
-    c_correlation = g_others*dg_correlation_whole*(1 - Identity(D, E))
-    c_same_term = g*sum_dg_correlation_whole
+    c_correlation = g_others*d_terms_in_g_correlation*(1 - Identity(D, E))
+    c_diagonal_correlation_minus_1 = g*diagonal_dterms_in_g_correlation
 
 From these cotangents back to the inputs:
 
     dcorrelation = (
         c_correlation
-        + Identity(D, E)*(c_same_term + 2*c_loss*same_term)
+        + Identity(D, E)*(c_diagonal_correlation_minus_1 + 2*c_loss*diagonal_correlation_minus_1)
         + 2*c_loss*weight*correlation*(1 - Identity(D, E))
     )
     dunit2 = c_unit2 + Sum(dcorrelation[E, D]*unit1[N, E], E)/N
     dunit1 = c_unit1 + Sum(dcorrelation*unit2[N, E], E)/N
-    dfirst = unit1_root*(
-        dunit1 - Sum(dunit1, N)/N - unit1*(Sum(dunit1*unit1, N) + c_unit1_root*unit1_root)/N
+    dfirst = inverse_root_in_unit1*(
+        dunit1
+        - Sum(dunit1, N)/N
+        - unit1*(Sum(dunit1*unit1, N) + c_inverse_root_in_unit1*inverse_root_in_unit1)/N
     )
-    dsecond = unit2_root*(
-        dunit2 - Sum(dunit2, N)/N - unit2*(Sum(dunit2*unit2, N) + c_unit2_root*unit2_root)/N
+    dsecond = inverse_root_in_unit2*(
+        dunit2
+        - Sum(dunit2, N)/N
+        - unit2*(Sum(dunit2*unit2, N) + c_inverse_root_in_unit2*inverse_root_in_unit2)/N
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
@@ -98,9 +108,9 @@ from . import _runtime
 _pair = _runtime.Pair("barlow_twins", """
     first, second, unit1, unit2, centred1, centred2: N D
     loss, same, others, g: ()
-    unit1_root, unit2_root: 1 D
+    inverse_root_in_unit1, inverse_root_in_unit2: 1 D
     correlation: D D
-    same_term: D
+    diagonal_correlation_minus_1: D
     eps > 0: eps must be above 0
 """)
 
@@ -117,12 +127,12 @@ def barlow_twins(
 
 class BarlowTwinsForward(NamedTuple):
     loss: Tensor  # ()
-    unit1_root: Tensor  # (1, D)
+    inverse_root_in_unit1: Tensor  # (1, D)
     unit1: Tensor  # (N, D)
-    unit2_root: Tensor  # (1, D)
+    inverse_root_in_unit2: Tensor  # (1, D)
     unit2: Tensor  # (N, D)
     correlation: Tensor  # (D, D)
-    same_term: Tensor  # (D,)
+    diagonal_correlation_minus_1: Tensor  # (D,)
     weight: float
 
 
@@ -137,17 +147,18 @@ def barlow_twins_forward(
     centred1 = centred1 - centred1.sum(0, keepdim=True) / N
     centred2 = second - second.sum(0, keepdim=True) / N
     centred2 = centred2 - centred2.sum(0, keepdim=True) / N
-    unit1_root = ((centred1 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
-    unit1 = unit1_root * centred1
-    unit2_root = ((centred2 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
-    unit2 = unit2_root * centred2
+    inverse_root_in_unit1 = ((centred1 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
+    unit1 = inverse_root_in_unit1 * centred1
+    inverse_root_in_unit2 = ((centred2 ** 2).sum(0, keepdim=True) / N + eps) ** -0.5
+    unit2 = inverse_root_in_unit2 * centred2
     correlation = unit1.mT @ unit2 / N
-    same_term = correlation.diagonal() - 1
-    same = (same_term ** 2).sum()
+    diagonal_correlation_minus_1 = correlation.diagonal() - 1
+    same = (diagonal_correlation_minus_1 ** 2).sum()
     others = _runtime.with_diagonal(correlation ** 2, 0, 1, 0).sum()
     loss = same + others * weight
     return BarlowTwinsForward(
-        loss, unit1_root, unit1, unit2_root, unit2, correlation, same_term, weight,
+        loss, inverse_root_in_unit1, unit1, inverse_root_in_unit2, unit2, correlation,
+        diagonal_correlation_minus_1, weight,
     )
 
 
@@ -159,8 +170,8 @@ class BarlowTwinsGradients(NamedTuple):
 @_pair.backward
 @_runtime.uncast
 def barlow_twins_backward(
-    dloss: Tensor, unit1_root: Tensor, unit1: Tensor, unit2_root: Tensor, unit2: Tensor,
-    correlation: Tensor, same_term: Tensor, weight: float, needs,
+    dloss: Tensor, inverse_root_in_unit1: Tensor, unit1: Tensor, inverse_root_in_unit2: Tensor,
+    unit2: Tensor, correlation: Tensor, diagonal_correlation_minus_1: Tensor, weight: float, needs,
 ) -> BarlowTwinsGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = unit1.shape[0]
@@ -169,19 +180,24 @@ def barlow_twins_backward(
     dcorrelation = 2 * dothers * correlation
     dcorrelation = _runtime.added_on_diagonal(
         dcorrelation, 0, 1,
-        torch.addcmul(2 * dloss * same_term, 2 * dothers, correlation.diagonal(), value=-1),
+        torch.addcmul(
+            2 * dloss * diagonal_correlation_minus_1,
+            2 * dothers,
+            correlation.diagonal(),
+            value=-1,
+        ),
     )
     if needs.second:
         dunit2 = unit1 @ dcorrelation / N
     if needs.first:
         dunit1 = unit2 @ dcorrelation.mT / N
-        dfirst = unit1_root * torch.addcmul(
+        dfirst = inverse_root_in_unit1 * torch.addcmul(
             dunit1 - dunit1.sum(0, keepdim=True) / N,
             (dunit1 * unit1).sum(0, keepdim=True) / N,
             unit1, value=-1,
         )
     if needs.second:
-        dsecond = unit2_root * torch.addcmul(
+        dsecond = inverse_root_in_unit2 * torch.addcmul(
             dunit2 - dunit2.sum(0, keepdim=True) / N,
             (dunit2 * unit2).sum(0, keepdim=True) / N,
             unit2, value=-1,
@@ -281,94 +297,124 @@ class BarlowTwinsSecond(NamedTuple):
 @_pair.behind
 @_runtime.uncast
 def _behind(
-    v_first, v_second, g, unit1_root, unit1, unit2_root, unit2, correlation, same_term, weight,
-    needs,
+    v_first, v_second, g, inverse_root_in_unit1, unit1, inverse_root_in_unit2, unit2, correlation,
+    diagonal_correlation_minus_1, weight, needs,
 ) -> tuple:
     N = unit1.shape[0]
-    v_loss = c_unit1_root = c_unit1 = c_unit2_root = c_unit2 = c_correlation = c_same_term = None
-    if needs.unit1_root or needs.unit1 or needs.unit2_root or needs.unit2 or needs.correlation:
+    (
+        v_loss, c_inverse_root_in_unit1, c_unit1, c_inverse_root_in_unit2, c_unit2, c_correlation,
+        c_diagonal_correlation_minus_1,
+    ) = (None,) * 7
+    if (
+        needs.inverse_root_in_unit1
+        or needs.unit1
+        or needs.inverse_root_in_unit2
+        or needs.unit2
+        or needs.correlation
+    ):
         g_others = g * weight
-    if needs.unit1_root or needs.unit1 or needs.unit2_root or needs.unit2:
-        g_correlation_whole = g_others * correlation
-        g_correlation_whole = _runtime.added_on_diagonal(
-            g_correlation_whole, 0, 1,
-            torch.addcmul(g * same_term, g_others, correlation.diagonal(), value=-1),
+    if needs.inverse_root_in_unit1 or needs.unit1 or needs.inverse_root_in_unit2 or needs.unit2:
+        terms_in_g_correlation = g_others * correlation
+        terms_in_g_correlation = _runtime.added_on_diagonal(
+            terms_in_g_correlation, 0, 1,
+            torch.addcmul(
+                g * diagonal_correlation_minus_1,
+                g_others,
+                correlation.diagonal(),
+                value=-1,
+            ),
         )
-    if needs.unit2_root or needs.unit2:
-        g_unit2 = 2 * (unit1 @ g_correlation_whole) / N
-    if needs.unit1_root or needs.unit1:
-        g_unit1 = 2 * (unit2 @ g_correlation_whole.mT) / N
-        g_first_sum = (g_unit1 * unit1).sum(0, keepdim=True)
-    if needs.unit1_root:
-        g_first_term = torch.addcmul(
+    if needs.inverse_root_in_unit2 or needs.unit2:
+        g_unit2 = 2 * (unit1 @ terms_in_g_correlation) / N
+    if needs.inverse_root_in_unit1 or needs.unit1:
+        g_unit1 = 2 * (unit2 @ terms_in_g_correlation.mT) / N
+        sum_g_unit1_unit1 = (g_unit1 * unit1).sum(0, keepdim=True)
+    if needs.inverse_root_in_unit1:
+        terms_in_g_first = torch.addcmul(
             g_unit1 - g_unit1.sum(0, keepdim=True) / N,
-            g_first_sum / N,
+            sum_g_unit1_unit1 / N,
             unit1, value=-1,
         )
-    if needs.unit2_root or needs.unit2:
-        g_second_sum = (g_unit2 * unit2).sum(0, keepdim=True)
-    if needs.unit2_root:
-        g_second_term = torch.addcmul(
+    if needs.inverse_root_in_unit2 or needs.unit2:
+        sum_g_unit2_unit2 = (g_unit2 * unit2).sum(0, keepdim=True)
+    if needs.inverse_root_in_unit2:
+        terms_in_g_second = torch.addcmul(
             g_unit2 - g_unit2.sum(0, keepdim=True) / N,
-            g_second_sum / N,
+            sum_g_unit2_unit2 / N,
             unit2, value=-1,
         )
-    if needs.g or needs.unit1 or needs.unit2 or needs.correlation or needs.same_term:
-        dg_second_sum = -unit2_root * (unit2 * v_second).sum(0, keepdim=True) / N
-        dg_first_sum = -unit1_root * (unit1 * v_first).sum(0, keepdim=True) / N
-    if needs.g or needs.unit2 or needs.correlation or needs.same_term:
+    if (
+        needs.g
+        or needs.unit1
+        or needs.unit2
+        or needs.correlation
+        or needs.diagonal_correlation_minus_1
+    ):
+        d_sum_g_unit2_unit2 = -inverse_root_in_unit2 * (unit2 * v_second).sum(0, keepdim=True) / N
+        d_sum_g_unit1_unit1 = -inverse_root_in_unit1 * (unit1 * v_first).sum(0, keepdim=True) / N
+    if needs.g or needs.unit2 or needs.correlation or needs.diagonal_correlation_minus_1:
         dg_unit1 = torch.addcmul(
-            dg_first_sum * unit1,
-            unit1_root,
+            d_sum_g_unit1_unit1 * unit1,
+            inverse_root_in_unit1,
             v_first - v_first.sum(0, keepdim=True) / N,
         )
-    if needs.g or needs.unit1 or needs.correlation or needs.same_term:
+    if needs.g or needs.unit1 or needs.correlation or needs.diagonal_correlation_minus_1:
         dg_unit2 = torch.addcmul(
-            dg_second_sum * unit2,
-            unit2_root,
+            d_sum_g_unit2_unit2 * unit2,
+            inverse_root_in_unit2,
             v_second - v_second.sum(0, keepdim=True) / N,
         )
-    if needs.g or needs.correlation or needs.same_term:
-        dg_correlation_whole = 2 * torch.addmm(dg_unit1.mT @ unit2, unit1.mT, dg_unit2) / N
-    if needs.g or needs.same_term:
-        sum_dg_correlation_whole = dg_correlation_whole.diagonal()
+    if needs.g or needs.correlation or needs.diagonal_correlation_minus_1:
+        d_terms_in_g_correlation = 2 * torch.addmm(dg_unit1.mT @ unit2, unit1.mT, dg_unit2) / N
+    if needs.g or needs.diagonal_correlation_minus_1:
+        diagonal_dterms_in_g_correlation = d_terms_in_g_correlation.diagonal()
     if needs.g:
         v_loss = (
-            (sum_dg_correlation_whole * same_term).sum()
-            + weight * _runtime.with_diagonal(dg_correlation_whole * correlation, 0, 1, 0).sum()
+            (diagonal_dterms_in_g_correlation * diagonal_correlation_minus_1).sum()
+            + weight * _runtime.with_diagonal(d_terms_in_g_correlation * correlation, 0, 1, 0).sum()
         )
-    if needs.unit1_root:
-        c_unit1_root = (g_first_term * v_first).sum(0, keepdim=True)
+    if needs.inverse_root_in_unit1:
+        c_inverse_root_in_unit1 = (terms_in_g_first * v_first).sum(0, keepdim=True)
     if needs.unit1:
         c_unit1 = torch.addcmul(
-            torch.addcmul(2 * (dg_unit2 @ g_correlation_whole.mT) / N, dg_first_sum, g_unit1),
-            g_first_sum * unit1_root / N,
+            torch.addcmul(
+                2 * (dg_unit2 @ terms_in_g_correlation.mT) / N,
+                d_sum_g_unit1_unit1, g_unit1,
+            ),
+            inverse_root_in_unit1 * sum_g_unit1_unit1 / N,
             v_first, value=-1,
         )
-    if needs.unit2_root:
-        c_unit2_root = (g_second_term * v_second).sum(0, keepdim=True)
+    if needs.inverse_root_in_unit2:
+        c_inverse_root_in_unit2 = (terms_in_g_second * v_second).sum(0, keepdim=True)
     if needs.unit2:
         c_unit2 = torch.addcmul(
-            torch.addcmul(2 * (dg_unit1 @ g_correlation_whole) / N, dg_second_sum, g_unit2),
-            g_second_sum * unit2_root / N,
+            torch.addcmul(
+                2 * (dg_unit1 @ terms_in_g_correlation) / N,
+                d_sum_g_unit2_unit2, g_unit2,
+            ),
+            inverse_root_in_unit2 * sum_g_unit2_unit2 / N,
             v_second, value=-1,
         )
     if needs.correlation:
-        c_correlation = g_others * dg_correlation_whole
+        c_correlation = g_others * d_terms_in_g_correlation
         c_correlation = _runtime.added_on_diagonal(
             c_correlation, 0, 1,
-            -g_others * dg_correlation_whole.diagonal(),
+            -g_others * d_terms_in_g_correlation.diagonal(),
         )
-    if needs.same_term:
-        c_same_term = g * sum_dg_correlation_whole
-    return (v_loss, c_unit1_root, c_unit1, c_unit2_root, c_unit2, c_correlation, c_same_term)
+    if needs.diagonal_correlation_minus_1:
+        c_diagonal_correlation_minus_1 = g * diagonal_dterms_in_g_correlation
+    return (
+        v_loss, c_inverse_root_in_unit1, c_unit1, c_inverse_root_in_unit2, c_unit2, c_correlation,
+        c_diagonal_correlation_minus_1,
+    )
 
 
 @_pair.pullback
 @_runtime.uncast
 def _pullback(
-    c_loss, c_unit1_root, c_unit1, c_unit2_root, c_unit2, c_correlation, c_same_term, unit1_root,
-    unit1, unit2_root, unit2, correlation, same_term, weight, needs,
+    c_loss, c_inverse_root_in_unit1, c_unit1, c_inverse_root_in_unit2, c_unit2, c_correlation,
+    c_diagonal_correlation_minus_1, inverse_root_in_unit1, unit1, inverse_root_in_unit2, unit2,
+    correlation, diagonal_correlation_minus_1, weight, needs,
 ) -> tuple:
     N = unit1.shape[0]
     dfirst = dsecond = None
@@ -376,7 +422,7 @@ def _pullback(
     dcorrelation = _runtime.added_on_diagonal(
         dcorrelation, 0, 1,
         torch.addcmul(
-            torch.addcmul(c_same_term, 2 * c_loss, same_term),
+            torch.addcmul(c_diagonal_correlation_minus_1, 2 * c_loss, diagonal_correlation_minus_1),
             2 * c_loss * weight,
             correlation.diagonal(),
             value=-1,
@@ -386,15 +432,21 @@ def _pullback(
         dunit2 = c_unit2 + unit1 @ dcorrelation / N
     if needs.first:
         dunit1 = c_unit1 + unit2 @ dcorrelation.mT / N
-        dfirst = unit1_root * torch.addcmul(
+        dfirst = inverse_root_in_unit1 * torch.addcmul(
             dunit1 - dunit1.sum(0, keepdim=True) / N,
-            torch.addcmul((dunit1 * unit1).sum(0, keepdim=True), c_unit1_root, unit1_root) / N,
+            torch.addcmul(
+                (dunit1 * unit1).sum(0, keepdim=True),
+                c_inverse_root_in_unit1, inverse_root_in_unit1,
+            ) / N,
             unit1, value=-1,
         )
     if needs.second:
-        dsecond = unit2_root * torch.addcmul(
+        dsecond = inverse_root_in_unit2 * torch.addcmul(
             dunit2 - dunit2.sum(0, keepdim=True) / N,
-            torch.addcmul((dunit2 * unit2).sum(0, keepdim=True), c_unit2_root, unit2_root) / N,
+            torch.addcmul(
+                (dunit2 * unit2).sum(0, keepdim=True),
+                c_inverse_root_in_unit2, inverse_root_in_unit2,
+            ) / N,
             unit2, value=-1,
         )
     return (dfirst, dsecond)

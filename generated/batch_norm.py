@@ -23,12 +23,12 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_gain = Sum(g*xhat, N)
     g_bias = Sum(g, N)
-    sum_g_x_term_v_x = Sum(v_x*(g - g_bias/N - g_gain*xhat/(N - 1)), N)
+    sum_terms_in_g_x_v_x = Sum(v_x*(g - g_bias/N - g_gain*xhat/(N - 1)), N)
     dg_bias = v_bias - gain*inv_std*Sum(v_x, N)/N
     dg_gain = v_gain - gain*inv_std*Sum(v_x*xhat, N)/(N - 1)
     v_y = dg_gain*xhat + gain*inv_std*v_x + dg_bias
-    c_gain = sum_g_x_term_v_x*inv_std
-    c_inv_std = sum_g_x_term_v_x*gain
+    c_gain = sum_terms_in_g_x_v_x*inv_std
+    c_inv_std = sum_terms_in_g_x_v_x*gain
     c_xhat = dg_gain*g - g_gain*gain*inv_std*v_x/(N - 1)
 
 From these cotangents back to the inputs:
@@ -201,7 +201,7 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         g_gain = (g * xhat).sum(0, keepdim=True)
     if needs.gain or needs.inv_std:
         g_bias = g.sum(0, keepdim=True)
-        sum_g_x_term_v_x = (
+        sum_terms_in_g_x_v_x = (
             v_x * torch.addcmul(g - g_bias / N, g_gain / (N - 1), xhat, value=-1)
         ).sum(0)
     if needs.g:
@@ -211,9 +211,9 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     if needs.g:
         v_y = torch.addcmul(torch.addcmul(dg_bias, dg_gain, xhat), gain * inv_std, v_x)
     if needs.gain:
-        c_gain = sum_g_x_term_v_x * inv_std[0]
+        c_gain = sum_terms_in_g_x_v_x * inv_std[0]
     if needs.inv_std:
-        c_inv_std = (sum_g_x_term_v_x * gain)[None]
+        c_inv_std = (sum_terms_in_g_x_v_x * gain)[None]
     if needs.xhat:
         c_xhat = torch.addcmul(dg_gain * g, g_gain * gain * inv_std / (N - 1), v_x, value=-1)
     return (v_y, c_gain, c_inv_std, c_xhat)

@@ -28,12 +28,12 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_gain = Sum(g*xhat, N, S)
     g_bias = Sum(g, N, S)
-    sum_g_x_term_v_x = Sum(v_x*(g - g_gain*xhat/(N*S) - g_bias/(N*S)), N, S)
+    sum_terms_in_g_x_v_x = Sum(v_x*(g - g_gain*xhat/(N*S) - g_bias/(N*S)), N, S)
     dg_bias = v_bias - gain*inv_std*Sum(v_x, N, S)/(N*S)
     dg_gain = v_gain - gain*inv_std*Sum(v_x*xhat, N, S)/(N*S)
     v_y = dg_gain*xhat + gain*inv_std*v_x + dg_bias
-    c_gain = sum_g_x_term_v_x*inv_std
-    c_inv_std = sum_g_x_term_v_x*gain
+    c_gain = sum_terms_in_g_x_v_x*inv_std
+    c_inv_std = sum_terms_in_g_x_v_x*gain
     c_xhat = dg_gain*g - g_gain*gain*inv_std*v_x/(N*S)
 
 From these cotangents back to the inputs:
@@ -233,7 +233,7 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
         g_gain = (g * xhat).sum((0, 2), keepdim=True)
     if needs.gain or needs.inv_std:
         g_bias = g.sum((0, 2), keepdim=True)
-        sum_g_x_term_v_x = (
+        sum_terms_in_g_x_v_x = (
             v_x * (torch.addcmul(g, g_gain / N / S, xhat, value=-1) - g_bias / N / S)
         ).sum((0, 2))
     if needs.g:
@@ -246,9 +246,9 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     if needs.g:
         v_y = torch.addcmul(torch.addcmul(dg_bias, dg_gain, xhat), gain[:, None] * inv_std, v_x)
     if needs.gain:
-        c_gain = sum_g_x_term_v_x * inv_std[0, :, 0]
+        c_gain = sum_terms_in_g_x_v_x * inv_std[0, :, 0]
     if needs.inv_std:
-        c_inv_std = (sum_g_x_term_v_x[:, None] * gain[:, None])[None]
+        c_inv_std = (sum_terms_in_g_x_v_x[:, None] * gain[:, None])[None]
     if needs.xhat:
         c_xhat = torch.addcmul(dg_gain * g, g_gain * gain[:, None] * inv_std / N / S, v_x, value=-1)
     return (v_y, c_gain, c_inv_std, c_xhat)
@@ -315,20 +315,20 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     S = g.shape[2]
     v_y = c_inv_std = c_y = None
     if needs.inv_std or needs.y:
-        g_x_sum = (g * y).sum((0, 2), keepdim=True)
+        sum_g_y = (g * y).sum((0, 2), keepdim=True)
     if needs.inv_std:
-        g_x_term = (
-            torch.addcmul(g, g_x_sum / N / S, y, value=-1)
+        terms_in_g_x = (
+            torch.addcmul(g, sum_g_y / N / S, y, value=-1)
             - g.sum((0, 2), keepdim=True) / N / S
         )
     if needs.g or needs.y:
-        dg_x_sum = -inv_std * (v_x * y).sum((0, 2), keepdim=True) / N / S
+        d_sum_g_y = -inv_std * (v_x * y).sum((0, 2), keepdim=True) / N / S
     if needs.g:
-        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum((0, 2), keepdim=True) / N / S)
+        v_y = torch.addcmul(d_sum_g_y * y, inv_std, v_x - v_x.sum((0, 2), keepdim=True) / N / S)
     if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum((0, 2), keepdim=True)
+        c_inv_std = (terms_in_g_x * v_x).sum((0, 2), keepdim=True)
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / N / S, v_x, value=-1)
+        c_y = torch.addcmul(d_sum_g_y * g, inv_std * sum_g_y / N / S, v_x, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

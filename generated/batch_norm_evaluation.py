@@ -194,23 +194,19 @@ def _behind(v_x, v_gain, v_bias, g, x, running_mean, gain, inv_std, needs) -> tu
     if needs.gain or needs.inv_std:
         sum_g_v_x = (g * v_x).sum((0, 2))
     if needs.g or needs.inv_std:
-        x_minus_running_mean_again = x - running_mean[:, None]
+        x_minus_running_mean = x - running_mean[:, None]
     if needs.g:
         v_y = torch.addcmul(
             torch.addcmul(v_bias[:, None], gain[:, None] * inv_std[:, None], v_x),
             inv_std[:, None] * v_gain[:, None],
-            x_minus_running_mean_again,
+            x_minus_running_mean,
         )
     if needs.x:
         c_x = inv_std[:, None] * v_gain[:, None] * g
     if needs.gain:
         c_gain = sum_g_v_x * inv_std
     if needs.inv_std:
-        c_inv_std = torch.addcmul(
-            sum_g_v_x * gain,
-            v_gain,
-            (g * x_minus_running_mean_again).sum((0, 2)),
-        )
+        c_inv_std = torch.addcmul(sum_g_v_x * gain, v_gain, (g * x_minus_running_mean).sum((0, 2)))
     return (v_y, c_x, None, c_gain, c_inv_std)
 
 

@@ -11,35 +11,35 @@ probability of the positive answer counts ``pos_weight`` times, the whole ``weig
 
 The closed form:
 
-    logits_log_term = log(exp(-Abs(logits)) + 1)
+    softplus_minus_abs_logits = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight/(C*N)
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(
-        logits_log_term
+        softplus_minus_abs_logits
         + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
+        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - softplus_minus_abs_logits)
     )
 
 With reduction="none":
 
-    logits_log_term = log(exp(-Abs(logits)) + 1)
+    softplus_minus_abs_logits = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(
-        logits_log_term
+        softplus_minus_abs_logits
         + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
+        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - softplus_minus_abs_logits)
     )
 
 With reduction="sum":
 
-    logits_log_term = log(exp(-Abs(logits)) + 1)
+    softplus_minus_abs_logits = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight
     dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
     dtarget = dlikelihood*(
-        logits_log_term
+        softplus_minus_abs_logits
         + Piecewise((logits, logits >= 0), (0, True))
-        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - logits_log_term)
+        + pos_weight*(Piecewise((logits, logits <= 0), (0, True)) - softplus_minus_abs_logits)
     )
 
 When weight is omitted and pos_weight is omitted (also derived and proved):
@@ -53,25 +53,25 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    share_logits_2 = 1/(exp(logits) + 1)
-    share_logits = 1/(exp(-logits) + 1)
-    log_logits = log(exp(-Abs(logits)) + 1)
+    sigmoid_minus_logits = 1/(exp(logits) + 1)
+    sigmoid_logits = 1/(exp(-logits) + 1)
+    log_in_dg = log(exp(-Abs(logits)) + 1)
     v_loss = -Sum(
         weight*(
-            v_logits*(pos_weight*target + share_logits*(target - pos_weight*target - 1))
+            v_logits*(pos_weight*target + sigmoid_logits*(target - pos_weight*target - 1))
             + v_target*(
-                log_logits
+                log_in_dg
                 + Piecewise((logits, logits >= 0), (0, True))
-                - pos_weight*(log_logits - Piecewise((logits, logits <= 0), (0, True)))
+                - pos_weight*(log_in_dg - Piecewise((logits, logits <= 0), (0, True)))
             )
         ),
         C, N,
     )/(C*N)
     c_logits = g*weight*(
-        share_logits*share_logits_2*v_logits*(1 - target*(1 - pos_weight))
-        - v_target*(share_logits + pos_weight*share_logits_2)
+        sigmoid_logits*sigmoid_minus_logits*v_logits*(1 - target*(1 - pos_weight))
+        - v_target*(sigmoid_logits + pos_weight*sigmoid_minus_logits)
     )/(C*N)
-    c_target = g*v_logits*weight*(share_logits*(pos_weight - 1) - pos_weight)/(C*N)
+    c_target = g*v_logits*weight*(sigmoid_logits*(pos_weight - 1) - pos_weight)/(C*N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -276,8 +276,8 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
     C = logits.shape[1]
     v_loss = c_logits = c_target = None
     if needs.logits:
-        share_logits_2 = torch.sigmoid(-logits)
-    share_logits = torch.sigmoid(logits)
+        sigmoid_minus_logits = torch.sigmoid(-logits)
+    sigmoid_logits = torch.sigmoid(logits)
     if needs.g:
         if reduction == "none":
             v_loss = -weight * torch.addcmul(
@@ -289,7 +289,7 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
                 v_logits,
                 torch.addcmul(
                     pos_weight * target,
-                    share_logits,
+                    sigmoid_logits,
                     torch.addcmul(target, pos_weight, target, value=-1) - 1,
                 ),
             )
@@ -304,7 +304,7 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
                     v_logits,
                     torch.addcmul(
                         pos_weight * target,
-                        share_logits,
+                        sigmoid_logits,
                         torch.addcmul(target, pos_weight, target, value=-1) - 1,
                     ),
                 )
@@ -320,7 +320,7 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
                     v_logits,
                     torch.addcmul(
                         pos_weight * target,
-                        share_logits,
+                        sigmoid_logits,
                         torch.addcmul(target, pos_weight, target, value=-1) - 1,
                     ),
                 )
@@ -328,24 +328,24 @@ def _behind(v_logits, v_target, g, logits, target, weight, pos_weight, reduction
     if needs.logits:
         if reduction in ("none", "sum"):
             c_logits = g * weight * torch.addcmul(
-                share_logits * share_logits_2 * v_logits * (1 - (1 - pos_weight) * target),
+                sigmoid_logits * sigmoid_minus_logits * v_logits * (1 - (1 - pos_weight) * target),
                 v_target,
-                torch.addcmul(share_logits, pos_weight, share_logits_2),
+                torch.addcmul(sigmoid_logits, pos_weight, sigmoid_minus_logits),
                 value=-1,
             )
         else:
             c_logits = g / C / N * weight * torch.addcmul(
-                share_logits * share_logits_2 * v_logits * (1 - (1 - pos_weight) * target),
+                sigmoid_logits * sigmoid_minus_logits * v_logits * (1 - (1 - pos_weight) * target),
                 v_target,
-                torch.addcmul(share_logits, pos_weight, share_logits_2),
+                torch.addcmul(sigmoid_logits, pos_weight, sigmoid_minus_logits),
                 value=-1,
             )
     if needs.target:
         if reduction in ("none", "sum"):
-            c_target = g * v_logits * weight * ((pos_weight - 1) * share_logits - pos_weight)
+            c_target = g * v_logits * weight * ((pos_weight - 1) * sigmoid_logits - pos_weight)
         else:
             c_target = g / C / N * v_logits * weight * (
-                (pos_weight - 1) * share_logits - pos_weight
+                (pos_weight - 1) * sigmoid_logits - pos_weight
             )
     return (v_loss, c_logits, c_target, None, None)
 
@@ -407,25 +407,22 @@ def _plain_behind(v_logits, v_target, g, logits, target, reduction, needs) -> tu
     C = logits.shape[1]
     v_loss = c_logits = c_target = None
     if needs.g or needs.logits:
-        g_logits_inverse = torch.sigmoid(logits)
+        sigmoid_logits = torch.sigmoid(logits)
     if needs.g:
         if reduction == "none":
-            v_loss = torch.addcmul(
-                v_logits * (g_logits_inverse - target),
-                logits, v_target, value=-1,
-            )
+            v_loss = torch.addcmul(v_logits * (sigmoid_logits - target), logits, v_target, value=-1)
         elif reduction == "sum":
-            v_loss = (v_logits * (g_logits_inverse - target)).sum() - (logits * v_target).sum()
+            v_loss = (v_logits * (sigmoid_logits - target)).sum() - (logits * v_target).sum()
         else:
             v_loss = (
-                (v_logits * (g_logits_inverse - target)).sum() - (logits * v_target).sum()
+                (v_logits * (sigmoid_logits - target)).sum() - (logits * v_target).sum()
             ) / C / N
     if needs.logits:
         if reduction in ("none", "sum"):
-            c_logits = g * (torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse) - v_target)
+            c_logits = g * (torch.ops.aten.sigmoid_backward(v_logits, sigmoid_logits) - v_target)
         else:
             c_logits = g / C / N * (
-                torch.ops.aten.sigmoid_backward(v_logits, g_logits_inverse) - v_target
+                torch.ops.aten.sigmoid_backward(v_logits, sigmoid_logits) - v_target
             )
     if needs.target:
         if reduction in ("none", "sum"):

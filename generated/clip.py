@@ -12,11 +12,12 @@ supervision", figure 3.
 The closed form:
 
     dlogits = dloss*(
-        exp_exponent_shifted/exp_logits_sum_scaled + exp_exponent_shifted_2/exp_logits_sum_2_scaled
+        exp_exponent_shifted/sum_exp_exponent_shifted
+        + exp_exponent_shifted_along_N/sum_exp_exponent_shifted_along_N
     )/(2*N)
-    dlogits_sum = exp_scale*dlogits
-    dtext = Sum(dlogits_sum[M, N]*image[M, D], M) - dloss*exp_scale*image/N
-    dimage = Sum(dlogits_sum*text[M, D], M) - dloss*exp_scale*text/N
+    exp_scale_times_dlogits = exp_scale*dlogits
+    dtext = Sum(exp_scale_times_dlogits[M, N]*image[M, D], M) - dloss*exp_scale*image/N
+    dimage = Sum(exp_scale_times_dlogits*text[M, D], M) - dloss*exp_scale*text/N
     dimages = (
         dimage/image_length
         - Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))*image*Sum(dimage*image, D)
@@ -25,7 +26,7 @@ The closed form:
         dtext/text_length
         - Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))*text*Sum(dtext*text, D)
     )
-    dscale = exp_scale*(Sum(dlogits*logits_sum, M, N) - dloss*Sum(own_sum, N)/N)
+    dscale = exp_scale*(Sum(dlogits*sum_image_text, M, N) - dloss*Sum(sum_image_text_along_D, N)/N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -33,110 +34,126 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_images and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_logits_whole = g*(
-        exp_exponent_shifted/exp_logits_sum_scaled + exp_exponent_shifted_2/exp_logits_sum_2_scaled
+    quotient_in_g_logits = g*(
+        exp_exponent_shifted/sum_exp_exponent_shifted
+        + exp_exponent_shifted_along_N/sum_exp_exponent_shifted_along_N
     )/N
-    g_logits_sum_whole = exp_scale*g_logits_whole
-    g_text = Sum(g_logits_sum_whole[M, N]*image[M, D]/2, M) - exp_scale*g*image/N
-    g_image = Sum(g_logits_sum_whole*text[M, D]/2, M) - exp_scale*g*text/N
-    g_images_sum = Sum(g_image*image, D)
-    g_texts_sum = Sum(g_text*text, D)
-    own_sum_sum = Sum(own_sum, N)
-    g_scale_term = Sum(g_logits_whole*logits_sum/2, M, N) - g*own_sum_sum/N
+    product_in_g_sum_image_text = exp_scale*quotient_in_g_logits
+    g_text = Sum(image[M, D]*product_in_g_sum_image_text[M, N]/2, M) - exp_scale*g*image/N
+    g_image = Sum(product_in_g_sum_image_text*text[M, D]/2, M) - exp_scale*g*text/N
+    sum_g_image_image = Sum(g_image*image, D)
+    sum_g_text_text = Sum(g_text*text, D)
+    sum_sum_image_text_along_D = Sum(sum_image_text_along_D, N)
+    terms_in_g_scale = (
+        Sum(quotient_in_g_logits*sum_image_text/2, M, N)
+        - g*sum_sum_image_text_along_D/N
+    )
     sum_image_v_images = Sum(image*v_images, D)
     sum_text_v_texts = Sum(text*v_texts, D)
-    choice_image_norm = Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))
-    choice_text_norm = Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))
-    dg_texts_sum = -choice_text_norm*sum_text_v_texts
-    dg_images_sum = -choice_image_norm*sum_image_v_images
-    dg_image = dg_images_sum*image + v_images/image_length
+    choice_in_dsum_g_image_image = Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))
+    choice_in_dsum_g_text_text = Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))
+    d_sum_g_text_text = -choice_in_dsum_g_text_text*sum_text_v_texts
+    d_sum_g_image_image = -choice_in_dsum_g_image_image*sum_image_v_images
+    dg_image = d_sum_g_image_image*image + v_images/image_length
     sum_dg_image_text = Sum(dg_image*text, D, N)
-    dg_text = dg_texts_sum*text + v_texts/text_length
+    dg_text = d_sum_g_text_text*text + v_texts/text_length
     sum_dg_text_image = Sum(dg_text*image, D, N)
-    dg_logits_sum_whole = Sum(dg_image*text[M, D], D)/2 + Sum(dg_text[M, D]*image, D)/2
-    dg_logits_whole = exp_scale*(dg_logits_sum_whole + v_scale*logits_sum/2)
+    d_product_in_g_sum_image_text = Sum(dg_image*text[M, D], D)/2 + Sum(dg_text[M, D]*image, D)/2
+    d_quotient_in_g_logits = exp_scale*(d_product_in_g_sum_image_text + v_scale*sum_image_text/2)
     v_loss = (
         Sum(
-            dg_logits_whole*(
-                exp_exponent_shifted/exp_logits_sum_scaled
-                + exp_exponent_shifted_2/exp_logits_sum_2_scaled
+            d_quotient_in_g_logits*(
+                exp_exponent_shifted/sum_exp_exponent_shifted
+                + exp_exponent_shifted_along_N/sum_exp_exponent_shifted_along_N
             ),
             M, N,
         )
-        - exp_scale*(sum_dg_image_text + sum_dg_text_image + own_sum_sum*v_scale)
+        - exp_scale*(sum_dg_image_text + sum_dg_text_image + sum_sum_image_text_along_D*v_scale)
     )/N
     c_image_norm = -sum_image_v_images*Piecewise(
         (-image_norm**(-2), image_norm >= 1e-12),
         (0, True),
-    )*g_images_sum
+    )*sum_g_image_image
     c_image_length = -Sum(g_image*v_images, D)/image_length**2
     c_image = (
-        dg_images_sum*g_image
-        + Sum(exp_scale*dg_text[M, D]*g_logits_whole, M)/2
-        - choice_image_norm*g_images_sum*v_images
+        d_sum_g_image_image*g_image
+        + Sum(exp_scale*dg_text[M, D]*quotient_in_g_logits, M)/2
+        - choice_in_dsum_g_image_image*sum_g_image_image*v_images
         - exp_scale*g*dg_text/N
     )
     c_text_norm = -sum_text_v_texts*Piecewise(
         (-text_norm**(-2), text_norm >= 1e-12),
         (0, True),
-    )*g_texts_sum
+    )*sum_g_text_text
     c_text_length = -Sum(g_text*v_texts, D)/text_length**2
     c_text = (
-        dg_texts_sum*g_text
-        + Sum(exp_scale*dg_image[M, D]*g_logits_whole[M, N], M)/2
-        - choice_text_norm*g_texts_sum*v_texts
+        d_sum_g_text_text*g_text
+        + Sum(exp_scale*dg_image[M, D]*quotient_in_g_logits[M, N], M)/2
+        - choice_in_dsum_g_text_text*sum_g_text_text*v_texts
         - exp_scale*g*dg_image/N
     )
-    c_logits_sum = exp_scale*v_scale*g_logits_whole/2
+    c_sum_image_text = exp_scale*v_scale*quotient_in_g_logits/2
     c_exp_scale = (
-        Sum(dg_logits_sum_whole*g_logits_whole, M, N)
-        + g_scale_term*v_scale
+        Sum(d_product_in_g_sum_image_text*quotient_in_g_logits, M, N)
+        + terms_in_g_scale*v_scale
         - g*(sum_dg_image_text + sum_dg_text_image)/N
     )
-    c_own_sum = -exp_scale*g*v_scale/N
-    c_exp_exponent_shifted = g*dg_logits_whole/(N*exp_logits_sum_scaled)
-    c_exp_logits_sum_scaled = -g*Sum(
-        dg_logits_whole*exp_exponent_shifted,
+    c_sum_image_text_along_D = -exp_scale*g*v_scale/N
+    c_exp_exponent_shifted = g*d_quotient_in_g_logits/(N*sum_exp_exponent_shifted)
+    c_sum_exp_exponent_shifted = -g*Sum(
+        d_quotient_in_g_logits*exp_exponent_shifted,
         M,
-    )/(N*exp_logits_sum_scaled**2)
-    c_exp_exponent_shifted_2 = g*dg_logits_whole/(N*exp_logits_sum_2_scaled)
-    c_exp_logits_sum_2_scaled = -g*Sum(
-        dg_logits_whole*exp_exponent_shifted_2,
+    )/(N*sum_exp_exponent_shifted**2)
+    c_exp_exponent_shifted_along_N = g*d_quotient_in_g_logits/(N*sum_exp_exponent_shifted_along_N)
+    c_sum_exp_exponent_shifted_along_N = -g*Sum(
+        d_quotient_in_g_logits*exp_exponent_shifted_along_N,
         N,
-    )/(N*exp_logits_sum_2_scaled**2)
+    )/(N*sum_exp_exponent_shifted_along_N**2)
 
 From these cotangents back to the inputs:
 
-    dloss_whole = c_loss/2
-    dloss_term = dloss_whole/N
-    dexp_logits_sum_2_scaled = c_exp_logits_sum_2_scaled + dloss_term/exp_logits_sum_2_scaled
-    dexp_exponent_shifted_2 = c_exp_exponent_shifted_2 + dexp_logits_sum_2_scaled
-    dexp_exponent_shifted_2_term = dexp_exponent_shifted_2*exp_exponent_shifted_2
-    dexp_logits_sum_scaled = c_exp_logits_sum_scaled + dloss_term/exp_logits_sum_scaled
-    dexp_exponent_shifted = c_exp_exponent_shifted + dexp_logits_sum_scaled
-    dexp_exponent_shifted_term = dexp_exponent_shifted*exp_exponent_shifted
-    dexp_scale_2 = (
-        Sum(dexp_exponent_shifted_2_term*logits_sum, M, N)
-        + Sum(dexp_exponent_shifted_term*logits_sum, M, N)
+    half_c_loss = c_loss/2
+    half_c_loss_over_N = half_c_loss/N
+    dsum_exp_exponent_shifted_along_N = (
+        c_sum_exp_exponent_shifted_along_N
+        + half_c_loss_over_N/sum_exp_exponent_shifted_along_N
     )
-    down = -2*dloss_term
-    down_sum = c_own_sum + exp_scale*down
-    dexp_scale = c_exp_scale + Sum(down*own_sum, N)
-    dlogits_sum = (
-        c_logits_sum
-        + exp_scale*(dexp_exponent_shifted_2_term + dexp_exponent_shifted_term)
+    dexp_exponent_shifted_along_N = (
+        c_exp_exponent_shifted_along_N
+        + dsum_exp_exponent_shifted_along_N
     )
-    dtext = c_text + Sum(dlogits_sum[M, N]*image[M, D], M) + down_sum*image
+    d_terms_in_exp_exponent_shifted_along_N = (
+        dexp_exponent_shifted_along_N
+        *exp_exponent_shifted_along_N
+    )
+    dsum_exp_exponent_shifted = (
+        c_sum_exp_exponent_shifted
+        + half_c_loss_over_N/sum_exp_exponent_shifted
+    )
+    dexp_exponent_shifted = c_exp_exponent_shifted + dsum_exp_exponent_shifted
+    d_terms_in_exp_exponent_shifted = dexp_exponent_shifted*exp_exponent_shifted
+    d_exp_in_exp_exponent_shifted = (
+        Sum(d_terms_in_exp_exponent_shifted*sum_image_text, M, N)
+        + Sum(d_terms_in_exp_exponent_shifted_along_N*sum_image_text, M, N)
+    )
+    down = -2*half_c_loss_over_N
+    dsum_image_text_along_D = c_sum_image_text_along_D + exp_scale*down
+    dexp_scale = c_exp_scale + Sum(down*sum_image_text_along_D, N)
+    dsum_image_text = (
+        c_sum_image_text
+        + exp_scale*(d_terms_in_exp_exponent_shifted + d_terms_in_exp_exponent_shifted_along_N)
+    )
+    dtext = c_text + Sum(dsum_image_text[M, N]*image[M, D], M) + dsum_image_text_along_D*image
     dtext_length = c_text_length - Sum(dtext*text, D)/text_length
     dtext_norm = c_text_norm + dtext_length*Piecewise((1, text_norm >= 1e-12), (0, True))
-    dtext_norm_sum = dtext_norm/(2*text_norm)
-    dimage = c_image + Sum(dlogits_sum*text[M, D], M) + down_sum*text
+    half_dtext_norm_over_text_norm = dtext_norm/(2*text_norm)
+    dimage = c_image + Sum(dsum_image_text*text[M, D], M) + dsum_image_text_along_D*text
     dimage_length = c_image_length - Sum(dimage*image, D)/image_length
     dimage_norm = c_image_norm + dimage_length*Piecewise((1, image_norm >= 1e-12), (0, True))
-    dimage_norm_sum = dimage_norm/(2*image_norm)
-    dimages = dimage/image_length + 2*dimage_norm_sum*image_length*image
-    dtexts = dtext/text_length + 2*dtext_norm_sum*text_length*text
-    dscale = exp_scale*(dexp_scale + dexp_scale_2)
+    half_dimage_norm_over_image_norm = dimage_norm/(2*image_norm)
+    dimages = dimage/image_length + 2*half_dimage_norm_over_image_norm*image_length*image
+    dtexts = dtext/text_length + 2*half_dtext_norm_over_text_norm*text_length*text
+    dscale = exp_scale*(d_exp_in_exp_exponent_shifted + dexp_scale)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -144,7 +161,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Edge cases:
 
 - NaN if N is 0: loss divides by it.
-- exp(scale) may overflow: then exp_scale, exponent_max, exponent_max_2 may be infinite or NaN.
+- exp(scale) may overflow: then exp_scale, max_exponent, max_exponent_along_N may be infinite or
+  NaN.
 - float32: loss, dimages, dtexts, dscale may be inaccurate for images, texts beyond 1e19.
 - Forward mode, and transforms under torch.compile, use clip_forward, which is plain torch.
 - For what all functions share (arguments, dtypes, transforms) see _runtime.py.
@@ -163,8 +181,9 @@ _pair = _runtime.Pair("clip", """
     images, texts, image, text: N D
     scale, loss, exp_scale, g: ()
     image_norm, image_length, text_norm, text_length: N 1
-    logits_sum, exp_exponent_shifted, exp_exponent_shifted_2, logits: N N
-    own_sum, exp_logits_sum_scaled, exp_logits_sum_2_scaled, own, of_texts, of_images: N
+    sum_image_text, exp_exponent_shifted, exp_exponent_shifted_along_N, logits: N N
+    sum_image_text_along_D, sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, own: N
+    of_texts, of_images: N
 """)
 
 
@@ -184,13 +203,13 @@ class CLIPForward(NamedTuple):
     text_norm: Tensor  # (N, 1)
     text_length: Tensor  # (N, 1)
     text: Tensor  # (N, D)
-    logits_sum: Tensor  # (N, N)
+    sum_image_text: Tensor  # (N, N)
     exp_scale: Tensor  # ()
-    own_sum: Tensor  # (N,)
+    sum_image_text_along_D: Tensor  # (N,)
     exp_exponent_shifted: Tensor  # (N, N)
-    exp_logits_sum_scaled: Tensor  # (N,)
-    exp_exponent_shifted_2: Tensor  # (N, N)
-    exp_logits_sum_2_scaled: Tensor  # (N,)
+    sum_exp_exponent_shifted: Tensor  # (N,)
+    exp_exponent_shifted_along_N: Tensor  # (N, N)
+    sum_exp_exponent_shifted_along_N: Tensor  # (N,)
 
 
 @_pair.forward
@@ -204,25 +223,27 @@ def clip_forward(images: Tensor, texts: Tensor, scale: Tensor) -> CLIPForward:
     text_norm = torch.sqrt((texts ** 2).sum(1, keepdim=True))
     text_length = text_norm.clamp(min=1e-12)
     text = texts / text_length
-    logits_sum = image @ text.mT
+    sum_image_text = image @ text.mT
     exp_scale = torch.exp(scale)
-    own_sum = (image * text).sum(1)
-    own = exp_scale * own_sum
-    exponent_max = _runtime.peak(torch.exp(scale) * logits_sum, 1, added=True)
-    exp_exponent_shifted = torch.exp(torch.exp(scale) * logits_sum - exponent_max)
-    exp_logits_sum_scaled = exp_exponent_shifted.sum(1)
-    of_texts = exponent_max[:, 0] + torch.log(exp_logits_sum_scaled)
-    exponent_max_2 = _runtime.peak(torch.exp(scale) * logits_sum, 0, added=True)
-    exp_exponent_shifted_2 = torch.exp(torch.exp(scale) * logits_sum - exponent_max_2)
-    exp_logits_sum_2_scaled = exp_exponent_shifted_2.sum(0)
+    sum_image_text_along_D = (image * text).sum(1)
+    own = exp_scale * sum_image_text_along_D
+    max_exponent = _runtime.peak(torch.exp(scale) * sum_image_text, 1, added=True)
+    exp_exponent_shifted = torch.exp(torch.exp(scale) * sum_image_text - max_exponent)
+    sum_exp_exponent_shifted = exp_exponent_shifted.sum(1)
+    of_texts = max_exponent[:, 0] + torch.log(sum_exp_exponent_shifted)
+    max_exponent_along_N = _runtime.peak(torch.exp(scale) * sum_image_text, 0, added=True)
+    exp_exponent_shifted_along_N = torch.exp(
+        torch.exp(scale) * sum_image_text - max_exponent_along_N
+    )
+    sum_exp_exponent_shifted_along_N = exp_exponent_shifted_along_N.sum(0)
     loss = (
         (of_texts - own).sum()
-        + (exponent_max_2[0] - own + torch.log(exp_logits_sum_2_scaled)).sum()
+        + (max_exponent_along_N[0] - own + torch.log(sum_exp_exponent_shifted_along_N)).sum()
     ) / 2 / N
     return CLIPForward(
-        loss, image_norm, image_length, image, text_norm, text_length, text, logits_sum, exp_scale,
-        own_sum, exp_exponent_shifted, exp_logits_sum_scaled, exp_exponent_shifted_2,
-        exp_logits_sum_2_scaled,
+        loss, image_norm, image_length, image, text_norm, text_length, text, sum_image_text,
+        exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+        exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
     )
 
 
@@ -236,23 +257,31 @@ class CLIPGradients(NamedTuple):
 @_runtime.uncast
 def clip_backward(
     dloss: Tensor, image_norm: Tensor, image_length: Tensor, image: Tensor, text_norm: Tensor,
-    text_length: Tensor, text: Tensor, logits_sum: Tensor, exp_scale: Tensor, own_sum: Tensor,
-    exp_exponent_shifted: Tensor, exp_logits_sum_scaled: Tensor, exp_exponent_shifted_2: Tensor,
-    exp_logits_sum_2_scaled: Tensor, needs,
+    text_length: Tensor, text: Tensor, sum_image_text: Tensor, exp_scale: Tensor,
+    sum_image_text_along_D: Tensor, exp_exponent_shifted: Tensor, sum_exp_exponent_shifted: Tensor,
+    exp_exponent_shifted_along_N: Tensor, sum_exp_exponent_shifted_along_N: Tensor, needs,
 ) -> CLIPGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = image_norm.shape[0]
     dimages = dtexts = dscale = None
     dlogits = dloss / 2 / N * (
-        exp_exponent_shifted / exp_logits_sum_scaled[:, None]
-        + exp_exponent_shifted_2 / exp_logits_sum_2_scaled
+        exp_exponent_shifted / sum_exp_exponent_shifted[:, None]
+        + exp_exponent_shifted_along_N / sum_exp_exponent_shifted_along_N
     )
     if needs.images or needs.texts:
-        dlogits_sum = exp_scale * dlogits
+        exp_scale_times_dlogits = exp_scale * dlogits
     if needs.texts:
-        dtext = torch.addcmul(dlogits_sum.mT @ image, dloss * exp_scale / N, image, value=-1)
+        dtext = torch.addcmul(
+            exp_scale_times_dlogits.mT @ image,
+            dloss * exp_scale / N,
+            image, value=-1,
+        )
     if needs.images:
-        dimage = torch.addcmul(dlogits_sum @ text, dloss * exp_scale / N, text, value=-1)
+        dimage = torch.addcmul(
+            exp_scale_times_dlogits @ text,
+            dloss * exp_scale / N,
+            text, value=-1,
+        )
         dimages = torch.addcmul(
             dimage / image_length,
             torch.where(image_norm >= 1e-12, (dimage * image).sum(1, keepdim=True) / image_norm, 0),
@@ -265,7 +294,9 @@ def clip_backward(
             text, value=-1,
         )
     if needs.scale:
-        dscale = exp_scale * ((dlogits * logits_sum).sum() - dloss * own_sum.sum() / N)
+        dscale = exp_scale * (
+            (dlogits * sum_image_text).sum() - dloss * sum_image_text_along_D.sum() / N
+        )
     return CLIPGradients(dimages, dtexts, dscale)
 
 
@@ -370,14 +401,15 @@ class CLIPSecond(NamedTuple):
 @_runtime.uncast
 def _behind(
     v_images, v_texts, v_scale, g, image_norm, image_length, image, text_norm, text_length, text,
-    logits_sum, exp_scale, own_sum, exp_exponent_shifted, exp_logits_sum_scaled,
-    exp_exponent_shifted_2, exp_logits_sum_2_scaled, needs,
+    sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted,
+    sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N, needs,
 ) -> tuple:
     N = image_norm.shape[0]
     (
         v_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_exp_scale, c_own_sum, c_exp_exponent_shifted, c_exp_logits_sum_scaled,
-        c_exp_exponent_shifted_2, c_exp_logits_sum_2_scaled,
+        c_sum_image_text, c_exp_scale, c_sum_image_text_along_D, c_exp_exponent_shifted,
+        c_sum_exp_exponent_shifted, c_exp_exponent_shifted_along_N,
+        c_sum_exp_exponent_shifted_along_N,
     ) = (None,) * 14
     if (
         needs.image_norm
@@ -386,12 +418,12 @@ def _behind(
         or needs.text_norm
         or needs.text_length
         or needs.text
-        or needs.logits_sum
+        or needs.sum_image_text
         or needs.exp_scale
     ):
-        g_logits_whole = g / N * (
-            exp_exponent_shifted / exp_logits_sum_scaled[:, None]
-            + exp_exponent_shifted_2 / exp_logits_sum_2_scaled
+        quotient_in_g_logits = g / N * (
+            exp_exponent_shifted / sum_exp_exponent_shifted[:, None]
+            + exp_exponent_shifted_along_N / sum_exp_exponent_shifted_along_N
         )
     if (
         needs.image_norm
@@ -401,27 +433,30 @@ def _behind(
         or needs.text_length
         or needs.text
     ):
-        g_logits_sum_whole = exp_scale * g_logits_whole
+        product_in_g_sum_image_text = exp_scale * quotient_in_g_logits
     if needs.text_norm or needs.text_length or needs.text:
         g_text = torch.addcmul(
-            0.5 * (g_logits_sum_whole.mT @ image),
+            0.5 * (product_in_g_sum_image_text.mT @ image),
             exp_scale * g / N,
             image, value=-1,
         )
     if needs.image_norm or needs.image_length or needs.image:
         g_image = torch.addcmul(
-            0.5 * (g_logits_sum_whole @ text),
+            0.5 * (product_in_g_sum_image_text @ text),
             exp_scale * g / N,
             text, value=-1,
         )
     if needs.image_norm or needs.image:
-        g_images_sum = (g_image * image).sum(1, keepdim=True)
+        sum_g_image_image = (g_image * image).sum(1, keepdim=True)
     if needs.text_norm or needs.text:
-        g_texts_sum = (g_text * text).sum(1, keepdim=True)
+        sum_g_text_text = (g_text * text).sum(1, keepdim=True)
     if needs.g or needs.exp_scale:
-        own_sum_sum = own_sum.sum()
+        sum_sum_image_text_along_D = sum_image_text_along_D.sum()
     if needs.exp_scale:
-        g_scale_term = (g_logits_whole * logits_sum / 2).sum() - g * own_sum_sum / N
+        terms_in_g_scale = (
+            (quotient_in_g_logits * sum_image_text / 2).sum()
+            - g * sum_sum_image_text_along_D / N
+        )
     if (
         needs.g
         or needs.image_norm
@@ -429,9 +464,9 @@ def _behind(
         or needs.text
         or needs.exp_scale
         or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
+        or needs.sum_exp_exponent_shifted
+        or needs.exp_exponent_shifted_along_N
+        or needs.sum_exp_exponent_shifted_along_N
     ):
         sum_image_v_images = (image * v_images).sum(1, keepdim=True)
     if (
@@ -441,9 +476,9 @@ def _behind(
         or needs.text
         or needs.exp_scale
         or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
+        or needs.sum_exp_exponent_shifted
+        or needs.exp_exponent_shifted_along_N
+        or needs.sum_exp_exponent_shifted_along_N
     ):
         sum_text_v_texts = (text * v_texts).sum(1, keepdim=True)
     if (
@@ -452,32 +487,32 @@ def _behind(
         or needs.text
         or needs.exp_scale
         or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
+        or needs.sum_exp_exponent_shifted
+        or needs.exp_exponent_shifted_along_N
+        or needs.sum_exp_exponent_shifted_along_N
     ):
-        choice_image_norm = torch.where(
+        choice_in_dsum_g_image_image = torch.where(
             image_norm >= 1e-12,
             torch.where(image_norm >= 1e-12, image_norm, 1) ** -1,
             0,
         )
-        choice_text_norm = torch.where(
+        choice_in_dsum_g_text_text = torch.where(
             text_norm >= 1e-12,
             torch.where(text_norm >= 1e-12, text_norm, 1) ** -1,
             0,
         )
-        dg_texts_sum = -choice_text_norm * sum_text_v_texts
-        dg_images_sum = -choice_image_norm * sum_image_v_images
+        d_sum_g_text_text = -choice_in_dsum_g_text_text * sum_text_v_texts
+        d_sum_g_image_image = -choice_in_dsum_g_image_image * sum_image_v_images
     if (
         needs.g
         or needs.text
         or needs.exp_scale
         or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
+        or needs.sum_exp_exponent_shifted
+        or needs.exp_exponent_shifted_along_N
+        or needs.sum_exp_exponent_shifted_along_N
     ):
-        dg_image = torch.addcmul(v_images / image_length, dg_images_sum, image)
+        dg_image = torch.addcmul(v_images / image_length, d_sum_g_image_image, image)
     if needs.g or needs.exp_scale:
         sum_dg_image_text = (dg_image * text).sum()
     if (
@@ -485,44 +520,53 @@ def _behind(
         or needs.image
         or needs.exp_scale
         or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
+        or needs.sum_exp_exponent_shifted
+        or needs.exp_exponent_shifted_along_N
+        or needs.sum_exp_exponent_shifted_along_N
     ):
-        dg_text = torch.addcmul(v_texts / text_length, dg_texts_sum, text)
+        dg_text = torch.addcmul(v_texts / text_length, d_sum_g_text_text, text)
     if needs.g or needs.exp_scale:
         sum_dg_text_image = (dg_text * image).sum()
     if (
         needs.g
         or needs.exp_scale
         or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
+        or needs.sum_exp_exponent_shifted
+        or needs.exp_exponent_shifted_along_N
+        or needs.sum_exp_exponent_shifted_along_N
     ):
-        dg_logits_sum_whole = torch.addmm(dg_image @ text.mT / 2, image, dg_text.mT, alpha=0.5)
+        d_product_in_g_sum_image_text = torch.addmm(
+            dg_image @ text.mT / 2,
+            image, dg_text.mT, alpha=0.5,
+        )
     if (
         needs.g
         or needs.exp_exponent_shifted
-        or needs.exp_logits_sum_scaled
-        or needs.exp_exponent_shifted_2
-        or needs.exp_logits_sum_2_scaled
+        or needs.sum_exp_exponent_shifted
+        or needs.exp_exponent_shifted_along_N
+        or needs.sum_exp_exponent_shifted_along_N
     ):
-        dg_logits_whole = exp_scale * torch.addcmul(dg_logits_sum_whole, v_scale / 2, logits_sum)
+        d_quotient_in_g_logits = exp_scale * torch.addcmul(
+            d_product_in_g_sum_image_text,
+            v_scale / 2,
+            sum_image_text,
+        )
     if needs.g:
         v_loss = (
             (
-                dg_logits_whole * (
-                    exp_exponent_shifted / exp_logits_sum_scaled[:, None]
-                    + exp_exponent_shifted_2 / exp_logits_sum_2_scaled
+                d_quotient_in_g_logits * (
+                    exp_exponent_shifted / sum_exp_exponent_shifted[:, None]
+                    + exp_exponent_shifted_along_N / sum_exp_exponent_shifted_along_N
                 )
             ).sum()
-            - exp_scale * (sum_dg_image_text + sum_dg_text_image + own_sum_sum * v_scale)
+            - exp_scale * (
+                sum_dg_image_text + sum_dg_text_image + sum_sum_image_text_along_D * v_scale
+            )
         ) / N
     if needs.image_norm:
         c_image_norm = -torch.where(
             image_norm >= 1e-12,
-            -sum_image_v_images * g_images_sum / torch.where(
+            -sum_image_v_images * sum_g_image_image / torch.where(
                 image_norm >= 1e-12,
                 image_norm, 1,
             ) ** 2,
@@ -534,11 +578,11 @@ def _behind(
         c_image = torch.addcmul(
             torch.addcmul(
                 torch.add(
-                    dg_images_sum * g_image,
-                    exp_scale * (g_logits_whole @ dg_text),
+                    d_sum_g_image_image * g_image,
+                    exp_scale * (quotient_in_g_logits @ dg_text),
                     alpha=0.5,
                 ),
-                choice_image_norm * g_images_sum,
+                choice_in_dsum_g_image_image * sum_g_image_image,
                 v_images, value=-1,
             ),
             exp_scale * g / N,
@@ -547,7 +591,10 @@ def _behind(
     if needs.text_norm:
         c_text_norm = -torch.where(
             text_norm >= 1e-12,
-            -sum_text_v_texts * g_texts_sum / torch.where(text_norm >= 1e-12, text_norm, 1) ** 2,
+            -sum_text_v_texts * sum_g_text_text / torch.where(
+                text_norm >= 1e-12,
+                text_norm, 1,
+            ) ** 2,
             0,
         )
     if needs.text_length:
@@ -556,89 +603,116 @@ def _behind(
         c_text = torch.addcmul(
             torch.addcmul(
                 torch.add(
-                    dg_texts_sum * g_text,
-                    exp_scale * (g_logits_whole.mT @ dg_image),
+                    d_sum_g_text_text * g_text,
+                    exp_scale * (quotient_in_g_logits.mT @ dg_image),
                     alpha=0.5,
                 ),
-                choice_text_norm * g_texts_sum,
+                choice_in_dsum_g_text_text * sum_g_text_text,
                 v_texts, value=-1,
             ),
             exp_scale * g / N,
             dg_image, value=-1,
         )
-    if needs.logits_sum:
-        c_logits_sum = exp_scale * v_scale / 2 * g_logits_whole
+    if needs.sum_image_text:
+        c_sum_image_text = exp_scale * v_scale / 2 * quotient_in_g_logits
     if needs.exp_scale:
         c_exp_scale = (
-            (dg_logits_sum_whole * g_logits_whole).sum()
-            + g_scale_term * v_scale
+            (d_product_in_g_sum_image_text * quotient_in_g_logits).sum()
+            + terms_in_g_scale * v_scale
             - g * (sum_dg_image_text + sum_dg_text_image) / N
         )
-    if needs.own_sum:
-        c_own_sum = (-exp_scale * g * v_scale / N).expand(N)
+    if needs.sum_image_text_along_D:
+        c_sum_image_text_along_D = (-exp_scale * g * v_scale / N).expand(N)
     if needs.exp_exponent_shifted:
-        c_exp_exponent_shifted = g / N * dg_logits_whole / exp_logits_sum_scaled[:, None]
-    if needs.exp_logits_sum_scaled:
-        c_exp_logits_sum_scaled = -g / N * (
-            dg_logits_whole * exp_exponent_shifted
-        ).sum(1) / exp_logits_sum_scaled ** 2
-    if needs.exp_exponent_shifted_2:
-        c_exp_exponent_shifted_2 = g / N * dg_logits_whole / exp_logits_sum_2_scaled
-    if needs.exp_logits_sum_2_scaled:
-        c_exp_logits_sum_2_scaled = -g / N * (
-            dg_logits_whole * exp_exponent_shifted_2
-        ).sum(0) / exp_logits_sum_2_scaled ** 2
+        c_exp_exponent_shifted = g / N * d_quotient_in_g_logits / sum_exp_exponent_shifted[:, None]
+    if needs.sum_exp_exponent_shifted:
+        c_sum_exp_exponent_shifted = -g / N * (
+            d_quotient_in_g_logits * exp_exponent_shifted
+        ).sum(1) / sum_exp_exponent_shifted ** 2
+    if needs.exp_exponent_shifted_along_N:
+        c_exp_exponent_shifted_along_N = (
+            g
+            / N
+            * d_quotient_in_g_logits
+            / sum_exp_exponent_shifted_along_N
+        )
+    if needs.sum_exp_exponent_shifted_along_N:
+        c_sum_exp_exponent_shifted_along_N = -g / N * (
+            d_quotient_in_g_logits * exp_exponent_shifted_along_N
+        ).sum(0) / sum_exp_exponent_shifted_along_N ** 2
     return (
         v_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_exp_scale, c_own_sum, c_exp_exponent_shifted, c_exp_logits_sum_scaled,
-        c_exp_exponent_shifted_2, c_exp_logits_sum_2_scaled,
+        c_sum_image_text, c_exp_scale, c_sum_image_text_along_D, c_exp_exponent_shifted,
+        c_sum_exp_exponent_shifted, c_exp_exponent_shifted_along_N,
+        c_sum_exp_exponent_shifted_along_N,
     )
 
 
 @_pair.pullback
 @_runtime.uncast
 def _pullback(
-    c_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text, c_logits_sum,
-    c_exp_scale, c_own_sum, c_exp_exponent_shifted, c_exp_logits_sum_scaled,
-    c_exp_exponent_shifted_2, c_exp_logits_sum_2_scaled, image_norm, image_length, image, text_norm,
-    text_length, text, logits_sum, exp_scale, own_sum, exp_exponent_shifted, exp_logits_sum_scaled,
-    exp_exponent_shifted_2, exp_logits_sum_2_scaled, needs,
+    c_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
+    c_sum_image_text, c_exp_scale, c_sum_image_text_along_D, c_exp_exponent_shifted,
+    c_sum_exp_exponent_shifted, c_exp_exponent_shifted_along_N, c_sum_exp_exponent_shifted_along_N,
+    image_norm, image_length, image, text_norm, text_length, text, sum_image_text, exp_scale,
+    sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+    exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N, needs,
 ) -> tuple:
     N = image_norm.shape[0]
     dimages = dtexts = dscale = None
-    dloss_whole = c_loss / 2
-    dloss_term = dloss_whole / N
-    dexp_logits_sum_2_scaled = c_exp_logits_sum_2_scaled + dloss_term / exp_logits_sum_2_scaled
-    dexp_exponent_shifted_2 = c_exp_exponent_shifted_2 + dexp_logits_sum_2_scaled
-    dexp_exponent_shifted_2_term = dexp_exponent_shifted_2 * exp_exponent_shifted_2
-    dexp_logits_sum_scaled = c_exp_logits_sum_scaled + dloss_term / exp_logits_sum_scaled
-    dexp_exponent_shifted = c_exp_exponent_shifted + dexp_logits_sum_scaled[:, None]
-    dexp_exponent_shifted_term = dexp_exponent_shifted * exp_exponent_shifted
+    half_c_loss = c_loss / 2
+    half_c_loss_over_N = half_c_loss / N
+    dsum_exp_exponent_shifted_along_N = (
+        c_sum_exp_exponent_shifted_along_N
+        + half_c_loss_over_N / sum_exp_exponent_shifted_along_N
+    )
+    dexp_exponent_shifted_along_N = (
+        c_exp_exponent_shifted_along_N
+        + dsum_exp_exponent_shifted_along_N
+    )
+    d_terms_in_exp_exponent_shifted_along_N = (
+        dexp_exponent_shifted_along_N
+        * exp_exponent_shifted_along_N
+    )
+    dsum_exp_exponent_shifted = (
+        c_sum_exp_exponent_shifted
+        + half_c_loss_over_N / sum_exp_exponent_shifted
+    )
+    dexp_exponent_shifted = c_exp_exponent_shifted + dsum_exp_exponent_shifted[:, None]
+    d_terms_in_exp_exponent_shifted = dexp_exponent_shifted * exp_exponent_shifted
     if needs.scale:
-        dexp_scale_2 = (
-            (dexp_exponent_shifted_2_term * logits_sum).sum()
-            + (dexp_exponent_shifted_term * logits_sum).sum()
+        d_exp_in_exp_exponent_shifted = (
+            (d_terms_in_exp_exponent_shifted * sum_image_text).sum()
+            + (d_terms_in_exp_exponent_shifted_along_N * sum_image_text).sum()
         )
-    down = (-2 * dloss_term).expand(N)
+    down = (-2 * half_c_loss_over_N).expand(N)
     if needs.images or needs.texts:
-        down_sum = torch.addcmul(c_own_sum, exp_scale, down)
+        dsum_image_text_along_D = torch.addcmul(c_sum_image_text_along_D, exp_scale, down)
     if needs.scale:
-        dexp_scale = c_exp_scale + (down * own_sum).sum()
+        dexp_scale = c_exp_scale + (down * sum_image_text_along_D).sum()
     if needs.images or needs.texts:
-        dlogits_sum = torch.addcmul(
-            c_logits_sum, exp_scale,
-            dexp_exponent_shifted_2_term + dexp_exponent_shifted_term,
+        dsum_image_text = torch.addcmul(
+            c_sum_image_text, exp_scale,
+            d_terms_in_exp_exponent_shifted + d_terms_in_exp_exponent_shifted_along_N,
         )
     if needs.texts:
-        dtext = torch.addcmul(torch.addmm(c_text, dlogits_sum.mT, image), down_sum[:, None], image)
+        dtext = torch.addcmul(
+            torch.addmm(c_text, dsum_image_text.mT, image),
+            dsum_image_text_along_D[:, None],
+            image,
+        )
         dtext_length = (
             c_text_length
             - (dtext * text).sum(1, keepdim=True) / torch.where(text_norm >= 1e-12, text_length, 1)
         )
         dtext_norm = c_text_norm + torch.where(text_norm >= 1e-12, dtext_length, 0)
-        dtext_norm_sum = dtext_norm / 2 / text_norm
+        half_dtext_norm_over_text_norm = dtext_norm / 2 / text_norm
     if needs.images:
-        dimage = torch.addcmul(torch.addmm(c_image, dlogits_sum, text), down_sum[:, None], text)
+        dimage = torch.addcmul(
+            torch.addmm(c_image, dsum_image_text, text),
+            dsum_image_text_along_D[:, None],
+            text,
+        )
         dimage_length = (
             c_image_length
             - (dimage * image).sum(1, keepdim=True) / torch.where(
@@ -647,12 +721,20 @@ def _pullback(
             )
         )
         dimage_norm = c_image_norm + torch.where(image_norm >= 1e-12, dimage_length, 0)
-        dimage_norm_sum = dimage_norm / 2 / image_norm
-        dimages = torch.addcmul(dimage / image_length, 2 * dimage_norm_sum * image_length, image)
+        half_dimage_norm_over_image_norm = dimage_norm / 2 / image_norm
+        dimages = torch.addcmul(
+            dimage / image_length,
+            2 * half_dimage_norm_over_image_norm * image_length,
+            image,
+        )
     if needs.texts:
-        dtexts = torch.addcmul(dtext / text_length, 2 * dtext_norm_sum * text_length, text)
+        dtexts = torch.addcmul(
+            dtext / text_length,
+            2 * half_dtext_norm_over_text_norm * text_length,
+            text,
+        )
     if needs.scale:
-        dscale = exp_scale * (dexp_scale + dexp_scale_2)
+        dscale = exp_scale * (d_exp_in_exp_exponent_shifted + dexp_scale)
     return (dimages, dtexts, dscale)
 
 

@@ -17,8 +17,8 @@ The closed form:
         (0, True),
     )/N
     dproduct = dcosine/norms
-    dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
-    dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
+    dx1 = dproduct*x2 - dcosine*cosine*x1/sum_x1_squared_plus_eps
+    dx2 = dproduct*x1 - dcosine*cosine*x2/sum_x2_squared_plus_eps
 
 With reduction="none":
 
@@ -28,8 +28,8 @@ With reduction="none":
         (0, True),
     )
     dproduct = dcosine/norms
-    dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
-    dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
+    dx1 = dproduct*x2 - dcosine*cosine*x1/sum_x1_squared_plus_eps
+    dx2 = dproduct*x1 - dcosine*cosine*x2/sum_x2_squared_plus_eps
 
 With reduction="sum":
 
@@ -39,8 +39,8 @@ With reduction="sum":
         (0, True),
     )
     dproduct = dcosine/norms
-    dx1 = dproduct*x2 - dcosine*cosine*x1/norms_term
-    dx2 = dproduct*x1 - dcosine*cosine*x2/norms_term_2
+    dx1 = dproduct*x2 - dcosine*cosine*x1/sum_x1_squared_plus_eps
+    dx2 = dproduct*x1 - dcosine*cosine*x2/sum_x2_squared_plus_eps
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -54,24 +54,34 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
         (0, True),
     )/N
     g_product = g_cosine/norms
-    g_x1_term = g_cosine/norms_term
-    g_x2_term = g_cosine/norms_term_2
+    quotient_in_g_x1 = g_cosine/sum_x1_squared_plus_eps
+    quotient_in_g_x2 = g_cosine/sum_x2_squared_plus_eps
     sum_v_x1_x1 = Sum(v_x1*x1, C)
     sum_v_x2_x2 = Sum(v_x2*x2, C)
-    dg_x2_term = -sum_v_x2_x2*cosine
-    dg_x1_term = -sum_v_x1_x1*cosine
+    minus_cosine_times_sum_v_x2_x2 = -sum_v_x2_x2*cosine
+    minus_cosine_times_sum_v_x1_x1 = -sum_v_x1_x1*cosine
     dg_product = Sum(v_x1*x2, C) + Sum(v_x2*x1, C)
     v_loss = Sum(
         Piecewise((-1, Eq(target, 1)), (1, Eq(target, -1) & (cosine - margin >= 0)), (0, True))
-        *(dg_product/norms + dg_x1_term/norms_term + dg_x2_term/norms_term_2),
+        *(
+            dg_product/norms
+            + minus_cosine_times_sum_v_x1_x1/sum_x1_squared_plus_eps
+            + minus_cosine_times_sum_v_x2_x2/sum_x2_squared_plus_eps
+        ),
         N,
     )/N
-    c_x1 = g_product*v_x2 - cosine*g_x1_term*v_x1
-    c_x2 = g_product*v_x1 - cosine*g_x2_term*v_x2
-    c_norms_term = -dg_x1_term*g_x1_term/norms_term
-    c_norms_term_2 = -dg_x2_term*g_x2_term/norms_term_2
+    c_x1 = g_product*v_x2 - cosine*quotient_in_g_x1*v_x1
+    c_x2 = g_product*v_x1 - cosine*quotient_in_g_x2*v_x2
+    c_sum_x1_squared_plus_eps = (
+        -minus_cosine_times_sum_v_x1_x1*quotient_in_g_x1
+        /sum_x1_squared_plus_eps
+    )
+    c_sum_x2_squared_plus_eps = (
+        -minus_cosine_times_sum_v_x2_x2*quotient_in_g_x2
+        /sum_x2_squared_plus_eps
+    )
     c_norms = -dg_product*g_product/norms
-    c_cosine = -sum_v_x1_x1*g_x1_term - sum_v_x2_x2*g_x2_term
+    c_cosine = -sum_v_x1_x1*quotient_in_g_x1 - sum_v_x2_x2*quotient_in_g_x2
 
 From these cotangents back to the inputs:
 
@@ -85,8 +95,8 @@ From these cotangents back to the inputs:
     )
     dnorms = c_norms - dcosine*cosine/norms
     dproduct = dcosine/norms
-    dx1 = dproduct*x2 + x1*(2*c_norms_term + dnorms*norms/norms_term)
-    dx2 = dproduct*x1 + x2*(2*c_norms_term_2 + dnorms*norms/norms_term_2)
+    dx1 = dproduct*x2 + x1*(2*c_sum_x1_squared_plus_eps + dnorms*norms/sum_x1_squared_plus_eps)
+    dx2 = dproduct*x1 + x2*(2*c_sum_x2_squared_plus_eps + dnorms*norms/sum_x2_squared_plus_eps)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -116,7 +126,7 @@ _pair = _runtime.Pair("cosine_embedding", """
     x1, x2: *N C
     target: *N, constant
     loss, g: *N for none; () for sum mean
-    norms_term, norms_term_2, norms, cosine, product, excess, losses: *N
+    sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine, product, excess, losses: *N
     reduction: none | sum | mean
 """)
 
@@ -137,8 +147,8 @@ class CosineEmbeddingForward(NamedTuple):
     x1: Tensor  # (*N, C)
     x2: Tensor  # (*N, C)
     target: Tensor  # (*N,)
-    norms_term: Tensor  # (*N,)
-    norms_term_2: Tensor  # (*N,)
+    sum_x1_squared_plus_eps: Tensor  # (*N,)
+    sum_x2_squared_plus_eps: Tensor  # (*N,)
     norms: Tensor  # (*N,)
     cosine: Tensor  # (*N,)
     margin: float
@@ -154,9 +164,9 @@ def cosine_embedding_forward(
     if reduction == "mean":
         N = x1.shape[0]
     product = (x1 * x2).sum(1)
-    norms_term = (x1 ** 2).sum(1) + eps
-    norms_term_2 = (x2 ** 2).sum(1) + eps
-    norms = torch.sqrt(norms_term * norms_term_2)
+    sum_x1_squared_plus_eps = (x1 ** 2).sum(1) + eps
+    sum_x2_squared_plus_eps = (x2 ** 2).sum(1) + eps
+    norms = torch.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
     cosine = product / norms
     excess = cosine - margin
     losses = torch.where(
@@ -171,7 +181,8 @@ def cosine_embedding_forward(
     else:
         loss = losses.sum() / N
     return CosineEmbeddingForward(
-        loss, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction,
+        loss, x1, x2, target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
+        margin, reduction,
     )
 
 
@@ -182,8 +193,9 @@ class CosineEmbeddingGradients(NamedTuple):
 
 @_pair.backward
 def cosine_embedding_backward(
-    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, norms_term: Tensor, norms_term_2: Tensor,
-    norms: Tensor, cosine: Tensor, margin: float, reduction: str = "mean", needs=None,
+    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, sum_x1_squared_plus_eps: Tensor,
+    sum_x2_squared_plus_eps: Tensor, norms: Tensor, cosine: Tensor, margin: float,
+    reduction: str = "mean", needs=None,
 ) -> CosineEmbeddingGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "mean":
@@ -205,13 +217,13 @@ def cosine_embedding_backward(
     if needs.x1:
         dx1 = torch.addcmul(
             dproduct[:, None] * x2,
-            dcosine[:, None] * cosine[:, None] / norms_term[:, None],
+            dcosine[:, None] * cosine[:, None] / sum_x1_squared_plus_eps[:, None],
             x1, value=-1,
         )
     if needs.x2:
         dx2 = torch.addcmul(
             dproduct[:, None] * x1,
-            dcosine[:, None] * cosine[:, None] / norms_term_2[:, None],
+            dcosine[:, None] * cosine[:, None] / sum_x2_squared_plus_eps[:, None],
             x2, value=-1,
         )
     return CosineEmbeddingGradients(dx1, dx2)
@@ -305,19 +317,21 @@ class CosineEmbeddingSecond(NamedTuple):
 
 @_pair.behind
 def _behind(
-    v_x1, v_x2, g, x1, x2, target, norms_term, norms_term_2, norms, cosine, margin, reduction,
-    needs,
+    v_x1, v_x2, g, x1, x2, target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
+    margin, reduction, needs,
 ) -> tuple:
     N = x1.shape[0]
-    v_loss = c_x1 = c_x2 = c_norms_term = c_norms_term_2 = c_norms = c_cosine = None
+    v_loss, c_x1, c_x2, c_sum_x1_squared_plus_eps, c_sum_x2_squared_plus_eps, c_norms, c_cosine = (
+        None,
+    ) * 7
     cosine_minus_margin_from_0 = cosine - margin >= 0
     target_is_minus_1 = target == -1
     target_is_1 = target == 1
     if (
         needs.x1
         or needs.x2
-        or needs.norms_term
-        or needs.norms_term_2
+        or needs.sum_x1_squared_plus_eps
+        or needs.sum_x2_squared_plus_eps
         or needs.norms
         or needs.cosine
     ):
@@ -334,38 +348,40 @@ def _behind(
             )
     if needs.x1 or needs.x2 or needs.norms:
         g_product = g_cosine / norms
-    if needs.x1 or needs.norms_term or needs.cosine:
-        g_x1_term = g_cosine / norms_term
-    if needs.x2 or needs.norms_term_2 or needs.cosine:
-        g_x2_term = g_cosine / norms_term_2
-    if needs.g or needs.norms_term or needs.cosine:
+    if needs.x1 or needs.sum_x1_squared_plus_eps or needs.cosine:
+        quotient_in_g_x1 = g_cosine / sum_x1_squared_plus_eps
+    if needs.x2 or needs.sum_x2_squared_plus_eps or needs.cosine:
+        quotient_in_g_x2 = g_cosine / sum_x2_squared_plus_eps
+    if needs.g or needs.sum_x1_squared_plus_eps or needs.cosine:
         sum_v_x1_x1 = (v_x1 * x1).sum(1)
-    if needs.g or needs.norms_term_2 or needs.cosine:
+    if needs.g or needs.sum_x2_squared_plus_eps or needs.cosine:
         sum_v_x2_x2 = (v_x2 * x2).sum(1)
-    if needs.g or needs.norms_term_2:
-        dg_x2_term = -sum_v_x2_x2 * cosine
-    if needs.g or needs.norms_term:
-        dg_x1_term = -sum_v_x1_x1 * cosine
+    if needs.g or needs.sum_x2_squared_plus_eps:
+        minus_cosine_times_sum_v_x2_x2 = -sum_v_x2_x2 * cosine
+    if needs.g or needs.sum_x1_squared_plus_eps:
+        minus_cosine_times_sum_v_x1_x1 = -sum_v_x1_x1 * cosine
     if needs.g or needs.norms:
         dg_product = (v_x1 * x2).sum(1) + (v_x2 * x1).sum(1)
     if needs.g:
         if reduction == "none":
             v_loss = torch.where(
                 target_is_1,
-                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+                -dg_product / norms
+                - minus_cosine_times_sum_v_x1_x1 / sum_x1_squared_plus_eps
+                - minus_cosine_times_sum_v_x2_x2 / sum_x2_squared_plus_eps,
                 torch.where(
                     target_is_minus_1 & cosine_minus_margin_from_0,
                     dg_product / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
                         norms, 1,
                     )
-                    + dg_x1_term / torch.where(
+                    + minus_cosine_times_sum_v_x1_x1 / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term, 1,
+                        sum_x1_squared_plus_eps, 1,
                     )
-                    + dg_x2_term / torch.where(
+                    + minus_cosine_times_sum_v_x2_x2 / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term_2, 1,
+                        sum_x2_squared_plus_eps, 1,
                     ),
                     0,
                 ),
@@ -373,20 +389,22 @@ def _behind(
         elif reduction == "sum":
             v_loss = torch.where(
                 target_is_1,
-                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+                -dg_product / norms
+                - minus_cosine_times_sum_v_x1_x1 / sum_x1_squared_plus_eps
+                - minus_cosine_times_sum_v_x2_x2 / sum_x2_squared_plus_eps,
                 torch.where(
                     target_is_minus_1 & cosine_minus_margin_from_0,
                     dg_product / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
                         norms, 1,
                     )
-                    + dg_x1_term / torch.where(
+                    + minus_cosine_times_sum_v_x1_x1 / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term, 1,
+                        sum_x1_squared_plus_eps, 1,
                     )
-                    + dg_x2_term / torch.where(
+                    + minus_cosine_times_sum_v_x2_x2 / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term_2, 1,
+                        sum_x2_squared_plus_eps, 1,
                     ),
                     0,
                 ),
@@ -394,20 +412,22 @@ def _behind(
         else:
             v_loss = torch.where(
                 target_is_1,
-                -dg_product / norms - dg_x1_term / norms_term - dg_x2_term / norms_term_2,
+                -dg_product / norms
+                - minus_cosine_times_sum_v_x1_x1 / sum_x1_squared_plus_eps
+                - minus_cosine_times_sum_v_x2_x2 / sum_x2_squared_plus_eps,
                 torch.where(
                     target_is_minus_1 & cosine_minus_margin_from_0,
                     dg_product / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
                         norms, 1,
                     )
-                    + dg_x1_term / torch.where(
+                    + minus_cosine_times_sum_v_x1_x1 / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term, 1,
+                        sum_x1_squared_plus_eps, 1,
                     )
-                    + dg_x2_term / torch.where(
+                    + minus_cosine_times_sum_v_x2_x2 / torch.where(
                         target_is_minus_1 & cosine_minus_margin_from_0,
-                        norms_term_2, 1,
+                        sum_x2_squared_plus_eps, 1,
                     ),
                     0,
                 ),
@@ -415,30 +435,41 @@ def _behind(
     if needs.x1:
         c_x1 = torch.addcmul(
             g_product[:, None] * v_x2,
-            cosine[:, None] * g_x1_term[:, None],
+            cosine[:, None] * quotient_in_g_x1[:, None],
             v_x1, value=-1,
         )
     if needs.x2:
         c_x2 = torch.addcmul(
             g_product[:, None] * v_x1,
-            cosine[:, None] * g_x2_term[:, None],
+            cosine[:, None] * quotient_in_g_x2[:, None],
             v_x2, value=-1,
         )
-    if needs.norms_term:
-        c_norms_term = -dg_x1_term * g_x1_term / norms_term
-    if needs.norms_term_2:
-        c_norms_term_2 = -dg_x2_term * g_x2_term / norms_term_2
+    if needs.sum_x1_squared_plus_eps:
+        c_sum_x1_squared_plus_eps = (
+            -minus_cosine_times_sum_v_x1_x1
+            * quotient_in_g_x1
+            / sum_x1_squared_plus_eps
+        )
+    if needs.sum_x2_squared_plus_eps:
+        c_sum_x2_squared_plus_eps = (
+            -minus_cosine_times_sum_v_x2_x2
+            * quotient_in_g_x2
+            / sum_x2_squared_plus_eps
+        )
     if needs.norms:
         c_norms = -dg_product * g_product / norms
     if needs.cosine:
-        c_cosine = -sum_v_x1_x1 * g_x1_term - sum_v_x2_x2 * g_x2_term
-    return (v_loss, c_x1, c_x2, None, c_norms_term, c_norms_term_2, c_norms, c_cosine)
+        c_cosine = -sum_v_x1_x1 * quotient_in_g_x1 - sum_v_x2_x2 * quotient_in_g_x2
+    return (
+        v_loss, c_x1, c_x2, None, c_sum_x1_squared_plus_eps, c_sum_x2_squared_plus_eps, c_norms,
+        c_cosine,
+    )
 
 
 @_pair.pullback
 def _pullback(
-    c_loss, c_norms_term, c_norms_term_2, c_norms, c_cosine, x1, x2, target, norms_term,
-    norms_term_2, norms, cosine, margin, reduction, needs,
+    c_loss, c_sum_x1_squared_plus_eps, c_sum_x2_squared_plus_eps, c_norms, c_cosine, x1, x2, target,
+    sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine, margin, reduction, needs,
 ) -> tuple:
     N = x1.shape[0]
     dx1 = dx2 = None
@@ -466,8 +497,8 @@ def _pullback(
         dx1 = torch.addcmul(
             dproduct[:, None] * x2,
             torch.add(
-                dnorms[:, None] * norms[:, None] / norms_term[:, None],
-                c_norms_term[:, None],
+                dnorms[:, None] * norms[:, None] / sum_x1_squared_plus_eps[:, None],
+                c_sum_x1_squared_plus_eps[:, None],
                 alpha=2,
             ),
             x1,
@@ -476,8 +507,8 @@ def _pullback(
         dx2 = torch.addcmul(
             dproduct[:, None] * x1,
             torch.add(
-                dnorms[:, None] * norms[:, None] / norms_term_2[:, None],
-                c_norms_term_2[:, None],
+                dnorms[:, None] * norms[:, None] / sum_x2_squared_plus_eps[:, None],
+                c_sum_x2_squared_plus_eps[:, None],
                 alpha=2,
             ),
             x2,

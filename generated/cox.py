@@ -18,17 +18,17 @@ The closed form:
             event, N,
         )*exp(score - score_logcumsumexp)
         - event
-    )/event_sum
+    )/sum_event
 
 With reduction="none":
 
-    dlosses_term = dloss*event
+    event_times_dloss = dloss*event
     dscore = (
         Scan(
             exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo)),
-            dlosses_term, N,
+            event_times_dloss, N,
         )*exp(score - score_logcumsumexp)
-        - dlosses_term
+        - event_times_dloss
     )
 
 With reduction="sum":
@@ -51,30 +51,30 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
         exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo)),
         event, N,
     )
-    g_score_term_3 = (event_scan*exp(score - score_logcumsumexp) - event)/event_sum
-    sum_g_score_term_3_v_score = Sum(g_score_term_3*v_score, N)
-    exp_g_score_term = exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo))
-    exp_score_minus_score_logcumsumexp = exp(score - score_logcumsumexp)
-    dg_score_term_2 = g*v_score/event_sum
-    dg_score_term = exp_g_score_term*Previous(event_scan, N)*Scan(
-        exp_g_score_term,
-        dg_score_term_2*exp_score_minus_score_logcumsumexp,
+    quotient_in_g_score = (event_scan*exp(score - score_logcumsumexp) - event)/sum_event
+    sum_quotient_in_g_score_v_score = Sum(quotient_in_g_score*v_score, N)
+    exp_in_dterms_in_g_score = exp(score - score_logcumsumexp)
+    exp_terms_in_g_score = exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo))
+    g_times_v_score_over_sum_event = g*v_score/sum_event
+    d_terms_in_g_score = exp_terms_in_g_score*Previous(event_scan, N)*Scan(
+        exp_terms_in_g_score,
+        exp_in_dterms_in_g_score*g_times_v_score_over_sum_event,
         N, transposed=True,
     )
-    v_loss = sum_g_score_term_3_v_score
-    c_score = dg_score_term_2*exp_score_minus_score_logcumsumexp*event_scan
-    c_score_logcumsumexp = dg_score_term - Next(dg_score_term, N) - c_score
-    c_event_sum = -sum_g_score_term_3_v_score*g/event_sum
+    v_loss = sum_quotient_in_g_score_v_score
+    c_score = exp_in_dterms_in_g_score*g_times_v_score_over_sum_event*event_scan
+    c_score_logcumsumexp = d_terms_in_g_score - Next(d_terms_in_g_score, N) - c_score
+    c_sum_event = -sum_quotient_in_g_score_v_score*g/sum_event
 
 From these cotangents back to the inputs:
 
-    exp_score_logcumsumexp = exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo))
+    exp_in_dscore = exp(score_logcumsumexp + Previous(-score_logcumsumexp, N, initial=-oo))
     dscore = (
         exp(score - score_logcumsumexp)*(
-            Scan(exp_score_logcumsumexp, c_score_logcumsumexp, N)
-            + c_loss*Scan(exp_score_logcumsumexp, event, N)/event_sum
+            Scan(exp_in_dscore, c_score_logcumsumexp, N)
+            + c_loss*Scan(exp_in_dscore, event, N)/sum_event
         )
-        - c_loss*event/event_sum
+        - c_loss*event/sum_event
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
@@ -102,7 +102,7 @@ _pair = _runtime.Pair("cox", """
     score, score_logcumsumexp, at_risk, losses: N
     event: N, constant
     loss, g: N for none; () for sum mean
-    event_sum: () for mean, needed for mean
+    sum_event: () for mean, needed for mean
     reduction: none | sum | mean
 """)
 
@@ -120,7 +120,7 @@ class CoxForward(NamedTuple):
     score: Tensor  # (N,)
     event: Tensor  # (N,)
     score_logcumsumexp: Tensor  # (N,)
-    event_sum: Tensor  # ()
+    sum_event: Tensor  # ()
     reduction: str
 
 
@@ -131,14 +131,14 @@ def cox_forward(score: Tensor, event: Tensor, reduction: str = "mean") -> CoxFor
     losses = event * (score_logcumsumexp - score)
     if reduction == "none":
         loss = losses
-        event_sum = None
+        sum_event = None
     elif reduction == "sum":
         loss = losses.sum()
-        event_sum = None
+        sum_event = None
     else:
-        event_sum = event.sum()
-        loss = losses.sum() / event_sum
-    return CoxForward(loss, score, event, score_logcumsumexp, event_sum, reduction)
+        sum_event = event.sum()
+        loss = losses.sum() / sum_event
+    return CoxForward(loss, score, event, score_logcumsumexp, sum_event, reduction)
 
 
 class CoxGradients(NamedTuple):
@@ -148,17 +148,17 @@ class CoxGradients(NamedTuple):
 @_pair.backward
 def cox_backward(
     dloss: Tensor, score: Tensor, event: Tensor, score_logcumsumexp: Tensor,
-    event_sum: Tensor | None, reduction: str = "mean", needs=None,
+    sum_event: Tensor | None, reduction: str = "mean", needs=None,
 ) -> CoxGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     if reduction == "none":
-        dlosses_term = dloss * event
+        event_times_dloss = dloss * event
         dscore = (
             _runtime.scanned(
                 torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-                dlosses_term, 0,
+                event_times_dloss, 0,
             ) * torch.exp(score - score_logcumsumexp)
-            - dlosses_term
+            - event_times_dloss
         )
     elif reduction == "sum":
         dscore = dloss * (
@@ -169,7 +169,7 @@ def cox_backward(
             - event
         )
     else:
-        dscore = dloss / event_sum * (
+        dscore = dloss / sum_event * (
             _runtime.scanned(
                 torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
                 event, 0,
@@ -231,7 +231,7 @@ class CoxSecond(NamedTuple):
 
 
 @_pair.behind
-def _behind(v_score, g, score, event, score_logcumsumexp, event_sum, reduction, needs) -> tuple:
+def _behind(v_score, g, score, event, score_logcumsumexp, sum_event, reduction, needs) -> tuple:
     if reduction == "none":
         v_loss = c_score = c_score_logcumsumexp = None
     elif reduction == "sum":
@@ -242,126 +242,143 @@ def _behind(v_score, g, score, event, score_logcumsumexp, event_sum, reduction, 
         )
         score_minus_score_logcumsumexp = score - score_logcumsumexp
         if needs.g:
-            g_score_term_2 = event_scan * torch.exp(score_minus_score_logcumsumexp) - event
-        if needs.score_logcumsumexp:
-            exp_g_score_term = torch.exp(
-                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
-            )
+            terms_in_g_score_2 = event_scan * torch.exp(score_minus_score_logcumsumexp) - event
     else:
-        v_loss = c_score = c_score_logcumsumexp = c_event_sum = None
+        v_loss = c_score = c_score_logcumsumexp = c_sum_event = None
         event_scan = _runtime.scanned(
             torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
             event, 0,
         )
         score_minus_score_logcumsumexp = score - score_logcumsumexp
-        if needs.g or needs.event_sum:
-            g_score_term_3 = (
+        if needs.g or needs.sum_event:
+            quotient_in_g_score = (
                 event_scan * torch.exp(score_minus_score_logcumsumexp) - event
-            ) / event_sum
-            sum_g_score_term_3_v_score = (g_score_term_3 * v_score).sum()
-        if needs.score_logcumsumexp:
-            exp_g_score_term = torch.exp(
-                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
-            )
+            ) / sum_event
+            sum_quotient_in_g_score_v_score = (quotient_in_g_score * v_score).sum()
     if needs.score or needs.score_logcumsumexp:
         if reduction == "none":
-            g_losses_term = event * g
-            g_losses_term_scan = _runtime.scanned(
+            g_log_at_risk_minus_score = event * g
+            g_log_at_risk_minus_score_scan = _runtime.scanned(
                 torch.exp(score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)),
-                g_losses_term, 0,
+                g_log_at_risk_minus_score, 0,
             )
-        elif reduction == "sum":
-            exp_score_minus_score_logcumsumexp = torch.exp(score_minus_score_logcumsumexp)
-            dg_score_term_2 = g * v_score
         else:
-            exp_score_minus_score_logcumsumexp = torch.exp(score_minus_score_logcumsumexp)
-            dg_score_term_2 = g / event_sum * v_score
+            exp_in_dterms_in_g_score = torch.exp(score_minus_score_logcumsumexp)
     if reduction == "none":
+        exp_in_dg_log_at_risk_minus_score_scan = torch.exp(score - score_logcumsumexp)
         if needs.g or needs.score_logcumsumexp:
-            exp_g_score_term = torch.exp(
+            exp_terms_in_g_score = torch.exp(
                 score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
             )
-        exp_score_minus_score_logcumsumexp = torch.exp(score - score_logcumsumexp)
-        if needs.g or needs.score_logcumsumexp:
-            dg_losses_term_scan = exp_score_minus_score_logcumsumexp * v_score
-            scan_dg_losses_term_scan_g_score_term = _runtime.scanned(
-                _runtime.stepped(exp_g_score_term, 0, reverse=True),
-                dg_losses_term_scan, 0, reverse=True,
+            d_g_log_at_risk_minus_score_scan = exp_in_dg_log_at_risk_minus_score_scan * v_score
+            scan_in_dterms_in_g_score = _runtime.scanned(
+                _runtime.stepped(exp_terms_in_g_score, 0, reverse=True),
+                d_g_log_at_risk_minus_score_scan, 0, reverse=True,
             )
     if needs.score_logcumsumexp:
         if reduction == "none":
-            dg_score_term = (
-                exp_g_score_term
-                * scan_dg_losses_term_scan_g_score_term
-                * _runtime.stepped(g_losses_term_scan, 0)
+            d_terms_in_g_score = (
+                exp_terms_in_g_score
+                * scan_in_dterms_in_g_score
+                * _runtime.stepped(g_log_at_risk_minus_score_scan, 0)
             )
         else:
-            dg_score_term = exp_g_score_term * _runtime.stepped(event_scan, 0) * _runtime.scanned(
-                _runtime.stepped(exp_g_score_term, 0, reverse=True),
-                dg_score_term_2 * exp_score_minus_score_logcumsumexp,
-                0, reverse=True,
+            exp_terms_in_g_score = torch.exp(
+                score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
+            )
+    if reduction == "sum":
+        if needs.score or needs.score_logcumsumexp:
+            g_times_v_score = g * v_score
+        if needs.score_logcumsumexp:
+            d_terms_in_g_score = (
+                exp_terms_in_g_score
+                * _runtime.stepped(event_scan, 0)
+                * _runtime.scanned(
+                    _runtime.stepped(exp_terms_in_g_score, 0, reverse=True),
+                    exp_in_dterms_in_g_score * g_times_v_score,
+                    0, reverse=True,
+                )
+            )
+    elif reduction == "mean":
+        if needs.score or needs.score_logcumsumexp:
+            g_times_v_score_over_sum_event = g / sum_event * v_score
+        if needs.score_logcumsumexp:
+            d_terms_in_g_score = (
+                exp_terms_in_g_score
+                * _runtime.stepped(event_scan, 0)
+                * _runtime.scanned(
+                    _runtime.stepped(exp_terms_in_g_score, 0, reverse=True),
+                    exp_in_dterms_in_g_score * g_times_v_score_over_sum_event,
+                    0, reverse=True,
+                )
             )
     if needs.g:
         if reduction == "none":
-            dg_losses_term = scan_dg_losses_term_scan_g_score_term - v_score
-            v_loss = dg_losses_term * event
+            dg_log_at_risk_minus_score = scan_in_dterms_in_g_score - v_score
+            v_loss = dg_log_at_risk_minus_score * event
         elif reduction == "sum":
-            v_loss = (g_score_term_2 * v_score).sum()
+            v_loss = (terms_in_g_score_2 * v_score).sum()
         else:
-            v_loss = sum_g_score_term_3_v_score
+            v_loss = sum_quotient_in_g_score_v_score
     if needs.score or needs.score_logcumsumexp:
         if reduction == "none":
-            c_score = exp_score_minus_score_logcumsumexp * g_losses_term_scan * v_score
+            c_score = (
+                exp_in_dg_log_at_risk_minus_score_scan
+                * g_log_at_risk_minus_score_scan
+                * v_score
+            )
+        elif reduction == "sum":
+            c_score = exp_in_dterms_in_g_score * g_times_v_score * event_scan
         else:
-            c_score = dg_score_term_2 * exp_score_minus_score_logcumsumexp * event_scan
+            c_score = exp_in_dterms_in_g_score * g_times_v_score_over_sum_event * event_scan
     if needs.score_logcumsumexp:
         c_score_logcumsumexp = (
-            dg_score_term
-            - _runtime.stepped(dg_score_term, 0, reverse=True)
+            d_terms_in_g_score
+            - _runtime.stepped(d_terms_in_g_score, 0, reverse=True)
             - c_score
         )
     if reduction in ("none", "sum"):
-        c_event_sum = None
+        c_sum_event = None
     else:
-        if needs.event_sum:
-            c_event_sum = -sum_g_score_term_3_v_score * g / event_sum
-    return (v_loss, c_score, None, c_score_logcumsumexp, c_event_sum)
+        if needs.sum_event:
+            c_sum_event = -sum_quotient_in_g_score_v_score * g / sum_event
+    return (v_loss, c_score, None, c_score_logcumsumexp, c_sum_event)
 
 
 @_pair.pullback
 def _pullback(
-    c_loss, c_score_logcumsumexp, c_event_sum, score, event, score_logcumsumexp, event_sum,
+    c_loss, c_score_logcumsumexp, c_sum_event, score, event, score_logcumsumexp, sum_event,
     reduction, needs,
 ) -> tuple:
-    exp_score_logcumsumexp = torch.exp(
+    exp_in_dscore = torch.exp(
         score_logcumsumexp + _runtime.stepped(-score_logcumsumexp, 0, -math.inf)
     )
     if reduction == "none":
-        dlosses_term = c_loss * event
+        c_loss_times_event = c_loss * event
         dscore = (
             torch.exp(score - score_logcumsumexp) * (
-                _runtime.scanned(exp_score_logcumsumexp, c_score_logcumsumexp, 0)
-                + _runtime.scanned(exp_score_logcumsumexp, dlosses_term, 0)
+                _runtime.scanned(exp_in_dscore, c_loss_times_event, 0)
+                + _runtime.scanned(exp_in_dscore, c_score_logcumsumexp, 0)
             )
-            - dlosses_term
+            - c_loss_times_event
         )
     elif reduction == "sum":
         dscore = torch.addcmul(
             torch.exp(score - score_logcumsumexp) * torch.addcmul(
-                _runtime.scanned(exp_score_logcumsumexp, c_score_logcumsumexp, 0),
+                _runtime.scanned(exp_in_dscore, c_score_logcumsumexp, 0),
                 c_loss,
-                _runtime.scanned(exp_score_logcumsumexp, event, 0),
+                _runtime.scanned(exp_in_dscore, event, 0),
             ),
             c_loss, event, value=-1,
         )
     else:
         dscore = torch.addcmul(
             torch.exp(score - score_logcumsumexp) * torch.addcmul(
-                _runtime.scanned(exp_score_logcumsumexp, c_score_logcumsumexp, 0),
-                c_loss / event_sum,
-                _runtime.scanned(exp_score_logcumsumexp, event, 0),
+                _runtime.scanned(exp_in_dscore, c_score_logcumsumexp, 0),
+                c_loss / sum_event,
+                _runtime.scanned(exp_in_dscore, event, 0),
             ),
-            c_loss / event_sum,
+            c_loss / sum_event,
             event, value=-1,
         )
     return (dscore,)

@@ -13,7 +13,7 @@ whose logit is ``-oo``, costs nothing where it is not the label.
 
 The closed form:
 
-    dlogits = dloss*Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))*(
+    dlogits = dloss*Piecewise((1/sum_counted, Ne(labels_kept, 0)), (0, True))*(
         counted*OneHot(labels, C)*(label_smoothing - 1)
         + probs*(counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C)
         - label_smoothing*weight/C
@@ -21,13 +21,13 @@ The closed form:
 
 With reduction="none":
 
-    choice_labels_kept = Kept(labels)
-    dsmoothing_sum = -label_smoothing*choice_labels_kept*dloss/C
+    labels_kept_is_not_0 = Kept(labels)
+    d_sum_logprobs_weight = -label_smoothing*dloss*labels_kept_is_not_0/C
     dpicked = dloss*(label_smoothing - 1)
     dlogits = (
-        weight*dsmoothing_sum
-        + choice_labels_kept*dpicked*counted*OneHot(labels, C)
-        - probs*(dsmoothing_sum*Sum(weight, C) + choice_labels_kept*dpicked*counted)
+        weight*d_sum_logprobs_weight
+        + dpicked*labels_kept_is_not_0*counted*OneHot(labels, C)
+        - probs*(d_sum_logprobs_weight*Sum(weight, C) + dpicked*labels_kept_is_not_0*counted)
     )
 
 With reduction="sum":
@@ -50,28 +50,25 @@ as well.
 Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    weight_sum = Sum(weight, C)
-    choice_counted_sum_2_labels_kept = Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
+    sum_weight = Sum(weight, C)
+    choice_in_dg = Piecewise((1/sum_counted, Ne(labels_kept, 0)), (0, True))
     v_loss = Sum(
-        choice_counted_sum_2_labels_kept*v_logits*(
+        choice_in_dg*v_logits*(
             counted*OneHot(labels, C)*(label_smoothing - 1)
-            + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+            + probs*(counted*(1 - label_smoothing) + label_smoothing*sum_weight/C)
             - label_smoothing*weight/C
         ),
         C, N, S,
     )
-    c_probs = g*choice_counted_sum_2_labels_kept*v_logits*(
-        counted*(1 - label_smoothing) + label_smoothing*weight_sum/C
-    )
+    c_probs = g*choice_in_dg*v_logits*(counted*(1 - label_smoothing) + label_smoothing*sum_weight/C)
     c_counted = (
-        g*choice_counted_sum_2_labels_kept*Sum(probs*v_logits, C)*(1 - label_smoothing)
-        + g*choice_counted_sum_2_labels_kept*Sum(OneHot(labels, C)*v_logits, C)
-        *(label_smoothing - 1)
+        g*choice_in_dg*Sum(probs*v_logits, C)*(1 - label_smoothing)
+        + g*choice_in_dg*Sum(OneHot(labels, C)*v_logits, C)*(label_smoothing - 1)
     )
-    c_counted_sum_2 = g*Sum(
-        Piecewise((-counted_sum_2**(-2), Ne(labels_kept, 0)), (0, True))*v_logits*(
+    c_sum_counted = g*Sum(
+        Piecewise((-sum_counted**(-2), Ne(labels_kept, 0)), (0, True))*v_logits*(
             counted*OneHot(labels, C)*(label_smoothing - 1)
-            + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+            + probs*(counted*(1 - label_smoothing) + label_smoothing*sum_weight/C)
             - label_smoothing*weight/C
         ),
         C, N, S,
@@ -79,18 +76,18 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
 From these cotangents back to the inputs:
 
-    choice_labels_kept = Kept(labels)
+    labels_kept_is_not_0 = Kept(labels)
     dlogits = (
         probs*(
             c_probs
             - Sum(c_probs*probs, C)
-            + c_loss*choice_labels_kept*(
+            + c_loss*labels_kept_is_not_0*(
                 counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
-            )/counted_sum_2
+            )/sum_counted
         )
-        + c_loss*choice_labels_kept*(
+        + c_loss*labels_kept_is_not_0*(
             counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
-        )/counted_sum_2
+        )/sum_counted
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
@@ -129,7 +126,7 @@ _pair = _runtime.Pair("cross_entropy", """
     weight: C = 1, constant
     loss, g: N *S for none; () for sum mean
     labels_kept, counted, picked, smoothing, losses: N *S
-    counted_sum_2: () for mean, needed for mean
+    sum_counted: () for mean, needed for mean
     reduction: none | sum | mean
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
 """)
@@ -153,7 +150,7 @@ class CrossEntropyForward(NamedTuple):
     weight: Tensor  # (C,)
     probs: Tensor  # (N, C, *S)
     counted: Tensor  # (N, *S)
-    counted_sum_2: Tensor  # ()
+    sum_counted: Tensor  # ()
     label_smoothing: float
     reduction: str
 
@@ -172,9 +169,9 @@ def cross_entropy_forward(
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
     logits_shifted = logits - _runtime.peak(logits, 1)
     exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
+    sum_exp_logits_shifted = exp_logits_shifted.sum(1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    logprobs = logits_shifted - torch.log(sum_exp_logits_shifted[:, None])
     labels_kept_is_not_0 = labels_kept != 0
     counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
     picked = torch.where(
@@ -194,16 +191,15 @@ def cross_entropy_forward(
     losses = (label_smoothing - 1) * picked - smoothing
     if reduction == "none":
         loss = losses
-        counted_sum_2 = None
+        sum_counted = None
     elif reduction == "sum":
         loss = losses.sum()
-        counted_sum_2 = None
+        sum_counted = None
     else:
-        counted_sum_2 = counted.sum()
-        loss = losses.sum() / counted_sum_2
+        sum_counted = counted.sum()
+        loss = losses.sum() / sum_counted
     return CrossEntropyForward(
-        loss, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
-        reduction,
+        loss, labels, labels_kept, weight, probs, counted, sum_counted, label_smoothing, reduction,
     )
 
 
@@ -214,7 +210,7 @@ class CrossEntropyGradients(NamedTuple):
 @_pair.backward
 def cross_entropy_backward(
     dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor | None, label_smoothing: float, reduction: str = "mean",
+    counted: Tensor, sum_counted: Tensor | None, label_smoothing: float, reduction: str = "mean",
     needs=None,
 ) -> CrossEntropyGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
@@ -222,14 +218,14 @@ def cross_entropy_backward(
     if C == 0:
         raise ValueError("cross_entropy_backward divides by C, which is 0")
     if reduction == "none":
-        choice_labels_kept = (labels_kept != 0).to(dloss.dtype)
-        dsmoothing_sum = -label_smoothing / C * choice_labels_kept * dloss
+        labels_kept_is_not_0 = (labels_kept != 0).to(dloss.dtype)
+        d_sum_logprobs_weight = -label_smoothing / C * dloss * labels_kept_is_not_0
         dpicked = (label_smoothing - 1) * dloss
         dlogits = torch.addcmul(
-            weight[:, None] * dsmoothing_sum[:, None],
+            weight[:, None] * d_sum_logprobs_weight[:, None],
             torch.addcmul(
-                weight[:, None].sum(0, keepdim=True) * dsmoothing_sum[:, None],
-                choice_labels_kept[:, None] * dpicked[:, None],
+                weight[:, None].sum(0, keepdim=True) * d_sum_logprobs_weight[:, None],
+                dpicked[:, None] * labels_kept_is_not_0[:, None],
                 counted[:, None],
             ),
             probs, value=-1,
@@ -237,7 +233,7 @@ def cross_entropy_backward(
         dlogits = _runtime.scatter_added(
             dlogits, 1,
             labels.unsqueeze(1),
-            (choice_labels_kept * dpicked * counted).unsqueeze(1),
+            (dpicked * labels_kept_is_not_0 * counted).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogits = torch.where(labels_kept[:, None] != 0, dloss, 0) * torch.add(
@@ -255,7 +251,7 @@ def cross_entropy_backward(
             torch.where(labels_kept != 0, dloss * (label_smoothing - 1) * counted, 0).unsqueeze(1),
         )
     else:
-        dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum_2, 0) * torch.add(
+        dlogits = torch.where(labels_kept[:, None] != 0, dloss / sum_counted, 0) * torch.add(
             torch.add(
                 label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
                 counted[:, None],
@@ -269,7 +265,7 @@ def cross_entropy_backward(
             labels.unsqueeze(1),
             torch.where(
                 labels_kept != 0,
-                dloss * (label_smoothing - 1) / counted_sum_2 * counted,
+                dloss * (label_smoothing - 1) / sum_counted * counted,
                 0,
             ).unsqueeze(1),
         )
@@ -407,48 +403,48 @@ class CrossEntropySecond(NamedTuple):
 
 @_pair.behind
 def _behind(
-    v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
+    v_logits, g, labels, labels_kept, weight, probs, counted, sum_counted, label_smoothing,
     reduction, needs,
 ) -> tuple:
     C = weight.shape[0]
     if reduction in ("none", "sum"):
         v_loss = c_probs = c_counted = None
     else:
-        v_loss = c_probs = c_counted = c_counted_sum_2 = None
+        v_loss = c_probs = c_counted = c_sum_counted = None
     if C == 0:
         raise ValueError("cross_entropy_behind divides by C, which is 0")
     if reduction == "none":
         if needs.g or needs.probs:
-            weight_sum = weight.sum(0, keepdim=True)
+            sum_weight = weight.sum(0, keepdim=True)
         if needs.g or needs.counted:
-            sum_probs_v_logits = (probs * v_logits).sum(1)
-            sum_labels_v_logits = v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-        choice_labels_kept_3 = (labels_kept != 0).to(g.dtype)
+            sum_v_logits_probs = (probs * v_logits).sum(1)
+            v_logits_at_labels = v_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+        choice_in_choice_in_dg = (labels_kept != 0).to(g.dtype)
     elif reduction == "sum":
         if needs.g or needs.probs:
-            weight_sum = weight.sum(0, keepdim=True)
-        choice_labels_kept = (labels_kept != 0).to(g.dtype)
+            sum_weight = weight.sum(0, keepdim=True)
+        labels_kept_is_not_0 = (labels_kept != 0).to(g.dtype)
     else:
-        if needs.g or needs.probs or needs.counted_sum_2:
-            weight_sum = weight.sum(0, keepdim=True)
+        if needs.g or needs.probs or needs.sum_counted:
+            sum_weight = weight.sum(0, keepdim=True)
         if needs.g or needs.probs or needs.counted:
-            choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
+            choice_in_dg = torch.where(labels_kept != 0, sum_counted ** -1, 0)
     if needs.g:
         if reduction == "none":
-            v_loss = choice_labels_kept_3 * torch.add(
-                (label_smoothing - 1) * counted * (sum_labels_v_logits - sum_probs_v_logits),
-                weight_sum[0] * sum_probs_v_logits - (weight[:, None] * v_logits).sum(1),
+            v_loss = choice_in_choice_in_dg * torch.add(
+                (label_smoothing - 1) * counted * (v_logits_at_labels - sum_v_logits_probs),
+                sum_weight[0] * sum_v_logits_probs - (weight[:, None] * v_logits).sum(1),
                 alpha=label_smoothing / C,
             )
         elif reduction == "sum":
             v_loss = (
-                choice_labels_kept[:, None] * v_logits * torch.add(
+                labels_kept_is_not_0[:, None] * v_logits * torch.add(
                     torch.addcmul(
                         (label_smoothing - 1)
                         * counted[:, None]
                         * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                         torch.add(
-                            label_smoothing * weight_sum[0] / C,
+                            label_smoothing * sum_weight[0] / C,
                             counted[:, None],
                             alpha=1 - label_smoothing,
                         ),
@@ -460,13 +456,13 @@ def _behind(
             ).sum()
         else:
             v_loss = (
-                choice_counted_sum_2_labels_kept[:, None] * v_logits * torch.add(
+                choice_in_dg[:, None] * v_logits * torch.add(
                     torch.addcmul(
                         (label_smoothing - 1)
                         * counted[:, None]
                         * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                         torch.add(
-                            label_smoothing * weight_sum[0] / C,
+                            label_smoothing * sum_weight[0] / C,
                             counted[:, None],
                             alpha=1 - label_smoothing,
                         ),
@@ -478,48 +474,46 @@ def _behind(
             ).sum()
     if needs.probs:
         if reduction == "none":
-            c_probs = choice_labels_kept_3[:, None] * g[:, None] * torch.add(
-                label_smoothing * weight_sum[0] / C,
+            c_probs = choice_in_choice_in_dg[:, None] * g[:, None] * torch.add(
+                label_smoothing * sum_weight[0] / C,
                 counted[:, None],
                 alpha=-(label_smoothing - 1),
             ) * v_logits
         elif reduction == "sum":
-            c_probs = g * choice_labels_kept[:, None] * torch.add(
-                label_smoothing * weight_sum[0] / C,
+            c_probs = g * labels_kept_is_not_0[:, None] * torch.add(
+                label_smoothing * sum_weight[0] / C,
                 counted[:, None],
                 alpha=1 - label_smoothing,
             ) * v_logits
         else:
-            c_probs = g * choice_counted_sum_2_labels_kept[:, None] * torch.add(
-                label_smoothing * weight_sum[0] / C,
+            c_probs = g * choice_in_dg[:, None] * torch.add(
+                label_smoothing * sum_weight[0] / C,
                 counted[:, None],
                 alpha=1 - label_smoothing,
             ) * v_logits
     if needs.counted:
         if reduction == "none":
-            c_counted = (label_smoothing - 1) * choice_labels_kept_3 * g * (
-                sum_labels_v_logits - sum_probs_v_logits
+            c_counted = (label_smoothing - 1) * choice_in_choice_in_dg * g * (
+                v_logits_at_labels - sum_v_logits_probs
             )
         elif reduction == "sum":
             c_counted = torch.addcmul(
-                g * (1 - label_smoothing) * choice_labels_kept * (probs * v_logits).sum(1),
-                g * (label_smoothing - 1) * choice_labels_kept,
+                g * (1 - label_smoothing) * labels_kept_is_not_0 * (probs * v_logits).sum(1),
+                g * (label_smoothing - 1) * labels_kept_is_not_0,
                 v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
             )
         else:
             c_counted = torch.addcmul(
-                g * (
-                    1 - label_smoothing
-                ) * choice_counted_sum_2_labels_kept * (probs * v_logits).sum(1),
-                g * (label_smoothing - 1) * choice_counted_sum_2_labels_kept,
+                g * (1 - label_smoothing) * choice_in_dg * (probs * v_logits).sum(1),
+                g * (label_smoothing - 1) * choice_in_dg,
                 v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
             )
     if reduction in ("none", "sum"):
-        c_counted_sum_2 = None
+        c_sum_counted = None
     else:
-        if needs.counted_sum_2:
-            c_counted_sum_2 = g * (
-                torch.where(labels_kept[:, None] != 0, -counted_sum_2 ** -2, 0)
+        if needs.sum_counted:
+            c_sum_counted = g * (
+                torch.where(labels_kept[:, None] != 0, -sum_counted ** -2, 0)
                 * v_logits
                 * torch.add(
                     torch.addcmul(
@@ -527,7 +521,7 @@ def _behind(
                         * counted[:, None]
                         * torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                         torch.add(
-                            label_smoothing * weight_sum[0] / C,
+                            label_smoothing * sum_weight[0] / C,
                             counted[:, None],
                             alpha=1 - label_smoothing,
                         ),
@@ -537,33 +531,33 @@ def _behind(
                     alpha=-(label_smoothing / C),
                 )
             ).sum()
-    return (v_loss, None, None, None, c_probs, c_counted, c_counted_sum_2)
+    return (v_loss, None, None, None, c_probs, c_counted, c_sum_counted)
 
 
 @_pair.pullback
 def _pullback(
-    c_loss, c_probs, c_counted, c_counted_sum_2, labels, labels_kept, weight, probs, counted,
-    counted_sum_2, label_smoothing, reduction, needs,
+    c_loss, c_probs, c_counted, c_sum_counted, labels, labels_kept, weight, probs, counted,
+    sum_counted, label_smoothing, reduction, needs,
 ) -> tuple:
     C = weight.shape[0]
     if reduction == "none":
         if C == 0:
             raise ValueError("cross_entropy_pullback divides by C, which is 0")
-    choice_labels_kept = (labels_kept != 0).to(probs.dtype)
+    labels_kept_is_not_0 = (labels_kept != 0).to(probs.dtype)
     if reduction == "none":
-        dsmoothing_sum = -label_smoothing / C * choice_labels_kept * c_loss
+        d_sum_logprobs_weight = -label_smoothing / C * labels_kept_is_not_0 * c_loss
         dpicked = (label_smoothing - 1) * c_loss
         dlogits = torch.addcmul(
-            weight[:, None] * dsmoothing_sum[:, None],
+            weight[:, None] * d_sum_logprobs_weight[:, None],
             probs,
             torch.addcmul(
                 torch.addcmul(
                     c_probs - (c_probs * probs).sum(1, keepdim=True),
                     weight[:, None].sum(0, keepdim=True),
-                    dsmoothing_sum[:, None],
+                    d_sum_logprobs_weight[:, None],
                     value=-1,
                 ),
-                choice_labels_kept[:, None] * dpicked[:, None],
+                dpicked[:, None] * labels_kept_is_not_0[:, None],
                 counted[:, None],
                 value=-1,
             ),
@@ -571,13 +565,13 @@ def _pullback(
         dlogits = _runtime.scatter_added(
             dlogits, 1,
             labels.unsqueeze(1),
-            (choice_labels_kept * dpicked * counted).unsqueeze(1),
+            (dpicked * labels_kept_is_not_0 * counted).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogits = torch.addcmul(
             probs * torch.addcmul(
                 c_probs - (c_probs * probs).sum(1, keepdim=True),
-                c_loss * choice_labels_kept[:, None],
+                c_loss * labels_kept_is_not_0[:, None],
                 torch.add(
                     label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
                     counted[:, None],
@@ -585,34 +579,34 @@ def _pullback(
                 ),
             ),
             c_loss * label_smoothing / C * weight[:, None],
-            choice_labels_kept[:, None],
+            labels_kept_is_not_0[:, None],
             value=-1,
         )
         dlogits = _runtime.scatter_added(
             dlogits, 1,
             labels.unsqueeze(1),
-            (c_loss * (label_smoothing - 1) * choice_labels_kept * counted).unsqueeze(1),
+            (c_loss * (label_smoothing - 1) * labels_kept_is_not_0 * counted).unsqueeze(1),
         )
     else:
         dlogits = torch.addcmul(
             probs * torch.addcmul(
                 c_probs - (c_probs * probs).sum(1, keepdim=True),
-                c_loss / counted_sum_2 * choice_labels_kept[:, None],
+                c_loss / sum_counted * labels_kept_is_not_0[:, None],
                 torch.add(
                     label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
                     counted[:, None],
                     alpha=1 - label_smoothing,
                 ),
             ),
-            c_loss * label_smoothing / C / counted_sum_2 * weight[:, None],
-            choice_labels_kept[:, None],
+            c_loss * label_smoothing / C / sum_counted * weight[:, None],
+            labels_kept_is_not_0[:, None],
             value=-1,
         )
         dlogits = _runtime.scatter_added(
             dlogits, 1,
             labels.unsqueeze(1),
             (
-                c_loss * (label_smoothing - 1) / counted_sum_2 * choice_labels_kept * counted
+                c_loss * (label_smoothing - 1) / sum_counted * labels_kept_is_not_0 * counted
             ).unsqueeze(1),
         )
     return (dlogits,)
@@ -637,11 +631,11 @@ def _plain_forward(logits, labels, reduction) -> tuple:
         S = logits.shape[2]
     logits_shifted = logits - _runtime.peak(logits, 1)
     exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
+    sum_exp_logits_shifted = exp_logits_shifted.sum(1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
     picked = (
         logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
-        - torch.log(exp_logits_sum_scaled)
+        - torch.log(sum_exp_logits_shifted)
     )
     losses = -picked
     if reduction == "none":

@@ -40,7 +40,7 @@ Second derivatives, of the sum of each gradient times a vector (v_logits and so 
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_logprobs = g*weight*(target*(label_smoothing - 1) - label_smoothing/C)/(N*S)
-    g_logprobs_sum = Sum(g_logprobs, C)
+    sum_g_logprobs = Sum(g_logprobs, C)
     exp_logprobs = exp(logprobs)
     dg_logprobs = v_logits - Sum(exp_logprobs*v_logits, C)
     v_loss = (
@@ -50,7 +50,7 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     c_target = g*weight*dg_logprobs*(label_smoothing - 1)/(N*S)
     c_logprobs = (
         g*weight*v_target*(label_smoothing - 1)/(N*S)
-        - g_logprobs_sum*exp_logprobs*v_logits
+        - sum_g_logprobs*exp_logprobs*v_logits
     )
 
 From these cotangents back to the inputs:
@@ -312,7 +312,7 @@ def _behind(
             g_logprobs = g / N / S * weight[:, None] * (
                 (label_smoothing - 1) * target - label_smoothing / C
             )
-        g_logprobs_sum = g_logprobs.sum(1, keepdim=True)
+        sum_g_logprobs = g_logprobs.sum(1, keepdim=True)
     exp_logprobs = torch.exp(logprobs)
     if needs.g or needs.target:
         dg_logprobs = v_logits - (exp_logprobs * v_logits).sum(1, keepdim=True)
@@ -356,19 +356,19 @@ def _behind(
         if reduction == "none":
             c_logprobs = torch.addcmul(
                 (label_smoothing - 1) * weight[:, None] * g[:, None] * v_target,
-                g_logprobs_sum * exp_logprobs,
+                sum_g_logprobs * exp_logprobs,
                 v_logits, value=-1,
             )
         elif reduction == "sum":
             c_logprobs = torch.addcmul(
                 g * (label_smoothing - 1) * weight[:, None] * v_target,
-                g_logprobs_sum * exp_logprobs,
+                sum_g_logprobs * exp_logprobs,
                 v_logits, value=-1,
             )
         else:
             c_logprobs = torch.addcmul(
                 g * (label_smoothing - 1) / N / S * weight[:, None] * v_target,
-                g_logprobs_sum * exp_logprobs,
+                sum_g_logprobs * exp_logprobs,
                 v_logits, value=-1,
             )
     return (v_loss, c_target, None, c_logprobs)
@@ -479,40 +479,40 @@ def _plain_behind(v_logits, v_target, g, target, logprobs, reduction, needs) -> 
     S = target.shape[2]
     v_loss = c_target = c_logprobs = None
     if needs.g or needs.logprobs:
-        target_sum = target.sum(1, keepdim=True)
-    exp_logprobs_again = torch.exp(logprobs)
+        sum_target = target.sum(1, keepdim=True)
+    exp_logprobs_here = torch.exp(logprobs)
     if needs.g:
-        g_logits_term = target_sum * exp_logprobs_again - target
+        terms_in_g_logits = sum_target * exp_logprobs_here - target
     if needs.target or needs.logprobs:
-        exp_logprobs = exp_logprobs_again
+        exp_logprobs = exp_logprobs_here
     if needs.target:
         if reduction == "none":
-            dtarget_sum = g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True)
+            d_sum_target = g[:, None] * (exp_logprobs * v_logits).sum(1, keepdim=True)
         elif reduction == "sum":
-            dtarget_sum = g * (exp_logprobs * v_logits).sum(1, keepdim=True)
+            d_sum_target = g * (exp_logprobs * v_logits).sum(1, keepdim=True)
         else:
-            dtarget_sum = g / N / S * (exp_logprobs * v_logits).sum(1, keepdim=True)
+            d_sum_target = g / N / S * (exp_logprobs * v_logits).sum(1, keepdim=True)
     if needs.g:
         if reduction == "none":
-            v_loss = (g_logits_term * v_logits).sum(1) - (logprobs * v_target).sum(1)
+            v_loss = (terms_in_g_logits * v_logits).sum(1) - (logprobs * v_target).sum(1)
         elif reduction == "sum":
-            v_loss = (g_logits_term * v_logits).sum() - (logprobs * v_target).sum()
+            v_loss = (terms_in_g_logits * v_logits).sum() - (logprobs * v_target).sum()
         else:
-            v_loss = ((g_logits_term * v_logits).sum() - (logprobs * v_target).sum()) / N / S
+            v_loss = ((terms_in_g_logits * v_logits).sum() - (logprobs * v_target).sum()) / N / S
     if needs.target:
         if reduction == "none":
-            c_target = torch.addcmul(dtarget_sum, g[:, None], v_logits, value=-1)
+            c_target = torch.addcmul(d_sum_target, g[:, None], v_logits, value=-1)
         elif reduction == "sum":
-            c_target = torch.addcmul(dtarget_sum, g, v_logits, value=-1)
+            c_target = torch.addcmul(d_sum_target, g, v_logits, value=-1)
         else:
-            c_target = torch.addcmul(dtarget_sum, g / N / S, v_logits, value=-1)
+            c_target = torch.addcmul(d_sum_target, g / N / S, v_logits, value=-1)
     if needs.logprobs:
         if reduction == "none":
-            c_logprobs = g[:, None] * (target_sum * exp_logprobs * v_logits - v_target)
+            c_logprobs = g[:, None] * (sum_target * exp_logprobs * v_logits - v_target)
         elif reduction == "sum":
-            c_logprobs = g * (target_sum * exp_logprobs * v_logits - v_target)
+            c_logprobs = g * (sum_target * exp_logprobs * v_logits - v_target)
         else:
-            c_logprobs = g / N / S * (target_sum * exp_logprobs * v_logits - v_target)
+            c_logprobs = g / N / S * (sum_target * exp_logprobs * v_logits - v_target)
     return (v_loss, c_target, c_logprobs)
 
 

@@ -12,7 +12,7 @@ section 2 (logit soft-capping).
 The closed form:
 
     dlogits = (
-        dloss*Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
+        dloss*Piecewise((1/sum_counted, Ne(labels_kept, 0)), (0, True))
         *(1 - tanh(logits/cap)**2)
         *(
             counted*OneHot(labels, C)*(label_smoothing - 1)
@@ -35,41 +35,44 @@ as well.
 Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    weight_sum = Sum(weight, C)
-    g_logits_term_3 = (
+    sum_weight = Sum(weight, C)
+    quotient_in_g_logits = (
         counted*OneHot(labels, C)*(label_smoothing - 1)
-        + probs*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+        + probs*(counted*(1 - label_smoothing) + label_smoothing*sum_weight/C)
         - label_smoothing*weight/C
     )/cosh(logits/cap)**2
-    choice_counted_sum_2_labels_kept = Piecewise((1/counted_sum_2, Ne(labels_kept, 0)), (0, True))
-    dg_logits_term_3 = g*choice_counted_sum_2_labels_kept*v_logits
-    dg_logits_term_2 = dg_logits_term_3/cosh(logits/cap)**2
-    v_loss = Sum(choice_counted_sum_2_labels_kept*g_logits_term_3*v_logits, C, N, S)
-    c_logits = -2*dg_logits_term_3*g_logits_term_3*tanh(logits/cap)/cap
-    c_probs = dg_logits_term_2*(counted*(1 - label_smoothing) + label_smoothing*weight_sum/C)
+    choice_in_dquotient_in_g_logits = Piecewise((1/sum_counted, Ne(labels_kept, 0)), (0, True))
+    d_quotient_in_g_logits = g*choice_in_dquotient_in_g_logits*v_logits
+    d_terms_in_g_logits_2 = d_quotient_in_g_logits/cosh(logits/cap)**2
+    v_loss = Sum(choice_in_dquotient_in_g_logits*quotient_in_g_logits*v_logits, C, N, S)
+    c_logits = -2*d_quotient_in_g_logits*quotient_in_g_logits*tanh(logits/cap)/cap
+    c_probs = d_terms_in_g_logits_2*(counted*(1 - label_smoothing) + label_smoothing*sum_weight/C)
     c_counted = (
-        Sum(dg_logits_term_2*probs, C)*(1 - label_smoothing)
-        + Sum(dg_logits_term_2*OneHot(labels, C), C)*(label_smoothing - 1)
+        Sum(d_terms_in_g_logits_2*probs, C)*(1 - label_smoothing)
+        + Sum(d_terms_in_g_logits_2*OneHot(labels, C), C)*(label_smoothing - 1)
     )
-    c_counted_sum_2 = g*Sum(
-        Piecewise((-counted_sum_2**(-2), Ne(labels_kept, 0)), (0, True))*g_logits_term_3*v_logits,
+    c_sum_counted = g*Sum(
+        Piecewise(
+            (-sum_counted**(-2), Ne(labels_kept, 0)),
+            (0, True),
+        )*quotient_in_g_logits*v_logits,
         C, N, S,
     )
 
 From these cotangents back to the inputs:
 
-    choice_labels_kept = Kept(labels)
+    labels_kept_is_not_0 = Kept(labels)
     dlogits = (1 - tanh(logits/cap)**2)*(
         probs*(
             c_probs
             - Sum(c_probs*probs, C)
-            + c_loss*choice_labels_kept*(
+            + c_loss*labels_kept_is_not_0*(
                 counted*(1 - label_smoothing) + label_smoothing*Sum(weight, C)/C
-            )/counted_sum_2
+            )/sum_counted
         )
-        + c_loss*choice_labels_kept*(
+        + c_loss*labels_kept_is_not_0*(
             counted*OneHot(labels, C)*(label_smoothing - 1) - label_smoothing*weight/C
-        )/counted_sum_2
+        )/sum_counted
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
@@ -107,7 +110,7 @@ _pair = _runtime.Pair("cross_entropy_softcap", """
     logits, probs, capped, logprobs: N C *S
     labels: N *S -> C, ignored
     weight: C = 1, constant
-    loss, counted_sum_2, g: ()
+    loss, sum_counted, g: ()
     labels_kept, counted, picked, smoothing, losses: N *S
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
     cap > 0: cap must be above 0
@@ -133,7 +136,7 @@ class CrossEntropySoftcapForward(NamedTuple):
     weight: Tensor  # (C,)
     probs: Tensor  # (N, C, *S)
     counted: Tensor  # (N, *S)
-    counted_sum_2: Tensor  # ()
+    sum_counted: Tensor  # ()
     label_smoothing: float
     cap: float
 
@@ -153,9 +156,9 @@ def cross_entropy_softcap_forward(
     capped = cap * torch.tanh(logits / cap)
     capped_shifted = capped - _runtime.peak(capped, 1)
     exp_capped_shifted = torch.exp(capped_shifted)
-    exp_capped_sum_scaled = exp_capped_shifted.sum(1)
-    probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]
-    logprobs = capped_shifted - torch.log(exp_capped_sum_scaled[:, None])
+    sum_exp_capped_shifted = exp_capped_shifted.sum(1)
+    probs = exp_capped_shifted / sum_exp_capped_shifted[:, None]
+    logprobs = capped_shifted - torch.log(sum_exp_capped_shifted[:, None])
     labels_kept_is_not_0 = labels_kept != 0
     counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
     picked = torch.where(
@@ -173,10 +176,10 @@ def cross_entropy_softcap_forward(
         else logits.new_full((N, S), 0)
     )
     losses = (label_smoothing - 1) * picked - smoothing
-    counted_sum_2 = counted.sum()
-    loss = losses.sum() / counted_sum_2
+    sum_counted = counted.sum()
+    loss = losses.sum() / sum_counted
     return CrossEntropySoftcapForward(
-        loss, logits, labels, labels_kept, weight, probs, counted, counted_sum_2, label_smoothing,
+        loss, logits, labels, labels_kept, weight, probs, counted, sum_counted, label_smoothing,
         cap,
     )
 
@@ -188,14 +191,13 @@ class CrossEntropySoftcapGradients(NamedTuple):
 @_pair.backward
 def cross_entropy_softcap_backward(
     dloss: Tensor, logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    probs: Tensor, counted: Tensor, counted_sum_2: Tensor, label_smoothing: float, cap: float,
-    needs,
+    probs: Tensor, counted: Tensor, sum_counted: Tensor, label_smoothing: float, cap: float, needs,
 ) -> CrossEntropySoftcapGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     C = logits.shape[1]
     if C == 0:
         raise ValueError("cross_entropy_softcap_backward divides by C, which is 0")
-    dlogits = torch.where(labels_kept[:, None] != 0, dloss / counted_sum_2, 0) * (
+    dlogits = torch.where(labels_kept[:, None] != 0, dloss / sum_counted, 0) * (
         (1 - torch.tanh(logits / cap) ** 2) * torch.add(
             torch.add(
                 label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
@@ -211,7 +213,7 @@ def cross_entropy_softcap_backward(
         labels.unsqueeze(1),
         torch.where(
             labels_kept != 0,
-            dloss * (label_smoothing - 1) / counted_sum_2 * counted * (
+            dloss * (label_smoothing - 1) / sum_counted * counted * (
                 1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2
             ),
             0,
@@ -338,27 +340,27 @@ class CrossEntropySoftcapSecond(NamedTuple):
 
 @_pair.behind
 def _behind(
-    v_logits, g, logits, labels, labels_kept, weight, probs, counted, counted_sum_2,
-    label_smoothing, cap, needs,
+    v_logits, g, logits, labels, labels_kept, weight, probs, counted, sum_counted, label_smoothing,
+    cap, needs,
 ) -> tuple:
     C = logits.shape[1]
-    v_loss = c_logits = c_probs = c_counted = c_counted_sum_2 = None
+    v_loss = c_logits = c_probs = c_counted = c_sum_counted = None
     if C == 0:
         raise ValueError("cross_entropy_softcap_behind divides by C, which is 0")
-    if needs.g or needs.logits or needs.probs or needs.counted_sum_2:
-        weight_sum = weight.sum(0, keepdim=True)
-    if needs.g or needs.logits or needs.counted_sum_2:
-        g_logits_term_3 = torch.add(
+    if needs.g or needs.logits or needs.probs or needs.sum_counted:
+        sum_weight = weight.sum(0, keepdim=True)
+    if needs.g or needs.logits or needs.sum_counted:
+        quotient_in_g_logits = torch.add(
             torch.add(
-                label_smoothing * weight_sum[0] / C,
+                label_smoothing * sum_weight[0] / C,
                 counted[:, None],
                 alpha=1 - label_smoothing,
             ) * probs,
             weight[:, None],
             alpha=-(label_smoothing / C),
         ) / torch.cosh(logits / cap) ** 2
-        g_logits_term_3 = _runtime.scatter_added(
-            g_logits_term_3, 1,
+        quotient_in_g_logits = _runtime.scatter_added(
+            quotient_in_g_logits, 1,
             labels.unsqueeze(1),
             (
                 (label_smoothing - 1) * counted / torch.cosh(
@@ -367,64 +369,66 @@ def _behind(
             ).unsqueeze(1),
         )
     if needs.g or needs.logits or needs.probs or needs.counted:
-        choice_counted_sum_2_labels_kept = torch.where(labels_kept != 0, counted_sum_2 ** -1, 0)
+        choice_in_dquotient_in_g_logits = torch.where(labels_kept != 0, sum_counted ** -1, 0)
     if needs.logits or needs.probs or needs.counted:
-        dg_logits_term_3 = g * choice_counted_sum_2_labels_kept[:, None] * v_logits
+        d_quotient_in_g_logits = g * choice_in_dquotient_in_g_logits[:, None] * v_logits
     if needs.probs or needs.counted:
-        dg_logits_term_2 = dg_logits_term_3 / torch.cosh(logits / cap) ** 2
+        d_terms_in_g_logits_2 = d_quotient_in_g_logits / torch.cosh(logits / cap) ** 2
     if needs.g:
-        v_loss = (choice_counted_sum_2_labels_kept[:, None] * g_logits_term_3 * v_logits).sum()
+        v_loss = (choice_in_dquotient_in_g_logits[:, None] * quotient_in_g_logits * v_logits).sum()
     if needs.logits:
-        c_logits = -2 * dg_logits_term_3 * g_logits_term_3 * torch.tanh(logits / cap) / cap
+        c_logits = -2 * d_quotient_in_g_logits * quotient_in_g_logits * torch.tanh(
+            logits / cap
+        ) / cap
     if needs.probs:
         c_probs = torch.add(
-            label_smoothing * weight_sum[0] / C,
+            label_smoothing * sum_weight[0] / C,
             counted[:, None],
             alpha=1 - label_smoothing,
-        ) * dg_logits_term_2
+        ) * d_terms_in_g_logits_2
     if needs.counted:
         c_counted = torch.add(
-            (1 - label_smoothing) * (dg_logits_term_2 * probs).sum(1),
-            dg_logits_term_2.gather(1, labels.unsqueeze(1)).squeeze(1),
+            (1 - label_smoothing) * (d_terms_in_g_logits_2 * probs).sum(1),
+            d_terms_in_g_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1),
             alpha=label_smoothing - 1,
         )
-    if needs.counted_sum_2:
-        c_counted_sum_2 = g * (
+    if needs.sum_counted:
+        c_sum_counted = g * (
             torch.where(
                 labels_kept[:, None] != 0,
-                -counted_sum_2 ** -2,
+                -sum_counted ** -2,
                 0,
-            ) * g_logits_term_3 * v_logits
+            ) * quotient_in_g_logits * v_logits
         ).sum()
-    return (v_loss, c_logits, None, None, None, c_probs, c_counted, c_counted_sum_2)
+    return (v_loss, c_logits, None, None, None, c_probs, c_counted, c_sum_counted)
 
 
 @_pair.pullback
 def _pullback(
-    c_loss, c_probs, c_counted, c_counted_sum_2, logits, labels, labels_kept, weight, probs,
-    counted, counted_sum_2, label_smoothing, cap, needs,
+    c_loss, c_probs, c_counted, c_sum_counted, logits, labels, labels_kept, weight, probs, counted,
+    sum_counted, label_smoothing, cap, needs,
 ) -> tuple:
     C = logits.shape[1]
-    choice_labels_kept = (labels_kept != 0).to(logits.dtype)
+    labels_kept_is_not_0 = (labels_kept != 0).to(logits.dtype)
     dlogits = (1 - torch.tanh(logits / cap) ** 2) * torch.addcmul(
         probs * torch.addcmul(
             c_probs - (c_probs * probs).sum(1, keepdim=True),
-            c_loss / counted_sum_2 * choice_labels_kept[:, None],
+            c_loss / sum_counted * labels_kept_is_not_0[:, None],
             torch.add(
                 label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
                 counted[:, None],
                 alpha=1 - label_smoothing,
             ),
         ),
-        c_loss * label_smoothing / C / counted_sum_2 * weight[:, None],
-        choice_labels_kept[:, None],
+        c_loss * label_smoothing / C / sum_counted * weight[:, None],
+        labels_kept_is_not_0[:, None],
         value=-1,
     )
     dlogits = _runtime.scatter_added(
         dlogits, 1,
         labels.unsqueeze(1),
         (
-            c_loss * (label_smoothing - 1) / counted_sum_2 * choice_labels_kept * counted * (
+            c_loss * (label_smoothing - 1) / sum_counted * labels_kept_is_not_0 * counted * (
                 1 - torch.tanh(logits.gather(1, labels.unsqueeze(1)).squeeze(1) / cap) ** 2
             )
         ).unsqueeze(1),
@@ -451,11 +455,11 @@ def _plain_forward(logits, labels, cap) -> tuple:
     capped = cap * torch.tanh(logits / cap)
     capped_shifted = capped - _runtime.peak(capped, 1)
     exp_capped_shifted = torch.exp(capped_shifted)
-    exp_capped_sum_scaled = exp_capped_shifted.sum(1)
-    probs = exp_capped_shifted / exp_capped_sum_scaled[:, None]
+    sum_exp_capped_shifted = exp_capped_shifted.sum(1)
+    probs = exp_capped_shifted / sum_exp_capped_shifted[:, None]
     picked = (
         capped_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
-        - torch.log(exp_capped_sum_scaled)
+        - torch.log(sum_exp_capped_shifted)
     )
     losses = -picked
     loss = losses.sum() / N / S
@@ -485,33 +489,33 @@ def _plain_behind(v_logits, g, logits, labels, probs, cap, needs) -> tuple:
     C = logits.shape[1]
     S = logits.shape[2]
     v_loss = c_logits = c_probs = None
-    tanh_cap_logits_2 = torch.tanh(logits / cap)
+    tanh_of_logits_over_cap = torch.tanh(logits / cap)
     if needs.g:
         v_loss = (
             v_logits * torch.addcmul(
                 probs - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
-                tanh_cap_logits_2 ** 2,
+                tanh_of_logits_over_cap ** 2,
                 torch.nn.functional.one_hot(labels, C).to(g.dtype).mT - probs,
             )
         ).sum() / N / S
     if needs.logits:
         c_logits = -probs * torch.ops.aten.tanh_backward(
-            2 * g / N / S / cap * tanh_cap_logits_2 * v_logits,
-            tanh_cap_logits_2,
+            2 * g / N / S / cap * tanh_of_logits_over_cap * v_logits,
+            tanh_of_logits_over_cap,
         )
         c_logits = _runtime.scatter_added(
             c_logits, 1,
             labels.unsqueeze(1),
             torch.ops.aten.tanh_backward(
-                2 * g / N / S / cap * tanh_cap_logits_2.gather(
+                2 * g / N / S / cap * tanh_of_logits_over_cap.gather(
                     1,
                     labels.unsqueeze(1),
                 ).squeeze(1) * v_logits.gather(1, labels.unsqueeze(1)).squeeze(1),
-                tanh_cap_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1),
+                tanh_of_logits_over_cap.gather(1, labels.unsqueeze(1)).squeeze(1),
             ).unsqueeze(1),
         )
     if needs.probs:
-        c_probs = -g / N / S * v_logits * (tanh_cap_logits_2 ** 2 - 1)
+        c_probs = -g / N / S * v_logits * (tanh_of_logits_over_cap ** 2 - 1)
     return (v_loss, c_logits, None, c_probs)
 
 

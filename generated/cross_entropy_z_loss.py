@@ -13,12 +13,12 @@ The closed form:
 
     dlogits = dloss*Kept(labels)*(
         probs*(
-            counted*(1 - label_smoothing)/counted_sum_2
-            + 2*z_weight*log_z/excess_sum
-            + label_smoothing*Sum(weight, C)/(C*counted_sum_2)
+            counted*(1 - label_smoothing)/sum_counted
+            + 2*z_weight*log_z/sum_of_labels_kept_is_not_0
+            + label_smoothing*Sum(weight, C)/(C*sum_counted)
         )
-        + counted*OneHot(labels, C)*(label_smoothing - 1)/counted_sum_2
-        - label_smoothing*weight/(C*counted_sum_2)
+        + counted*OneHot(labels, C)*(label_smoothing - 1)/sum_counted
+        - label_smoothing*weight/(C*sum_counted)
     )
 
 When weight is omitted, label_smoothing is 0 and no labels entry is ignored (also derived and
@@ -33,59 +33,62 @@ as well.
 Second derivatives, of the sum of each gradient times a vector (v_logits and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_logits_term = counted/counted_sum_2
-    g_logits_term_2 = log_z/excess_sum
-    g_logits_term_3 = Sum(weight, C)/counted_sum_2
-    g_logits_term_4 = (
-        2*z_weight*g_logits_term_2
-        + g_logits_term*(1 - label_smoothing)
-        + g_logits_term_3*label_smoothing/C
+    counted_over_sum_counted = counted/sum_counted
+    quotient_in_g_logits = log_z/sum_of_labels_kept_is_not_0
+    sum_weight_over_sum_counted = Sum(weight, C)/sum_counted
+    terms_in_g_logits = (
+        2*z_weight*quotient_in_g_logits
+        + counted_over_sum_counted*(1 - label_smoothing)
+        + label_smoothing*sum_weight_over_sum_counted/C
     )
-    g_logits_term_5 = weight/counted_sum_2
-    choice_labels_kept = Kept(labels)
-    dg_logits_term_6 = g*choice_labels_kept*v_logits
-    dg_logits_term_4 = Sum(dg_logits_term_6*probs, C)
-    dg_logits_term = (
-        dg_logits_term_4*(1 - label_smoothing)
-        + Sum(dg_logits_term_6*OneHot(labels, C), C)*(label_smoothing - 1)
+    weight_over_sum_counted = weight/sum_counted
+    labels_kept_is_not_0 = Kept(labels)
+    d_terms_in_g_logits_2 = g*labels_kept_is_not_0*v_logits
+    sum_d_terms_in_g_logits_2_probs = Sum(d_terms_in_g_logits_2*probs, C)
+    d_counted_over_sum_counted = (
+        sum_d_terms_in_g_logits_2_probs*(1 - label_smoothing)
+        + Sum(d_terms_in_g_logits_2*OneHot(labels, C), C)*(label_smoothing - 1)
     )
     v_loss = Sum(
-        choice_labels_kept*v_logits*(
-            g_logits_term_4*probs
-            + g_logits_term*OneHot(labels, C)*(label_smoothing - 1)
-            - label_smoothing*g_logits_term_5/C
+        labels_kept_is_not_0*v_logits*(
+            terms_in_g_logits*probs
+            + counted_over_sum_counted*OneHot(labels, C)*(label_smoothing - 1)
+            - label_smoothing*weight_over_sum_counted/C
         ),
         C, N, S,
     )
-    c_probs = g_logits_term_4*dg_logits_term_6
-    c_counted = dg_logits_term/counted_sum_2
-    c_counted_sum_2 = (
+    c_probs = terms_in_g_logits*d_terms_in_g_logits_2
+    c_counted = d_counted_over_sum_counted/sum_counted
+    c_sum_counted = (
         label_smoothing*(
-            Sum(g_logits_term_5*Sum(dg_logits_term_6, N, S), C)
-            - g_logits_term_3*Sum(dg_logits_term_4, N, S)
+            Sum(weight_over_sum_counted*Sum(d_terms_in_g_logits_2, N, S), C)
+            - sum_weight_over_sum_counted*Sum(sum_d_terms_in_g_logits_2_probs, N, S)
         )/C
-        - Sum(dg_logits_term*g_logits_term, N, S)
-    )/counted_sum_2
-    c_log_z = 2*z_weight*dg_logits_term_4/excess_sum
-    c_excess_sum = -2*z_weight*Sum(dg_logits_term_4*g_logits_term_2, N, S)/excess_sum
+        - Sum(d_counted_over_sum_counted*counted_over_sum_counted, N, S)
+    )/sum_counted
+    c_log_z = 2*z_weight*sum_d_terms_in_g_logits_2_probs/sum_of_labels_kept_is_not_0
+    c_sum_of_labels_kept_is_not_0 = -2*z_weight*Sum(
+        sum_d_terms_in_g_logits_2_probs*quotient_in_g_logits,
+        N, S,
+    )/sum_of_labels_kept_is_not_0
 
 From these cotangents back to the inputs:
 
-    choice_labels_kept = Kept(labels)
+    labels_kept_is_not_0 = Kept(labels)
     dexcess = c_loss*z_weight
     dlogits = (
         probs*(
             c_probs
             - Sum(c_probs*probs, C)
             + c_log_z
-            + choice_labels_kept*(
-                2*dexcess*log_z/excess_sum
-                + c_loss*counted*(1 - label_smoothing)/counted_sum_2
-                + c_loss*label_smoothing*Sum(weight, C)/(C*counted_sum_2)
+            + labels_kept_is_not_0*(
+                2*dexcess*log_z/sum_of_labels_kept_is_not_0
+                + c_loss*counted*(1 - label_smoothing)/sum_counted
+                + c_loss*label_smoothing*Sum(weight, C)/(C*sum_counted)
             )
         )
-        + c_loss*choice_labels_kept*counted*OneHot(labels, C)*(label_smoothing - 1)/counted_sum_2
-        - c_loss*label_smoothing*weight*choice_labels_kept/(C*counted_sum_2)
+        + c_loss*labels_kept_is_not_0*counted*OneHot(labels, C)*(label_smoothing - 1)/sum_counted
+        - c_loss*label_smoothing*weight*labels_kept_is_not_0/(C*sum_counted)
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
@@ -123,7 +126,7 @@ _pair = _runtime.Pair("cross_entropy_z_loss", """
     logits, probs, logprobs: N C *S
     labels: N *S -> C, ignored
     weight: C = 1, constant
-    loss, counted_sum_2, excess_sum, entropy, excess, g: ()
+    loss, sum_counted, sum_of_labels_kept_is_not_0, entropy, excess, g: ()
     labels_kept, counted, log_z, picked, smoothing, losses: N *S
     0 <= label_smoothing <= 1: label_smoothing must be at least 0 and at most 1
 """)
@@ -147,9 +150,9 @@ class CrossEntropyZLossForward(NamedTuple):
     weight: Tensor  # (C,)
     probs: Tensor  # (N, C, *S)
     counted: Tensor  # (N, *S)
-    counted_sum_2: Tensor  # ()
+    sum_counted: Tensor  # ()
     log_z: Tensor  # (N, *S)
-    excess_sum: Tensor  # ()
+    sum_of_labels_kept_is_not_0: Tensor  # ()
     label_smoothing: float
     z_weight: float
 
@@ -166,12 +169,12 @@ def cross_entropy_z_loss_forward(
     if weight is None:
         weight = logits.new_full((), 1).expand(C)
     labels, labels_kept = _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-    logits_max = _runtime.peak(logits, 1, added=True)
-    logits_shifted = logits - logits_max
+    max_logits = _runtime.peak(logits, 1, added=True)
+    logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    logprobs = logits_shifted - torch.log(exp_logits_sum_scaled[:, None])
+    sum_exp_logits_shifted = exp_logits_shifted.sum(1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    logprobs = logits_shifted - torch.log(sum_exp_logits_shifted[:, None])
     labels_kept_is_not_0 = labels_kept != 0
     counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
     picked = torch.where(
@@ -189,15 +192,15 @@ def cross_entropy_z_loss_forward(
         else logits.new_full((N, S), 0)
     )
     losses = (label_smoothing - 1) * picked - smoothing
-    counted_sum_2 = counted.sum()
-    entropy = losses.sum() / counted_sum_2
-    log_z = logits_max[:, 0] + torch.log(exp_logits_sum_scaled)
-    excess_sum = (labels_kept_is_not_0).to(logits.dtype).sum()
-    excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / excess_sum
+    sum_counted = counted.sum()
+    entropy = losses.sum() / sum_counted
+    log_z = max_logits[:, 0] + torch.log(sum_exp_logits_shifted)
+    sum_of_labels_kept_is_not_0 = (labels_kept_is_not_0).to(logits.dtype).sum()
+    excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / sum_of_labels_kept_is_not_0
     loss = entropy + excess * z_weight
     return CrossEntropyZLossForward(
-        loss, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-        label_smoothing, z_weight,
+        loss, labels, labels_kept, weight, probs, counted, sum_counted, log_z,
+        sum_of_labels_kept_is_not_0, label_smoothing, z_weight,
     )
 
 
@@ -208,7 +211,7 @@ class CrossEntropyZLossGradients(NamedTuple):
 @_pair.backward
 def cross_entropy_z_loss_backward(
     dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, probs: Tensor,
-    counted: Tensor, counted_sum_2: Tensor, log_z: Tensor, excess_sum: Tensor,
+    counted: Tensor, sum_counted: Tensor, log_z: Tensor, sum_of_labels_kept_is_not_0: Tensor,
     label_smoothing: float, z_weight: float, needs,
 ) -> CrossEntropyZLossGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
@@ -220,14 +223,14 @@ def cross_entropy_z_loss_backward(
         dloss * torch.addcmul(
             torch.addcmul(
                 torch.addcmul(
-                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C / counted_sum_2,
-                    (1 - label_smoothing) / counted_sum_2,
+                    label_smoothing * weight[:, None].sum(0, keepdim=True) / C / sum_counted,
+                    (1 - label_smoothing) / sum_counted,
                     counted[:, None],
                 ),
-                2 * z_weight / excess_sum,
+                2 * z_weight / sum_of_labels_kept_is_not_0,
                 log_z[:, None],
             ) * probs,
-            label_smoothing / C / counted_sum_2,
+            label_smoothing / C / sum_counted,
             weight[:, None],
             value=-1,
         ),
@@ -238,7 +241,7 @@ def cross_entropy_z_loss_backward(
         labels.unsqueeze(1),
         torch.where(
             labels_kept != 0,
-            dloss * (label_smoothing - 1) / counted_sum_2 * counted,
+            dloss * (label_smoothing - 1) / sum_counted * counted,
             0,
         ).unsqueeze(1),
     )
@@ -382,106 +385,118 @@ class CrossEntropyZLossSecond(NamedTuple):
 
 @_pair.behind
 def _behind(
-    v_logits, g, labels, labels_kept, weight, probs, counted, counted_sum_2, log_z, excess_sum,
-    label_smoothing, z_weight, needs,
+    v_logits, g, labels, labels_kept, weight, probs, counted, sum_counted, log_z,
+    sum_of_labels_kept_is_not_0, label_smoothing, z_weight, needs,
 ) -> tuple:
     C = weight.shape[0]
-    v_loss = c_probs = c_counted = c_counted_sum_2 = c_log_z = c_excess_sum = None
+    v_loss = c_probs = c_counted = c_sum_counted = c_log_z = c_sum_of_labels_kept_is_not_0 = None
     if C == 0:
         raise ValueError("cross_entropy_z_loss_behind divides by C, which is 0")
-    if needs.g or needs.probs or needs.counted_sum_2:
-        g_logits_term = counted / counted_sum_2
-    if needs.g or needs.probs or needs.excess_sum:
-        g_logits_term_2 = log_z / excess_sum
-    if needs.g or needs.probs or needs.counted_sum_2:
-        g_logits_term_3 = weight.sum(0, keepdim=True) / counted_sum_2
+    if needs.g or needs.probs or needs.sum_counted:
+        counted_over_sum_counted = counted / sum_counted
+    if needs.g or needs.probs or needs.sum_of_labels_kept_is_not_0:
+        quotient_in_g_logits = log_z / sum_of_labels_kept_is_not_0
+    if needs.g or needs.probs or needs.sum_counted:
+        sum_weight_over_sum_counted = weight.sum(0, keepdim=True) / sum_counted
     if needs.g or needs.probs:
-        g_logits_term_4 = torch.add(
+        terms_in_g_logits = torch.add(
             torch.add(
-                g_logits_term_3[0] * label_smoothing / C,
-                g_logits_term_2[:, None],
+                label_smoothing * sum_weight_over_sum_counted[0] / C,
+                quotient_in_g_logits[:, None],
                 alpha=2 * z_weight,
             ),
-            g_logits_term[:, None],
+            counted_over_sum_counted[:, None],
             alpha=1 - label_smoothing,
         )
-    if needs.g or needs.counted_sum_2:
-        g_logits_term_5 = weight / counted_sum_2
-    choice_labels_kept = (labels_kept != 0).to(g.dtype)
-    if needs.probs or needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
-        dg_logits_term_6 = g * choice_labels_kept[:, None] * v_logits
-    if needs.counted or needs.counted_sum_2 or needs.log_z or needs.excess_sum:
-        dg_logits_term_4 = (dg_logits_term_6 * probs).sum(1)
-    if needs.counted or needs.counted_sum_2:
-        dg_logits_term = torch.add(
-            (1 - label_smoothing) * dg_logits_term_4,
-            dg_logits_term_6.gather(1, labels.unsqueeze(1)).squeeze(1),
+    if needs.g or needs.sum_counted:
+        weight_over_sum_counted = weight / sum_counted
+    labels_kept_is_not_0 = (labels_kept != 0).to(g.dtype)
+    if (
+        needs.probs
+        or needs.counted
+        or needs.sum_counted
+        or needs.log_z
+        or needs.sum_of_labels_kept_is_not_0
+    ):
+        d_terms_in_g_logits_2 = g * labels_kept_is_not_0[:, None] * v_logits
+    if needs.counted or needs.sum_counted or needs.log_z or needs.sum_of_labels_kept_is_not_0:
+        sum_d_terms_in_g_logits_2_probs = (d_terms_in_g_logits_2 * probs).sum(1)
+    if needs.counted or needs.sum_counted:
+        d_counted_over_sum_counted = torch.add(
+            (1 - label_smoothing) * sum_d_terms_in_g_logits_2_probs,
+            d_terms_in_g_logits_2.gather(1, labels.unsqueeze(1)).squeeze(1),
             alpha=label_smoothing - 1,
         )
     if needs.g:
         v_loss = (
-            choice_labels_kept[:, None] * v_logits * torch.add(
+            labels_kept_is_not_0[:, None] * v_logits * torch.add(
                 torch.addcmul(
-                    g_logits_term_4 * probs,
-                    (label_smoothing - 1) * g_logits_term[:, None],
+                    terms_in_g_logits * probs,
+                    (label_smoothing - 1) * counted_over_sum_counted[:, None],
                     torch.nn.functional.one_hot(labels, C).to(g.dtype).mT,
                 ),
-                g_logits_term_5[:, None],
+                weight_over_sum_counted[:, None],
                 alpha=-(label_smoothing / C),
             )
         ).sum()
     if needs.probs:
-        c_probs = g_logits_term_4 * dg_logits_term_6
+        c_probs = terms_in_g_logits * d_terms_in_g_logits_2
     if needs.counted:
-        c_counted = dg_logits_term / counted_sum_2
-    if needs.counted_sum_2:
-        c_counted_sum_2 = (
+        c_counted = d_counted_over_sum_counted / sum_counted
+    if needs.sum_counted:
+        c_sum_counted = (
             label_smoothing * (
-                (g_logits_term_5 * dg_logits_term_6.sum((0, 2))).sum()
-                - g_logits_term_3[0] * dg_logits_term_4.sum()
+                (weight_over_sum_counted * d_terms_in_g_logits_2.sum((0, 2))).sum()
+                - sum_weight_over_sum_counted[0] * sum_d_terms_in_g_logits_2_probs.sum()
             ) / C
-            - (dg_logits_term * g_logits_term).sum()
-        ) / counted_sum_2
+            - (d_counted_over_sum_counted * counted_over_sum_counted).sum()
+        ) / sum_counted
     if needs.log_z:
-        c_log_z = 2 * z_weight / excess_sum * dg_logits_term_4
-    if needs.excess_sum:
-        c_excess_sum = -2 * z_weight * (dg_logits_term_4 * g_logits_term_2).sum() / excess_sum
-    return (v_loss, None, None, None, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum)
+        c_log_z = 2 * z_weight / sum_of_labels_kept_is_not_0 * sum_d_terms_in_g_logits_2_probs
+    if needs.sum_of_labels_kept_is_not_0:
+        c_sum_of_labels_kept_is_not_0 = -2 * z_weight * (
+            sum_d_terms_in_g_logits_2_probs * quotient_in_g_logits
+        ).sum() / sum_of_labels_kept_is_not_0
+    return (
+        v_loss, None, None, None, c_probs, c_counted, c_sum_counted, c_log_z,
+        c_sum_of_labels_kept_is_not_0,
+    )
 
 
 @_pair.pullback
 def _pullback(
-    c_loss, c_probs, c_counted, c_counted_sum_2, c_log_z, c_excess_sum, labels, labels_kept, weight,
-    probs, counted, counted_sum_2, log_z, excess_sum, label_smoothing, z_weight, needs,
+    c_loss, c_probs, c_counted, c_sum_counted, c_log_z, c_sum_of_labels_kept_is_not_0, labels,
+    labels_kept, weight, probs, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
+    label_smoothing, z_weight, needs,
 ) -> tuple:
     C = weight.shape[0]
-    choice_labels_kept = (labels_kept != 0).to(probs.dtype)
+    labels_kept_is_not_0 = (labels_kept != 0).to(probs.dtype)
     dexcess = c_loss * z_weight
     dlogits = torch.addcmul(
         probs * torch.addcmul(
             c_probs - (c_probs * probs).sum(1, keepdim=True) + c_log_z[:, None],
-            choice_labels_kept[:, None],
+            labels_kept_is_not_0[:, None],
             torch.addcmul(
                 torch.addcmul(
                     c_loss * label_smoothing * weight[:, None].sum(
                         0, keepdim=True,
-                    ) / C / counted_sum_2,
-                    2 * dexcess / excess_sum,
+                    ) / C / sum_counted,
+                    2 * dexcess / sum_of_labels_kept_is_not_0,
                     log_z[:, None],
                 ),
-                c_loss * (1 - label_smoothing) / counted_sum_2,
+                c_loss * (1 - label_smoothing) / sum_counted,
                 counted[:, None],
             ),
         ),
-        c_loss * label_smoothing / C / counted_sum_2 * weight[:, None],
-        choice_labels_kept[:, None],
+        c_loss * label_smoothing / C / sum_counted * weight[:, None],
+        labels_kept_is_not_0[:, None],
         value=-1,
     )
     dlogits = _runtime.scatter_added(
         dlogits, 1,
         labels.unsqueeze(1),
         (
-            c_loss * (label_smoothing - 1) / counted_sum_2 * choice_labels_kept * counted
+            c_loss * (label_smoothing - 1) / sum_counted * labels_kept_is_not_0 * counted
         ).unsqueeze(1),
     )
     return (dlogits,)
@@ -503,16 +518,16 @@ _plain = _pair.special(
 def _plain_forward(logits, labels, z_weight) -> tuple:
     N = logits.shape[0]
     S = logits.shape[2]
-    logits_max = _runtime.peak(logits, 1, added=True)
-    logits_shifted = logits - logits_max
+    max_logits = _runtime.peak(logits, 1, added=True)
+    logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
-    exp_logits_sum_scaled = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled[:, None]
-    log_exp_logits_sum_scaled = torch.log(exp_logits_sum_scaled)
-    picked = logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1) - log_exp_logits_sum_scaled
+    sum_exp_logits_shifted = exp_logits_shifted.sum(1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    log_sum_exp_logits_shifted = torch.log(sum_exp_logits_shifted)
+    picked = logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1) - log_sum_exp_logits_shifted
     losses = -picked
     entropy = losses.sum() / N / S
-    log_z = logits_max[:, 0] + log_exp_logits_sum_scaled
+    log_z = max_logits[:, 0] + log_sum_exp_logits_shifted
     excess = (log_z ** 2).sum() / N / S
     loss = entropy + excess * z_weight
     return (loss, labels, probs, log_z, z_weight)
@@ -538,16 +553,16 @@ def _plain_behind(v_logits, g, labels, probs, log_z, z_weight, needs) -> tuple:
     S = labels.shape[1]
     v_loss = c_probs = c_log_z = None
     if needs.g or needs.probs:
-        g_logits_term = 2 * z_weight * log_z + 1
+        terms_in_g_logits = 2 * z_weight * log_z + 1
     if needs.g:
         v_loss = (
             v_logits * (
-                g_logits_term[:, None] * probs
+                terms_in_g_logits[:, None] * probs
                 - torch.nn.functional.one_hot(labels, C).to(g.dtype).mT
             )
         ).sum() / N / S
     if needs.probs:
-        c_probs = g / N / S * g_logits_term[:, None] * v_logits
+        c_probs = g / N / S * terms_in_g_logits[:, None] * v_logits
     if needs.log_z:
         c_log_z = 2 * g * z_weight / N / S * (probs * v_logits).sum(1)
     return (v_loss, None, c_probs, c_log_z)

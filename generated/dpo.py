@@ -30,11 +30,11 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 Second derivatives, of the sum of each gradient times a vector (v_chosen and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_chosen_inverse = 1/(exp(reward) + 1)
+    sigmoid_minus_reward = 1/(exp(reward) + 1)
     dg_chosen = v_chosen - v_rejected
-    dg_chosen_inverse = -beta*g*dg_chosen/N
-    v_loss = -beta*Sum(dg_chosen*g_chosen_inverse, N)/N
-    c_reward = dg_chosen_inverse*g_chosen_inverse*(g_chosen_inverse - 1)
+    d_sigmoid_minus_reward = -beta*g*dg_chosen/N
+    v_loss = -beta*Sum(dg_chosen*sigmoid_minus_reward, N)/N
+    c_reward = d_sigmoid_minus_reward*sigmoid_minus_reward*(sigmoid_minus_reward - 1)
 
 From these cotangents back to the inputs:
 
@@ -201,29 +201,31 @@ class DPOSecond(NamedTuple):
 def _behind(v_chosen, v_rejected, g, reward, beta, reduction, needs) -> tuple:
     N = reward.shape[0]
     v_loss = c_reward = None
-    g_chosen_inverse = torch.sigmoid(-reward)
+    sigmoid_minus_reward = torch.sigmoid(-reward)
     if reduction == "none":
-        dg_chosen_term = beta * (v_rejected - v_chosen)
+        d_g_times_sigmoid_minus_reward = beta * (v_rejected - v_chosen)
     elif reduction == "sum":
         dg_chosen = v_chosen - v_rejected
         if needs.reward:
-            dg_chosen_inverse = -beta * g * dg_chosen
+            d_sigmoid_minus_reward = -beta * g * dg_chosen
     else:
         dg_chosen = v_chosen - v_rejected
         if needs.reward:
-            dg_chosen_inverse = -beta * g / N * dg_chosen
+            d_sigmoid_minus_reward = -beta * g / N * dg_chosen
     if needs.g:
         if reduction == "none":
-            v_loss = dg_chosen_term * g_chosen_inverse
+            v_loss = d_g_times_sigmoid_minus_reward * sigmoid_minus_reward
         elif reduction == "sum":
-            v_loss = -beta * (dg_chosen * g_chosen_inverse).sum()
+            v_loss = -beta * (dg_chosen * sigmoid_minus_reward).sum()
         else:
-            v_loss = -beta * (dg_chosen * g_chosen_inverse).sum() / N
+            v_loss = -beta * (dg_chosen * sigmoid_minus_reward).sum() / N
     if needs.reward:
         if reduction == "none":
-            c_reward = dg_chosen_term * g_chosen_inverse * g * (g_chosen_inverse - 1)
+            c_reward = d_g_times_sigmoid_minus_reward * sigmoid_minus_reward * g * (
+                sigmoid_minus_reward - 1
+            )
         else:
-            c_reward = dg_chosen_inverse * g_chosen_inverse * (g_chosen_inverse - 1)
+            c_reward = d_sigmoid_minus_reward * sigmoid_minus_reward * (sigmoid_minus_reward - 1)
     return (v_loss, c_reward)
 
 

@@ -18,18 +18,19 @@ The closed form:
         - Piecewise((logits, logits <= 0), (0, True))
         + logits*(1 - target)
     )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_2 = losses_term**gamma
-    power_gamma_losses_term = losses_term**(gamma - 1)
+    one_minus_met = 1 - probs*target - (1 - probs)*(1 - target)
+    one_minus_met_to_gamma = one_minus_met**gamma
+    one_minus_met_to_gamma_minus_1 = one_minus_met**(gamma - 1)
     dlogits = dloss*balance*(
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*power_gamma_losses_term*probs*(1 - 2*target)*(1 - probs)
+        one_minus_met_to_gamma*(probs*(1 - target) - target*(1 - probs))
+        + gamma*entropies*one_minus_met_to_gamma_minus_1*probs*(1 - 2*target)*(1 - probs)
     )/N
     dtarget = dloss*(
         balance*(
-            gamma*entropies*power_gamma_losses_term*(1 - 2*probs) - power_gamma_losses_term_2*logits
+            gamma*entropies*one_minus_met_to_gamma_minus_1*(1 - 2*probs)
+            - one_minus_met_to_gamma*logits
         )
-        + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
+        + Piecewise((1, alpha >= 0), (0, True))*entropies*one_minus_met_to_gamma*(2*alpha - 1)
     )/N
 
 With reduction="none":
@@ -41,18 +42,19 @@ With reduction="none":
         - Piecewise((logits, logits <= 0), (0, True))
         + logits*(1 - target)
     )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_2 = losses_term**gamma
-    power_gamma_losses_term = losses_term**(gamma - 1)
+    one_minus_met = 1 - probs*target - (1 - probs)*(1 - target)
+    one_minus_met_to_gamma = one_minus_met**gamma
+    one_minus_met_to_gamma_minus_1 = one_minus_met**(gamma - 1)
     dlogits = balance*dloss*(
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*power_gamma_losses_term*probs*(1 - 2*target)*(1 - probs)
+        one_minus_met_to_gamma*(probs*(1 - target) - target*(1 - probs))
+        + gamma*entropies*one_minus_met_to_gamma_minus_1*probs*(1 - 2*target)*(1 - probs)
     )
     dtarget = dloss*(
         balance*(
-            gamma*entropies*power_gamma_losses_term*(1 - 2*probs) - power_gamma_losses_term_2*logits
+            gamma*entropies*one_minus_met_to_gamma_minus_1*(1 - 2*probs)
+            - one_minus_met_to_gamma*logits
         )
-        + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
+        + Piecewise((1, alpha >= 0), (0, True))*entropies*one_minus_met_to_gamma*(2*alpha - 1)
     )
 
 With reduction="sum":
@@ -64,18 +66,19 @@ With reduction="sum":
         - Piecewise((logits, logits <= 0), (0, True))
         + logits*(1 - target)
     )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_2 = losses_term**gamma
-    power_gamma_losses_term = losses_term**(gamma - 1)
+    one_minus_met = 1 - probs*target - (1 - probs)*(1 - target)
+    one_minus_met_to_gamma = one_minus_met**gamma
+    one_minus_met_to_gamma_minus_1 = one_minus_met**(gamma - 1)
     dlogits = dloss*balance*(
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*power_gamma_losses_term*probs*(1 - 2*target)*(1 - probs)
+        one_minus_met_to_gamma*(probs*(1 - target) - target*(1 - probs))
+        + gamma*entropies*one_minus_met_to_gamma_minus_1*probs*(1 - 2*target)*(1 - probs)
     )
     dtarget = dloss*(
         balance*(
-            gamma*entropies*power_gamma_losses_term*(1 - 2*probs) - power_gamma_losses_term_2*logits
+            gamma*entropies*one_minus_met_to_gamma_minus_1*(1 - 2*probs)
+            - one_minus_met_to_gamma*logits
         )
-        + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2*(2*alpha - 1)
+        + Piecewise((1, alpha >= 0), (0, True))*entropies*one_minus_met_to_gamma*(2*alpha - 1)
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
@@ -91,43 +94,46 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
         - Piecewise((logits, logits <= 0), (0, True))
         + logits*(1 - target)
     )
-    losses_term = 1 - probs*target - (1 - probs)*(1 - target)
-    power_gamma_losses_term_again_2 = losses_term**(gamma - 1)
-    power_gamma_losses_term_2 = losses_term**gamma
-    g_logits_term_2 = 1 - 2*target
-    g_logits_term_3 = (
-        power_gamma_losses_term_2*(probs*(1 - target) - target*(1 - probs))
-        + gamma*entropies*g_logits_term_2*power_gamma_losses_term_again_2*probs*(1 - probs)
+    one_minus_met = 1 - probs*target - (1 - probs)*(1 - target)
+    power_in_one_minus_met_to_gamma_minus_1_again = one_minus_met**(gamma - 1)
+    one_minus_met_to_gamma = one_minus_met**gamma
+    one_minus_twice_target = 1 - 2*target
+    terms_in_g_logits_2 = (
+        one_minus_met_to_gamma*(probs*(1 - target) - target*(1 - probs))
+        + gamma*entropies*one_minus_twice_target*power_in_one_minus_met_to_gamma_minus_1_again
+        *probs*(1 - probs)
     )
-    g_target_term = 1 - 2*probs
-    g_target_term_2 = (
-        gamma*entropies*g_target_term*power_gamma_losses_term_again_2
-        - power_gamma_losses_term_2*logits
+    one_minus_twice_probs = 1 - 2*probs
+    terms_in_g_target = (
+        gamma*entropies*one_minus_twice_probs*power_in_one_minus_met_to_gamma_minus_1_again
+        - one_minus_met_to_gamma*logits
     )
-    dg_target_term_2 = g*balance*v_target/N
-    dg_logits_term_3 = g*balance*v_logits/N
-    dlosses_term = gamma*(
-        power_gamma_losses_term_again_2*(
-            dg_logits_term_3*(probs*(1 - target) - target*(1 - probs))
+    d_terms_in_g_target = g*balance*v_target/N
+    d_terms_in_g_logits_2 = g*balance*v_logits/N
+    done_minus_met = gamma*(
+        power_in_one_minus_met_to_gamma_minus_1_again*(
+            d_terms_in_g_logits_2*(probs*(1 - target) - target*(1 - probs))
             + Piecewise((1, alpha >= 0), (0, True))*g*entropies*v_target*(2*alpha - 1)/N
-            - dg_target_term_2*logits
+            - d_terms_in_g_target*logits
         )
-        + entropies*losses_term**(gamma - 2)*(gamma - 1)*(
-            dg_target_term_2*g_target_term + dg_logits_term_3*g_logits_term_2*probs*(1 - probs)
+        + entropies*one_minus_met**(gamma - 2)*(gamma - 1)*(
+            d_terms_in_g_target*one_minus_twice_probs
+            + d_terms_in_g_logits_2*one_minus_twice_target*probs*(1 - probs)
         )
     )
     dentropies = (
-        gamma*power_gamma_losses_term_again_2*(
-            dg_target_term_2*g_target_term + dg_logits_term_3*g_logits_term_2*probs*(1 - probs)
+        gamma*power_in_one_minus_met_to_gamma_minus_1_again*(
+            d_terms_in_g_target*one_minus_twice_probs
+            + d_terms_in_g_logits_2*one_minus_twice_target*probs*(1 - probs)
         )
-        + Piecewise((1, alpha >= 0), (0, True))*g*power_gamma_losses_term_2*v_target*(2*alpha - 1)/N
+        + Piecewise((1, alpha >= 0), (0, True))*g*one_minus_met_to_gamma*v_target*(2*alpha - 1)/N
     )
     v_loss = (
-        Sum(balance*g_logits_term_3*v_logits, N)
+        Sum(balance*terms_in_g_logits_2*v_logits, N)
         + Sum(
             v_target*(
-                balance*g_target_term_2
-                + Piecewise((1, alpha >= 0), (0, True))*entropies*power_gamma_losses_term_2
+                balance*terms_in_g_target
+                + Piecewise((1, alpha >= 0), (0, True))*entropies*one_minus_met_to_gamma
                 *(2*alpha - 1)
             ),
             N,
@@ -137,27 +143,28 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
         dentropies*(1 - target)
         + (
             probs*(
-                dlosses_term*(1 - 2*target)
-                + dg_logits_term_3*(
-                    power_gamma_losses_term_2
-                    + gamma*entropies*g_logits_term_2*power_gamma_losses_term_again_2*(1 - 2*probs)
+                done_minus_met*(1 - 2*target)
+                + d_terms_in_g_logits_2*(
+                    one_minus_met_to_gamma
+                    + gamma*entropies*one_minus_twice_target
+                    *power_in_one_minus_met_to_gamma_minus_1_again*(1 - 2*probs)
                 )
-                - 2*gamma*dg_target_term_2*entropies*power_gamma_losses_term_again_2
+                - 2*gamma*d_terms_in_g_target*entropies
+                *power_in_one_minus_met_to_gamma_minus_1_again
             )
             - dentropies
         )*(1 - probs)
-        - dg_target_term_2*power_gamma_losses_term_2
+        - d_terms_in_g_target*one_minus_met_to_gamma
     )
     c_target = (
-        dlosses_term*(1 - 2*probs)
-        + Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g
-        *(g_logits_term_3*v_logits + g_target_term_2*v_target)/N
+        done_minus_met*(1 - 2*probs)
+        + Piecewise((2*alpha - 1, alpha >= 0), (0, True))*g*(
+            terms_in_g_logits_2*v_logits + terms_in_g_target*v_target
+        )/N
         - dentropies*logits
-        - dg_logits_term_3*(
-            power_gamma_losses_term_2*probs
-            + (1 - probs)*(
-                power_gamma_losses_term_2 + 2*gamma*entropies*power_gamma_losses_term_again_2*probs
-            )
+        - d_terms_in_g_logits_2*(
+            one_minus_met_to_gamma
+            + 2*gamma*entropies*power_in_one_minus_met_to_gamma_minus_1_again*probs*(1 - probs)
         )
     )
 
@@ -221,13 +228,13 @@ def focal_forward(
     """The output loss, then what the backward needs."""
     N = logits.shape[0]
     probs = torch.sigmoid(logits)
-    met_term = 1 - target
-    met = torch.addcmul(probs * target, met_term, 1 - probs)
-    balanced = torch.add(alpha * target, met_term, alpha=1 - alpha)
+    one_minus_target = 1 - target
+    met = torch.addcmul(probs * target, one_minus_target, 1 - probs)
+    balanced = torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
     balance = (balanced if alpha >= 0 else logits.new_full((N,), 1))
     likelihood = (
         torch.nn.functional.logsigmoid(logits) * target
-        - met_term * torch.nn.functional.softplus(logits, threshold=40)
+        - one_minus_target * torch.nn.functional.softplus(logits, threshold=40)
     )
     entropies = -likelihood
     losses = (1 - met) ** gamma * balance * entropies
@@ -262,54 +269,54 @@ def focal_backward(
     )
     entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
     one_minus_probs = 1 - probs
-    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
-    power_gamma_losses_term_2 = losses_term ** gamma
-    power_gamma_losses_term = losses_term ** (0 if gamma == 0 else gamma - 1)
+    one_minus_met = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
+    one_minus_met_to_gamma = one_minus_met ** gamma
+    one_minus_met_to_gamma_minus_1 = one_minus_met ** (0 if gamma == 0 else gamma - 1)
     if needs.logits:
         if reduction == "none":
             dlogits = balance * dloss * torch.addcmul(
                 torch.ops.aten.sigmoid_backward(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
+                    gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target),
                     probs,
                 ),
-                power_gamma_losses_term_2,
+                one_minus_met_to_gamma,
                 torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
             )
         elif reduction == "sum":
             dlogits = dloss * balance * torch.addcmul(
                 torch.ops.aten.sigmoid_backward(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
+                    gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target),
                     probs,
                 ),
-                power_gamma_losses_term_2,
+                one_minus_met_to_gamma,
                 torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
             )
         else:
             dlogits = dloss / N * balance * torch.addcmul(
                 torch.ops.aten.sigmoid_backward(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * target),
+                    gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target),
                     probs,
                 ),
-                power_gamma_losses_term_2,
+                one_minus_met_to_gamma,
                 torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
             )
     if needs.target:
         if reduction in ("none", "sum"):
             dtarget = dloss * torch.add(
                 balance * torch.addcmul(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
-                    power_gamma_losses_term_2, logits, value=-1,
+                    gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs),
+                    one_minus_met_to_gamma, logits, value=-1,
                 ),
-                entropies * power_gamma_losses_term_2,
+                entropies * one_minus_met_to_gamma,
                 alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             )
         else:
             dtarget = dloss / N * torch.add(
                 balance * torch.addcmul(
-                    gamma * entropies * power_gamma_losses_term * (1 - 2 * probs),
-                    power_gamma_losses_term_2, logits, value=-1,
+                    gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs),
+                    one_minus_met_to_gamma, logits, value=-1,
                 ),
-                entropies * power_gamma_losses_term_2,
+                entropies * one_minus_met_to_gamma,
                 alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             )
     return FocalGradients(dlogits, dtarget)
@@ -428,199 +435,275 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
     )
     entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
     one_minus_probs = 1 - probs
-    losses_term = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
-    power_gamma_losses_term_again_2 = losses_term ** (0 if gamma == 0 else gamma - 1)
-    power_gamma_losses_term_2 = losses_term ** gamma
-    g_logits_term_2 = 1 - 2 * target
+    one_minus_met = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
+    power_in_one_minus_met_to_gamma_minus_1_again = one_minus_met ** (
+        0 if gamma == 0 else gamma - 1
+    )
+    one_minus_met_to_gamma = one_minus_met ** gamma
+    one_minus_twice_target = 1 - 2 * target
     if needs.g or needs.target:
-        g_logits_term_3 = torch.addcmul(
+        terms_in_g_logits_2 = torch.addcmul(
             torch.ops.aten.sigmoid_backward(
-                gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
+                gamma
+                * entropies
+                * one_minus_twice_target
+                * power_in_one_minus_met_to_gamma_minus_1_again,
                 probs,
             ),
-            power_gamma_losses_term_2,
+            one_minus_met_to_gamma,
             torch.addcmul(probs * one_minus_target, target, one_minus_probs, value=-1),
         )
-    g_target_term = 1 - 2 * probs
+    one_minus_twice_probs = 1 - 2 * probs
     if needs.g or needs.target:
-        g_target_term_2 = torch.addcmul(
-            gamma * entropies * g_target_term * power_gamma_losses_term_again_2,
-            power_gamma_losses_term_2, logits, value=-1,
+        terms_in_g_target = torch.addcmul(
+            gamma
+            * entropies
+            * one_minus_twice_probs
+            * power_in_one_minus_met_to_gamma_minus_1_again,
+            one_minus_met_to_gamma, logits, value=-1,
         )
     if needs.logits or needs.target:
         if reduction == "none":
-            dg_target_term_3 = g * v_target
-            dg_target_term_2 = balance * dg_target_term_3
-            dg_logits_term_3 = balance * g * v_logits
-            dlosses_term = gamma * torch.addcmul(
-                power_gamma_losses_term_again_2 * torch.addcmul(
+            g_times_v_target = g * v_target
+            balance_times_g_times_v_target = balance * g_times_v_target
+            g_times_v_logits_times_balance = balance * g * v_logits
+            done_minus_met = gamma * torch.addcmul(
+                power_in_one_minus_met_to_gamma_minus_1_again * torch.addcmul(
                     torch.add(
-                        dg_logits_term_3 * torch.addcmul(
+                        g_times_v_logits_times_balance * torch.addcmul(
                             probs * one_minus_target,
                             target, one_minus_probs, value=-1,
                         ),
-                        dg_target_term_3 * entropies,
+                        entropies * g_times_v_target,
                         alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                     ),
-                    dg_target_term_2, logits, value=-1,
+                    balance_times_g_times_v_target, logits, value=-1,
                 ),
-                (gamma - 1) * entropies * losses_term ** (
+                (gamma - 1) * entropies * one_minus_met ** (
                     0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
                 ),
                 torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
+                    torch.ops.aten.sigmoid_backward(
+                        g_times_v_logits_times_balance * one_minus_twice_target,
+                        probs,
+                    ),
+                    balance_times_g_times_v_target, one_minus_twice_probs,
                 ),
             )
             dentropies = torch.add(
-                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
+                gamma * power_in_one_minus_met_to_gamma_minus_1_again * torch.addcmul(
+                    torch.ops.aten.sigmoid_backward(
+                        g_times_v_logits_times_balance * one_minus_twice_target,
+                        probs,
+                    ),
+                    balance_times_g_times_v_target, one_minus_twice_probs,
                 ),
-                dg_target_term_3 * power_gamma_losses_term_2,
+                g_times_v_target * one_minus_met_to_gamma,
                 alpha=(2 * alpha - 1 if alpha >= 0 else 0),
             )
         elif reduction == "sum":
-            dg_target_term_2 = g * balance * v_target
-            dg_logits_term_3 = g * balance * v_logits
-            dlosses_term = gamma * torch.addcmul(
-                power_gamma_losses_term_again_2 * torch.addcmul(
+            g_times_v_target_times_balance = g * balance * v_target
+            g_times_v_logits_times_balance = g * balance * v_logits
+            done_minus_met = gamma * torch.addcmul(
+                power_in_one_minus_met_to_gamma_minus_1_again * torch.addcmul(
                     torch.addcmul(
-                        dg_logits_term_3 * torch.addcmul(
+                        g_times_v_logits_times_balance * torch.addcmul(
                             probs * one_minus_target,
                             target, one_minus_probs, value=-1,
                         ),
                         (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
                         entropies * v_target,
                     ),
-                    dg_target_term_2, logits, value=-1,
+                    g_times_v_target_times_balance, logits, value=-1,
                 ),
-                (gamma - 1) * entropies * losses_term ** (
+                (gamma - 1) * entropies * one_minus_met ** (
                     0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
                 ),
                 torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
+                    torch.ops.aten.sigmoid_backward(
+                        g_times_v_logits_times_balance * one_minus_twice_target,
+                        probs,
+                    ),
+                    g_times_v_target_times_balance, one_minus_twice_probs,
                 ),
             )
             dentropies = torch.addcmul(
-                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
+                gamma * power_in_one_minus_met_to_gamma_minus_1_again * torch.addcmul(
+                    torch.ops.aten.sigmoid_backward(
+                        g_times_v_logits_times_balance * one_minus_twice_target,
+                        probs,
+                    ),
+                    g_times_v_target_times_balance, one_minus_twice_probs,
                 ),
                 (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                power_gamma_losses_term_2 * v_target,
+                one_minus_met_to_gamma * v_target,
             )
         else:
-            dg_target_term_2 = g / N * balance * v_target
-            dg_logits_term_3 = g / N * balance * v_logits
-            dlosses_term = gamma * torch.addcmul(
-                power_gamma_losses_term_again_2 * torch.addcmul(
+            d_terms_in_g_target = g / N * balance * v_target
+            d_terms_in_g_logits_2 = g / N * balance * v_logits
+            done_minus_met = gamma * torch.addcmul(
+                power_in_one_minus_met_to_gamma_minus_1_again * torch.addcmul(
                     torch.addcmul(
-                        dg_logits_term_3 * torch.addcmul(
+                        d_terms_in_g_logits_2 * torch.addcmul(
                             probs * one_minus_target,
                             target, one_minus_probs, value=-1,
                         ),
                         (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
                         entropies * v_target,
                     ),
-                    dg_target_term_2, logits, value=-1,
+                    d_terms_in_g_target, logits, value=-1,
                 ),
-                (gamma - 1) * entropies * losses_term ** (
+                (gamma - 1) * entropies * one_minus_met ** (
                     0 if gamma == 0 else (0 if gamma - 1 == 0 else gamma - 2)
                 ),
                 torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
+                    torch.ops.aten.sigmoid_backward(
+                        d_terms_in_g_logits_2 * one_minus_twice_target,
+                        probs,
+                    ),
+                    d_terms_in_g_target, one_minus_twice_probs,
                 ),
             )
             dentropies = torch.addcmul(
-                gamma * power_gamma_losses_term_again_2 * torch.addcmul(
-                    torch.ops.aten.sigmoid_backward(dg_logits_term_3 * g_logits_term_2, probs),
-                    dg_target_term_2, g_target_term,
+                gamma * power_in_one_minus_met_to_gamma_minus_1_again * torch.addcmul(
+                    torch.ops.aten.sigmoid_backward(
+                        d_terms_in_g_logits_2 * one_minus_twice_target,
+                        probs,
+                    ),
+                    d_terms_in_g_target, one_minus_twice_probs,
                 ),
                 (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
-                power_gamma_losses_term_2 * v_target,
+                one_minus_met_to_gamma * v_target,
             )
     if needs.g:
         if reduction == "none":
             v_loss = torch.addcmul(
-                balance * g_logits_term_3 * v_logits,
+                balance * terms_in_g_logits_2 * v_logits,
                 v_target,
                 torch.add(
-                    balance * g_target_term_2,
-                    entropies * power_gamma_losses_term_2,
+                    balance * terms_in_g_target,
+                    entropies * one_minus_met_to_gamma,
                     alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                 ),
             )
         elif reduction == "sum":
             v_loss = (
-                (balance * g_logits_term_3 * v_logits).sum()
+                (balance * terms_in_g_logits_2 * v_logits).sum()
                 + (
                     v_target * torch.add(
-                        balance * g_target_term_2,
-                        entropies * power_gamma_losses_term_2,
+                        balance * terms_in_g_target,
+                        entropies * one_minus_met_to_gamma,
                         alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                     )
                 ).sum()
             )
         else:
             v_loss = (
-                (balance * g_logits_term_3 * v_logits).sum()
+                (balance * terms_in_g_logits_2 * v_logits).sum()
                 + (
                     v_target * torch.add(
-                        balance * g_target_term_2,
-                        entropies * power_gamma_losses_term_2,
+                        balance * terms_in_g_target,
+                        entropies * one_minus_met_to_gamma,
                         alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                     )
                 ).sum()
             ) / N
     if needs.logits:
-        c_logits = torch.addcmul(
-            torch.addcmul(
-                dentropies * one_minus_target,
-                probs * torch.addcmul(
-                    torch.addcmul(
-                        dlosses_term * (1 - 2 * target),
-                        dg_logits_term_3,
+        if reduction == "none":
+            c_logits = torch.addcmul(
+                torch.addcmul(
+                    dentropies * one_minus_target,
+                    probs * torch.addcmul(
                         torch.addcmul(
-                            power_gamma_losses_term_2,
-                            gamma * entropies * g_logits_term_2 * power_gamma_losses_term_again_2,
-                            1 - 2 * probs,
+                            done_minus_met * (1 - 2 * target),
+                            g_times_v_logits_times_balance,
+                            torch.addcmul(
+                                one_minus_met_to_gamma,
+                                gamma
+                                * entropies
+                                * one_minus_twice_target
+                                * power_in_one_minus_met_to_gamma_minus_1_again,
+                                1 - 2 * probs,
+                            ),
                         ),
-                    ),
-                    2 * gamma * dg_target_term_2 * entropies,
-                    power_gamma_losses_term_again_2, value=-1,
-                )
-                - dentropies,
-                one_minus_probs,
-            ),
-            dg_target_term_2, power_gamma_losses_term_2, value=-1,
-        )
+                        2 * gamma * balance_times_g_times_v_target * entropies,
+                        power_in_one_minus_met_to_gamma_minus_1_again, value=-1,
+                    )
+                    - dentropies,
+                    one_minus_probs,
+                ),
+                balance_times_g_times_v_target, one_minus_met_to_gamma, value=-1,
+            )
+        elif reduction == "sum":
+            c_logits = torch.addcmul(
+                torch.addcmul(
+                    dentropies * one_minus_target,
+                    probs * torch.addcmul(
+                        torch.addcmul(
+                            done_minus_met * (1 - 2 * target),
+                            g_times_v_logits_times_balance,
+                            torch.addcmul(
+                                one_minus_met_to_gamma,
+                                gamma
+                                * entropies
+                                * one_minus_twice_target
+                                * power_in_one_minus_met_to_gamma_minus_1_again,
+                                1 - 2 * probs,
+                            ),
+                        ),
+                        2 * gamma * entropies * g_times_v_target_times_balance,
+                        power_in_one_minus_met_to_gamma_minus_1_again, value=-1,
+                    )
+                    - dentropies,
+                    one_minus_probs,
+                ),
+                g_times_v_target_times_balance, one_minus_met_to_gamma, value=-1,
+            )
+        else:
+            c_logits = torch.addcmul(
+                torch.addcmul(
+                    dentropies * one_minus_target,
+                    probs * torch.addcmul(
+                        torch.addcmul(
+                            done_minus_met * (1 - 2 * target),
+                            d_terms_in_g_logits_2,
+                            torch.addcmul(
+                                one_minus_met_to_gamma,
+                                gamma
+                                * entropies
+                                * one_minus_twice_target
+                                * power_in_one_minus_met_to_gamma_minus_1_again,
+                                1 - 2 * probs,
+                            ),
+                        ),
+                        2 * gamma * d_terms_in_g_target * entropies,
+                        power_in_one_minus_met_to_gamma_minus_1_again, value=-1,
+                    )
+                    - dentropies,
+                    one_minus_probs,
+                ),
+                d_terms_in_g_target, one_minus_met_to_gamma, value=-1,
+            )
     if needs.target:
         if reduction == "none":
             c_target = torch.addcmul(
                 torch.addcmul(
                     torch.add(
-                        dlosses_term * (1 - 2 * probs),
+                        done_minus_met * (1 - 2 * probs),
                         torch.addcmul(
-                            dg_target_term_3 * g_target_term_2,
-                            g_logits_term_3 * g,
+                            g_times_v_target * terms_in_g_target,
+                            terms_in_g_logits_2 * g,
                             v_logits,
                         ),
                         alpha=(2 * alpha - 1 if alpha >= 0 else 0),
                     ),
                     dentropies, logits, value=-1,
                 ),
-                dg_logits_term_3,
-                torch.addcmul(
-                    power_gamma_losses_term_2 * probs,
-                    one_minus_probs,
-                    torch.addcmul(
-                        power_gamma_losses_term_2,
-                        2 * gamma * entropies * power_gamma_losses_term_again_2,
-                        probs,
-                    ),
+                g_times_v_logits_times_balance,
+                one_minus_met_to_gamma
+                + torch.ops.aten.sigmoid_backward(
+                    2 * gamma * entropies * power_in_one_minus_met_to_gamma_minus_1_again,
+                    probs,
                 ),
                 value=-1,
             )
@@ -628,21 +711,17 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
             c_target = torch.addcmul(
                 torch.addcmul(
                     torch.addcmul(
-                        dlosses_term * (1 - 2 * probs),
+                        done_minus_met * (1 - 2 * probs),
                         (g * (2 * alpha - 1) if alpha >= 0 else g.new_full((), 0)),
-                        torch.addcmul(g_logits_term_3 * v_logits, g_target_term_2, v_target),
+                        torch.addcmul(terms_in_g_logits_2 * v_logits, terms_in_g_target, v_target),
                     ),
                     dentropies, logits, value=-1,
                 ),
-                dg_logits_term_3,
-                torch.addcmul(
-                    power_gamma_losses_term_2 * probs,
-                    one_minus_probs,
-                    torch.addcmul(
-                        power_gamma_losses_term_2,
-                        2 * gamma * entropies * power_gamma_losses_term_again_2,
-                        probs,
-                    ),
+                g_times_v_logits_times_balance,
+                one_minus_met_to_gamma
+                + torch.ops.aten.sigmoid_backward(
+                    2 * gamma * entropies * power_in_one_minus_met_to_gamma_minus_1_again,
+                    probs,
                 ),
                 value=-1,
             )
@@ -650,21 +729,17 @@ def _behind(v_logits, v_target, g, logits, target, alpha, gamma, reduction, need
             c_target = torch.addcmul(
                 torch.addcmul(
                     torch.addcmul(
-                        dlosses_term * (1 - 2 * probs),
+                        done_minus_met * (1 - 2 * probs),
                         (g * (2 * alpha - 1) / N if alpha >= 0 else g.new_full((), 0)),
-                        torch.addcmul(g_logits_term_3 * v_logits, g_target_term_2, v_target),
+                        torch.addcmul(terms_in_g_logits_2 * v_logits, terms_in_g_target, v_target),
                     ),
                     dentropies, logits, value=-1,
                 ),
-                dg_logits_term_3,
-                torch.addcmul(
-                    power_gamma_losses_term_2 * probs,
-                    one_minus_probs,
-                    torch.addcmul(
-                        power_gamma_losses_term_2,
-                        2 * gamma * entropies * power_gamma_losses_term_again_2,
-                        probs,
-                    ),
+                d_terms_in_g_logits_2,
+                one_minus_met_to_gamma
+                + torch.ops.aten.sigmoid_backward(
+                    2 * gamma * entropies * power_in_one_minus_met_to_gamma_minus_1_again,
+                    probs,
                 ),
                 value=-1,
             )

@@ -13,9 +13,9 @@ nowhere.
 The closed form:
 
     dshare = dloss*share**(1/gamma - 1)/gamma
-    dfound_plus_wrong = -dshare*share/found_plus_wrong
-    dwrong = dfound_plus_wrong + dshare/found_plus_wrong
-    dprobs = beta*dwrong*(1 - target) + target*(dfound_plus_wrong - alpha*dwrong)
+    d_found_plus_wrong = -dshare*share/found_plus_wrong
+    dwrong = d_found_plus_wrong + dshare/found_plus_wrong
+    dprobs = beta*dwrong*(1 - target) + target*(d_found_plus_wrong - alpha*dwrong)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -24,19 +24,19 @@ Second derivatives, of the sum of each gradient times a vector (v_probs and so o
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_share = g*share**(1/gamma - 1)/gamma
-    g_found_plus_wrong_term = g_share/found_plus_wrong
+    g_share_over_found_plus_wrong = g_share/found_plus_wrong
     sum_target_v_probs = Sum(target*v_probs, N)
     dg_wrong = beta*Sum(v_probs*(1 - target), N) - alpha*sum_target_v_probs
     dg_found_plus_wrong = dg_wrong + sum_target_v_probs
     dg_share = (dg_wrong - dg_found_plus_wrong*share)/found_plus_wrong
     v_loss = Sum(dg_share*share**(1/gamma - 1), C)/gamma
     c_found_plus_wrong = (
-        g_found_plus_wrong_term*(dg_found_plus_wrong*share - dg_wrong)
+        g_share_over_found_plus_wrong*(dg_found_plus_wrong*share - dg_wrong)
         /found_plus_wrong
     )
     c_share = (
         g*dg_share*share**(1/gamma - 2)*(1/gamma - 1)/gamma
-        - dg_found_plus_wrong*g_found_plus_wrong_term
+        - dg_found_plus_wrong*g_share_over_found_plus_wrong
     )
 
 From these cotangents back to the inputs:
@@ -133,11 +133,11 @@ def focal_tversky_backward(
 ) -> FocalTverskyGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     dshare = dloss / gamma * share ** (1 / gamma - 1)
-    dfound_plus_wrong = -dshare * share / found_plus_wrong
-    dwrong = dfound_plus_wrong + dshare / found_plus_wrong
+    d_found_plus_wrong = -dshare * share / found_plus_wrong
+    dwrong = d_found_plus_wrong + dshare / found_plus_wrong
     dprobs = torch.addcmul(
         beta * dwrong * (1 - target),
-        torch.add(dfound_plus_wrong, dwrong, alpha=-alpha),
+        torch.add(d_found_plus_wrong, dwrong, alpha=-alpha),
         target,
     )
     return FocalTverskyGradients(dprobs)
@@ -195,7 +195,7 @@ def _behind(v_probs, g, target, found_plus_wrong, share, alpha, beta, gamma, nee
     v_loss = c_found_plus_wrong = c_share = None
     if needs.found_plus_wrong or needs.share:
         g_share = g / gamma * share ** (1 / gamma - 1)
-        g_found_plus_wrong_term = g_share / found_plus_wrong
+        g_share_over_found_plus_wrong = g_share / found_plus_wrong
     sum_target_v_probs = (target * v_probs).sum(0)
     dg_wrong = torch.add(beta * (v_probs * (1 - target)).sum(0), sum_target_v_probs, alpha=-alpha)
     dg_found_plus_wrong = dg_wrong + sum_target_v_probs
@@ -204,7 +204,7 @@ def _behind(v_probs, g, target, found_plus_wrong, share, alpha, beta, gamma, nee
     if needs.g:
         v_loss = (dg_share * share ** (1 / gamma - 1)).sum() / gamma
     if needs.found_plus_wrong:
-        c_found_plus_wrong = g_found_plus_wrong_term * (
+        c_found_plus_wrong = g_share_over_found_plus_wrong * (
             dg_found_plus_wrong * share - dg_wrong
         ) / found_plus_wrong
     if needs.share:
@@ -212,7 +212,7 @@ def _behind(v_probs, g, target, found_plus_wrong, share, alpha, beta, gamma, nee
             g * (1 / gamma - 1) / gamma * dg_share * share ** (
                 0 if 1 / gamma - 1 == 0 else 1 / gamma - 2
             ),
-            dg_found_plus_wrong, g_found_plus_wrong_term, value=-1,
+            dg_found_plus_wrong, g_share_over_found_plus_wrong, value=-1,
         )
     return (v_loss, None, c_found_plus_wrong, c_share)
 

@@ -11,13 +11,13 @@ and 2.30; the variance of the signal is 1.
 
 The closed form:
 
-    solution_covariance_dloss_y = Solve(covariance, dloss*y[M]/2, M, N)
-    dcovariance = dloss*Inverse(covariance[M, N], M, N)/2 - solution_covariance_dloss_y*alpha
-    dcovariance_term = dcovariance*exp(covariance_term)
-    dx_minus_x = dcovariance_term*(x[M, D] - x)/lengthscale**2
-    dx = Sum(dx_minus_x, M) - Sum(dx_minus_x[M, N, D], M)
-    dy = solution_covariance_dloss_y + dloss*alpha[N]/2
-    dlengthscale = -2*Sum(dcovariance_term*covariance_term, M, N)/lengthscale
+    solution_in_dcovariance = Solve(covariance, dloss*y[M]/2, M, N)
+    dcovariance = dloss*Inverse(covariance[M, N], M, N)/2 - solution_in_dcovariance*alpha
+    d_quotient_in_covariance = dcovariance*exp(quotient_in_covariance)
+    d_x_minus_other_x = d_quotient_in_covariance*(x[M, D] - x)/lengthscale**2
+    dx = Sum(d_x_minus_other_x, M) - Sum(d_x_minus_other_x[M, N, D], M)
+    dy = solution_in_dcovariance + dloss*alpha[N]/2
+    dlengthscale = -2*Sum(d_quotient_in_covariance*quotient_in_covariance, M, N)/lengthscale
     dnoise = 2*noise*Sum(dcovariance*Identity(M, N), M, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
@@ -26,68 +26,76 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    solution_covariance_dloss_y = Solve(covariance, g*y[M]/2, M, N)
+    solution_in_dcovariance = Solve(covariance, g*y[M]/2, M, N)
     covariance_inverse = Inverse(covariance[M, N], M, N)
-    g_covariance_whole = g*covariance_inverse - 2*alpha*solution_covariance_dloss_y
-    g_covariance_term_whole = exp(covariance_term)*g_covariance_whole
-    g_lengthscale_whole = -Sum(covariance_term*g_covariance_term_whole/2, M, N)/lengthscale
-    g_noise_sum = Sum(Identity(M, N)*g_covariance_whole/2, M, N)
-    dg_x_minus_x_whole = v_x/2 - v_x[M, D]/2
-    sum_dg_x_minus_x_whole_x_minus_x = Sum(dg_x_minus_x_whole*(x[M, D] - x), D)
-    dx_minus_x = g_covariance_term_whole*dg_x_minus_x_whole/lengthscale**2
-    dg_covariance_term_whole = (
-        sum_dg_x_minus_x_whole_x_minus_x/lengthscale - v_lengthscale*covariance_term
+    terms_in_g_covariance = g*covariance_inverse - 2*alpha*solution_in_dcovariance
+    product_in_g_quotient_in_covariance = exp(quotient_in_covariance)*terms_in_g_covariance
+    quotient_in_g_lengthscale = -Sum(
+        product_in_g_quotient_in_covariance*quotient_in_covariance/2,
+        M, N,
     )/lengthscale
-    dg_covariance_whole = (
-        dg_covariance_term_whole*exp(covariance_term)
+    sum_in_g_noise = Sum(Identity(M, N)*terms_in_g_covariance/2, M, N)
+    half_v_x_minus_half_other_v_x = v_x/2 - v_x[M, D]/2
+    sum_in_dproduct_in_g_quotient_in_covariance = Sum(
+        half_v_x_minus_half_other_v_x*(x[M, D] - x),
+        D,
+    )
+    d_other_x_minus_x = (
+        product_in_g_quotient_in_covariance*half_v_x_minus_half_other_v_x
+        /lengthscale**2
+    )
+    d_product_in_g_quotient_in_covariance = (
+        sum_in_dproduct_in_g_quotient_in_covariance/lengthscale
+        - v_lengthscale*quotient_in_covariance
+    )/lengthscale
+    d_terms_in_g_covariance = (
+        d_product_in_g_quotient_in_covariance*exp(quotient_in_covariance)
         + noise*v_noise*Identity(M, N)
     )
-    dcovariance_inverse = g*dg_covariance_whole
-    dsolution_covariance_dloss_y = v_y - 2*Sum(alpha*dg_covariance_whole, M)
-    solution_covariance_dsolution_covariance_dloss_y = Solve(
-        covariance, dsolution_covariance_dloss_y, N, M,
-    )
+    g_times_d_terms_in_g_covariance = g*d_terms_in_g_covariance
+    dsolution_in_dcovariance = v_y - 2*Sum(alpha*d_terms_in_g_covariance, M)
+    solution_in_dg = Solve(covariance, dsolution_in_dcovariance, N, M)
     v_loss = (
-        Sum(dg_covariance_whole*covariance_inverse, M, N)
+        Sum(d_terms_in_g_covariance*covariance_inverse, M, N)
         + Sum(alpha[N]*v_y, N)/2
-        + Sum(solution_covariance_dsolution_covariance_dloss_y*y[M], M)/2
+        + Sum(solution_in_dg*y[M], M)/2
     )
-    c_x = Sum(dx_minus_x[M, N, D], M) - Sum(dx_minus_x, M)
-    c_y = g*Solve(covariance[M, N], dsolution_covariance_dloss_y[M], M, N)/2
+    c_x = Sum(d_other_x_minus_x[M, N, D], M) - Sum(d_other_x_minus_x, M)
+    c_y = g*Solve(covariance[M, N], dsolution_in_dcovariance[M], M, N)/2
     c_lengthscale = -2*(
-        g_lengthscale_whole*v_lengthscale
-        + Sum(sum_dg_x_minus_x_whole_x_minus_x*g_covariance_term_whole/lengthscale**2, M, N)
+        quotient_in_g_lengthscale*v_lengthscale
+        + Sum(
+            sum_in_dproduct_in_g_quotient_in_covariance*product_in_g_quotient_in_covariance
+            /lengthscale**2,
+            M, N,
+        )
     )/lengthscale
-    c_noise = 2*g_noise_sum*v_noise
-    c_covariance_term = g_covariance_term_whole*(
-        dg_covariance_term_whole - v_lengthscale/lengthscale
+    c_noise = 2*sum_in_g_noise*v_noise
+    c_quotient_in_covariance = product_in_g_quotient_in_covariance*(
+        d_product_in_g_quotient_in_covariance - v_lengthscale/lengthscale
     )
     c_covariance = (
-        -solution_covariance_dsolution_covariance_dloss_y*solution_covariance_dloss_y
+        -solution_in_dg*solution_in_dcovariance
         - Sum(
             Inverse(covariance[M_2, N], M_2, N)*Sum(
-                dcovariance_inverse[N, M_2]*covariance_inverse,
+                g_times_d_terms_in_g_covariance[N, M_2]*covariance_inverse,
                 N,
             ),
             M_2,
         )
     )
-    c_alpha = g*v_y[M]/2 - 2*Sum(solution_covariance_dloss_y*dg_covariance_whole, N)
+    c_alpha = g*v_y[M]/2 - 2*Sum(solution_in_dcovariance*d_terms_in_g_covariance, N)
 
 From these cotangents back to the inputs:
 
     dalpha = c_alpha + c_loss*y[M]/2
-    solution_covariance_dalpha = Solve(covariance, dalpha, M, N)
-    dcovariance = (
-        c_covariance
-        + c_loss*Inverse(covariance[M, N], M, N)/2
-        - solution_covariance_dalpha*alpha
-    )
-    dcovariance_term = c_covariance_term + dcovariance*exp(covariance_term)
-    dx_minus_x = dcovariance_term*(x[M, D] - x)/lengthscale**2
-    dx = Sum(dx_minus_x, M) - Sum(dx_minus_x[M, N, D], M)
-    dy = solution_covariance_dalpha + c_loss*alpha[N]/2
-    dlengthscale = -2*Sum(dcovariance_term*covariance_term, M, N)/lengthscale
+    dalpha_solution = Solve(covariance, dalpha, M, N)
+    dcovariance = c_covariance + c_loss*Inverse(covariance[M, N], M, N)/2 - dalpha_solution*alpha
+    dquotient_in_covariance = c_quotient_in_covariance + dcovariance*exp(quotient_in_covariance)
+    d_x_minus_other_x = dquotient_in_covariance*(x[M, D] - x)/lengthscale**2
+    dx = Sum(d_x_minus_other_x, M) - Sum(d_x_minus_other_x[M, N, D], M)
+    dy = dalpha_solution + c_loss*alpha[N]/2
+    dlengthscale = -2*Sum(dquotient_in_covariance*quotient_in_covariance, M, N)/lengthscale
     dnoise = 2*noise*Sum(dcovariance*Identity(M, N), M, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
@@ -118,7 +126,7 @@ _pair = _runtime.Pair("gaussian_process", """
     x: N D
     y, alpha: N
     lengthscale, noise, loss, fit, g: ()
-    covariance_term, covariance, distance: N N
+    quotient_in_covariance, covariance, distance: N N
 """)
 
 
@@ -136,7 +144,7 @@ class GaussianProcessForward(NamedTuple):
     y: Tensor  # (N,)
     lengthscale: Tensor  # ()
     noise: Tensor  # ()
-    covariance_term: Tensor  # (N, N)
+    quotient_in_covariance: Tensor  # (N, N)
     covariance: Tensor  # (N, N)
     alpha: Tensor  # (N,)
 
@@ -148,14 +156,14 @@ def gaussian_process_forward(
     """The output loss, then what the backward needs."""
     N = x.shape[0]
     distance = ((x[:, None] - x) ** 2).sum(2)
-    covariance_term = -distance / 2 / lengthscale ** 2
-    covariance = torch.exp(covariance_term).clone()
+    quotient_in_covariance = -distance / 2 / lengthscale ** 2
+    covariance = torch.exp(quotient_in_covariance).clone()
     covariance = _runtime.added_on_diagonal(covariance, 0, 1, noise ** 2)
     alpha = _runtime.solve(covariance, y)
     fit = (alpha * y).sum()
     loss = _runtime.logdet(covariance) / 2 + fit / 2 + math.log(2 * math.pi) / 2 * N
     return GaussianProcessForward(
-        loss, x, y, lengthscale, noise, covariance_term, covariance, alpha,
+        loss, x, y, lengthscale, noise, quotient_in_covariance, covariance, alpha,
     )
 
 
@@ -169,26 +177,28 @@ class GaussianProcessGradients(NamedTuple):
 @_pair.backward
 def gaussian_process_backward(
     dloss: Tensor, x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
-    covariance_term: Tensor, covariance: Tensor, alpha: Tensor, needs,
+    quotient_in_covariance: Tensor, covariance: Tensor, alpha: Tensor, needs,
 ) -> GaussianProcessGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     dx = dy = dlengthscale = dnoise = None
-    solution_covariance_dloss_y = _runtime.solve(covariance.mT, dloss / 2 * y)
+    solution_in_dcovariance = _runtime.solve(covariance.mT, dloss / 2 * y)
     if needs.x or needs.lengthscale or needs.noise:
         dcovariance = torch.addcmul(
             dloss / 2 * torch.linalg.inv(covariance).mT,
-            solution_covariance_dloss_y[:, None],
+            solution_in_dcovariance[:, None],
             alpha, value=-1,
         )
     if needs.x or needs.lengthscale:
-        dcovariance_term = dcovariance * torch.exp(covariance_term)
+        d_quotient_in_covariance = dcovariance * torch.exp(quotient_in_covariance)
     if needs.x:
-        dx_minus_x = dcovariance_term[:, :, None] / lengthscale ** 2 * (x - x[:, None])
-        dx = dx_minus_x.sum(1) - dx_minus_x.permute(1, 0, 2).sum(1)
+        d_x_minus_other_x = d_quotient_in_covariance[:, :, None] / lengthscale ** 2 * (
+            x - x[:, None]
+        )
+        dx = d_x_minus_other_x.sum(1) - d_x_minus_other_x.permute(1, 0, 2).sum(1)
     if needs.y:
-        dy = torch.addcmul(solution_covariance_dloss_y, dloss / 2, alpha)
+        dy = torch.addcmul(solution_in_dcovariance, dloss / 2, alpha)
     if needs.lengthscale:
-        dlengthscale = -2 * (dcovariance_term * covariance_term).sum() / lengthscale
+        dlengthscale = -2 * (d_quotient_in_covariance * quotient_in_covariance).sum() / lengthscale
     if needs.noise:
         dnoise = 2 * noise * dcovariance.diagonal().sum()
     return GaussianProcessGradients(dx, dy, dlengthscale, dnoise)
@@ -269,33 +279,35 @@ class GaussianProcessSecond(NamedTuple):
 @_pair.behind
 @_runtime.uncast
 def _behind(
-    v_x, v_y, v_lengthscale, v_noise, g, x, y, lengthscale, noise, covariance_term, covariance,
-    alpha, needs,
+    v_x, v_y, v_lengthscale, v_noise, g, x, y, lengthscale, noise, quotient_in_covariance,
+    covariance, alpha, needs,
 ) -> tuple:
-    v_loss = c_x = c_y = c_lengthscale = c_noise = c_covariance_term = c_covariance = c_alpha = None
+    v_loss, c_x, c_y, c_lengthscale, c_noise, c_quotient_in_covariance, c_covariance, c_alpha = (
+        None,
+    ) * 8
     if (
         needs.x
         or needs.lengthscale
         or needs.noise
-        or needs.covariance_term
+        or needs.quotient_in_covariance
         or needs.covariance
         or needs.alpha
     ):
-        solution_covariance_dloss_y = _runtime.solve(covariance.mT, g / 2 * y)
+        solution_in_dcovariance = _runtime.solve(covariance.mT, g / 2 * y)
     if (
         needs.g
         or needs.x
         or needs.lengthscale
         or needs.noise
-        or needs.covariance_term
+        or needs.quotient_in_covariance
         or needs.covariance
     ):
         covariance_inverse = torch.linalg.inv(covariance).mT
-    if needs.x or needs.lengthscale or needs.noise or needs.covariance_term:
-        g_covariance_whole = torch.addcmul(
+    if needs.x or needs.lengthscale or needs.noise or needs.quotient_in_covariance:
+        terms_in_g_covariance = torch.addcmul(
             g * covariance_inverse,
             2 * alpha,
-            solution_covariance_dloss_y[:, None],
+            solution_in_dcovariance[:, None],
             value=-1,
         )
     if (
@@ -303,117 +315,138 @@ def _behind(
         or needs.x
         or needs.y
         or needs.lengthscale
-        or needs.covariance_term
+        or needs.quotient_in_covariance
         or needs.covariance
         or needs.alpha
     ):
-        exp_covariance_term = torch.exp(covariance_term)
-    if needs.x or needs.lengthscale or needs.covariance_term:
-        g_covariance_term_whole = exp_covariance_term * g_covariance_whole
+        exp_quotient_in_covariance = torch.exp(quotient_in_covariance)
+    if needs.x or needs.lengthscale or needs.quotient_in_covariance:
+        product_in_g_quotient_in_covariance = exp_quotient_in_covariance * terms_in_g_covariance
     if needs.lengthscale:
-        g_lengthscale_whole = -(covariance_term * g_covariance_term_whole / 2).sum() / lengthscale
+        quotient_in_g_lengthscale = -(
+            product_in_g_quotient_in_covariance * quotient_in_covariance / 2
+        ).sum() / lengthscale
     if needs.noise:
-        g_noise_sum = (g_covariance_whole.diagonal() / 2).sum()
+        sum_in_g_noise = (terms_in_g_covariance.diagonal() / 2).sum()
     if (
         needs.g
         or needs.x
         or needs.y
         or needs.lengthscale
-        or needs.covariance_term
+        or needs.quotient_in_covariance
         or needs.covariance
         or needs.alpha
     ):
-        dg_x_minus_x_whole = torch.add(v_x[:, None] / 2, v_x, alpha=-0.5)
+        half_v_x_minus_half_other_v_x = torch.add(v_x[:, None] / 2, v_x, alpha=-0.5)
     if (
         needs.g
         or needs.y
         or needs.lengthscale
-        or needs.covariance_term
+        or needs.quotient_in_covariance
         or needs.covariance
         or needs.alpha
     ):
-        sum_dg_x_minus_x_whole_x_minus_x = (dg_x_minus_x_whole * (x - x[:, None])).sum(2)
+        sum_in_dproduct_in_g_quotient_in_covariance = (
+            half_v_x_minus_half_other_v_x * (x - x[:, None])
+        ).sum(2)
     if needs.x:
-        dx_minus_x = g_covariance_term_whole[:, :, None] / lengthscale ** 2 * dg_x_minus_x_whole
-    if needs.g or needs.y or needs.covariance_term or needs.covariance or needs.alpha:
-        dg_covariance_term_whole = torch.addcmul(
-            sum_dg_x_minus_x_whole_x_minus_x / lengthscale,
-            v_lengthscale, covariance_term, value=-1,
+        d_other_x_minus_x = product_in_g_quotient_in_covariance[
+            :,
+            :,
+            None,
+        ] / lengthscale ** 2 * half_v_x_minus_half_other_v_x
+    if needs.g or needs.y or needs.quotient_in_covariance or needs.covariance or needs.alpha:
+        d_product_in_g_quotient_in_covariance = torch.addcmul(
+            sum_in_dproduct_in_g_quotient_in_covariance / lengthscale,
+            v_lengthscale, quotient_in_covariance, value=-1,
         ) / lengthscale
     if needs.g or needs.y or needs.covariance or needs.alpha:
-        dg_covariance_whole = dg_covariance_term_whole * exp_covariance_term
-        dg_covariance_whole = _runtime.added_on_diagonal(dg_covariance_whole, 0, 1, noise * v_noise)
+        d_terms_in_g_covariance = d_product_in_g_quotient_in_covariance * exp_quotient_in_covariance
+        d_terms_in_g_covariance = _runtime.added_on_diagonal(
+            d_terms_in_g_covariance, 0, 1,
+            noise * v_noise,
+        )
     if needs.covariance:
-        dcovariance_inverse = g * dg_covariance_whole
+        g_times_d_terms_in_g_covariance = g * d_terms_in_g_covariance
     if needs.g or needs.y or needs.covariance:
-        dsolution_covariance_dloss_y = torch.add(
+        dsolution_in_dcovariance = torch.add(
             v_y[:, None],
-            (alpha * dg_covariance_whole).sum(1, keepdim=True),
+            (alpha * d_terms_in_g_covariance).sum(1, keepdim=True),
             alpha=-2,
         )
     if needs.g or needs.covariance:
-        solution_covariance_dsolution_covariance_dloss_y = _runtime.solve(
-            covariance,
-            dsolution_covariance_dloss_y[:, 0],
-        )
+        solution_in_dg = _runtime.solve(covariance, dsolution_in_dcovariance[:, 0])
     if needs.g:
         v_loss = (
-            (dg_covariance_whole * covariance_inverse).sum()
+            (d_terms_in_g_covariance * covariance_inverse).sum()
             + (alpha * v_y).sum() / 2
-            + (solution_covariance_dsolution_covariance_dloss_y * y).sum() / 2
+            + (solution_in_dg * y).sum() / 2
         )
     if needs.x:
-        c_x = dx_minus_x.permute(1, 0, 2).sum(1) - dx_minus_x.sum(1)
+        c_x = d_other_x_minus_x.permute(1, 0, 2).sum(1) - d_other_x_minus_x.sum(1)
     if needs.y:
-        c_y = g / 2 * _runtime.solve(covariance, dsolution_covariance_dloss_y[:, 0])
+        c_y = g / 2 * _runtime.solve(covariance, dsolution_in_dcovariance[:, 0])
     if needs.lengthscale:
         c_lengthscale = -2 * (
-            g_lengthscale_whole * v_lengthscale
-            + (sum_dg_x_minus_x_whole_x_minus_x * g_covariance_term_whole / lengthscale ** 2).sum()
+            quotient_in_g_lengthscale * v_lengthscale
+            + (
+                sum_in_dproduct_in_g_quotient_in_covariance
+                * product_in_g_quotient_in_covariance
+                / lengthscale ** 2
+            ).sum()
         ) / lengthscale
     if needs.noise:
-        c_noise = 2 * g_noise_sum * v_noise
-    if needs.covariance_term:
-        c_covariance_term = g_covariance_term_whole * (
-            dg_covariance_term_whole - v_lengthscale / lengthscale
+        c_noise = 2 * sum_in_g_noise * v_noise
+    if needs.quotient_in_covariance:
+        c_quotient_in_covariance = product_in_g_quotient_in_covariance * (
+            d_product_in_g_quotient_in_covariance - v_lengthscale / lengthscale
         )
     if needs.covariance:
         c_covariance = (
-            -solution_covariance_dsolution_covariance_dloss_y * solution_covariance_dloss_y[:, None]
-            - torch.linalg.inv(covariance).mT @ (dcovariance_inverse.mT @ covariance_inverse)
+            -solution_in_dg * solution_in_dcovariance[:, None]
+            - torch.linalg.inv(covariance).mT @ (
+                g_times_d_terms_in_g_covariance.mT @ covariance_inverse
+            )
         )
     if needs.alpha:
         c_alpha = torch.add(
             g / 2 * v_y,
-            (solution_covariance_dloss_y[:, None] * dg_covariance_whole).sum(0),
+            (solution_in_dcovariance[:, None] * d_terms_in_g_covariance).sum(0),
             alpha=-2,
         )
-    return (v_loss, c_x, c_y, c_lengthscale, c_noise, c_covariance_term, c_covariance, c_alpha)
+    return (
+        v_loss, c_x, c_y, c_lengthscale, c_noise, c_quotient_in_covariance, c_covariance, c_alpha,
+    )
 
 
 @_pair.pullback
 def _pullback(
-    c_loss, c_covariance_term, c_covariance, c_alpha, x, y, lengthscale, noise, covariance_term,
-    covariance, alpha, needs,
+    c_loss, c_quotient_in_covariance, c_covariance, c_alpha, x, y, lengthscale, noise,
+    quotient_in_covariance, covariance, alpha, needs,
 ) -> tuple:
     dx = dy = dlengthscale = dnoise = None
     dalpha = torch.addcmul(c_alpha, c_loss / 2, y)
-    solution_covariance_dalpha = _runtime.solve(covariance.mT, dalpha)
+    dalpha_solution = _runtime.solve(covariance.mT, dalpha)
     if needs.x or needs.lengthscale or needs.noise:
         dcovariance = torch.addcmul(
             torch.addcmul(c_covariance, c_loss / 2, torch.linalg.inv(covariance).mT),
-            solution_covariance_dalpha[:, None],
+            dalpha_solution[:, None],
             alpha, value=-1,
         )
     if needs.x or needs.lengthscale:
-        dcovariance_term = torch.addcmul(c_covariance_term, dcovariance, torch.exp(covariance_term))
+        dquotient_in_covariance = torch.addcmul(
+            c_quotient_in_covariance, dcovariance,
+            torch.exp(quotient_in_covariance),
+        )
     if needs.x:
-        dx_minus_x = dcovariance_term[:, :, None] / lengthscale ** 2 * (x - x[:, None])
-        dx = dx_minus_x.sum(1) - dx_minus_x.permute(1, 0, 2).sum(1)
+        d_x_minus_other_x = dquotient_in_covariance[:, :, None] / lengthscale ** 2 * (
+            x - x[:, None]
+        )
+        dx = d_x_minus_other_x.sum(1) - d_x_minus_other_x.permute(1, 0, 2).sum(1)
     if needs.y:
-        dy = torch.addcmul(solution_covariance_dalpha, c_loss / 2, alpha)
+        dy = torch.addcmul(dalpha_solution, c_loss / 2, alpha)
     if needs.lengthscale:
-        dlengthscale = -2 * (dcovariance_term * covariance_term).sum() / lengthscale
+        dlengthscale = -2 * (dquotient_in_covariance * quotient_in_covariance).sum() / lengthscale
     if needs.noise:
         dnoise = 2 * noise * dcovariance.diagonal().sum()
     return (dx, dy, dlengthscale, dnoise)

@@ -10,9 +10,9 @@ Source: Shazeer (2020), "GLU variants improve transformer", equation 5, of the t
 
 The closed form:
 
-    opened_term = erf(sqrt(2)*gate/2) + 1
-    dgate = dy*x*(opened_term + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi))/2
-    dx = dy*opened_term*gate/2
+    one_plus_erf_scaled_gate = erf(sqrt(2)*gate/2) + 1
+    dgate = dy*x*(one_plus_erf_scaled_gate + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi))/2
+    dx = dy*one_plus_erf_scaled_gate*gate/2
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -20,23 +20,23 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 Second derivatives, of the sum of each gradient times a vector (v_gate and so on): g is dy, v_y
 the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    opened_term = erf(sqrt(2)*gate/2) + 1
-    g_gate_term = opened_term + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi)
-    dg_x_whole = v_x/2
-    dg_gate_whole = v_gate/2
-    v_y = dg_gate_whole*g_gate_term*x + dg_x_whole*opened_term*gate
+    one_plus_erf_scaled_gate = erf(sqrt(2)*gate/2) + 1
+    terms_in_g_gate = one_plus_erf_scaled_gate + sqrt(2)*exp(-gate**2/2)*gate/sqrt(pi)
+    half_v_x = v_x/2
+    half_v_gate = v_gate/2
+    v_y = half_v_x*one_plus_erf_scaled_gate*gate + half_v_gate*terms_in_g_gate*x
     c_gate = g*(
-        dg_x_whole*opened_term
-        + sqrt(2)*exp(-gate**2/2)*(dg_x_whole*gate + dg_gate_whole*x*(2 - gate**2))/sqrt(pi)
+        half_v_x*one_plus_erf_scaled_gate
+        + sqrt(2)*exp(-gate**2/2)*(half_v_x*gate + half_v_gate*x*(2 - gate**2))/sqrt(pi)
     )
-    c_x = dg_gate_whole*g_gate_term*g
+    c_x = half_v_gate*terms_in_g_gate*g
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums.
 
 Edge cases:
 
-- float32: dx may be infinite or NaN for gate beyond 1e38.
+- float32: dx, y may be infinite or NaN for gate beyond 1e38 or gate, x beyond 1e19.
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
   the results.
 - Forward mode, and transforms under torch.compile, use geglu_forward, which is plain torch.
@@ -88,15 +88,15 @@ class GEGLUGradients(NamedTuple):
 def geglu_backward(dy: Tensor, gate: Tensor, x: Tensor, needs) -> GEGLUGradients:
     """The gradients of the inputs, from dy and what the forward saved."""
     dgate = dx = None
-    opened_term = torch.erf(math.sqrt(2) / 2 * gate) + 1
+    one_plus_erf_scaled_gate = torch.erf(math.sqrt(2) / 2 * gate) + 1
     if needs.gate:
         dgate = dy / 2 * x * torch.add(
-            opened_term,
+            one_plus_erf_scaled_gate,
             torch.exp(-gate ** 2 / 2) * gate,
             alpha=math.sqrt(2 / math.pi),
         )
     if needs.x:
-        dx = dy * opened_term * gate / 2
+        dx = dy * one_plus_erf_scaled_gate * gate / 2
     return GEGLUGradients(dgate, dx)
 
 
@@ -142,30 +142,34 @@ class GEGLUSecond(NamedTuple):
 @_pair.behind
 def _behind(v_gate, v_x, g, gate, x, needs) -> tuple:
     v_y = c_gate = c_x = None
-    opened_term = torch.erf(math.sqrt(2) / 2 * gate) + 1
+    one_plus_erf_scaled_gate = torch.erf(math.sqrt(2) / 2 * gate) + 1
     if needs.g or needs.x:
-        g_gate_term = torch.add(
-            opened_term,
+        terms_in_g_gate = torch.add(
+            one_plus_erf_scaled_gate,
             torch.exp(-gate ** 2 / 2) * gate,
             alpha=math.sqrt(2 / math.pi),
         )
     if needs.g or needs.gate:
-        dg_x_whole = v_x / 2
-    dg_gate_whole = v_gate / 2
+        half_v_x = v_x / 2
+    half_v_gate = v_gate / 2
     if needs.g:
-        v_y = torch.addcmul(dg_gate_whole * g_gate_term * x, dg_x_whole * opened_term, gate)
+        v_y = torch.addcmul(
+            half_v_x * one_plus_erf_scaled_gate * gate,
+            half_v_gate * terms_in_g_gate,
+            x,
+        )
     if needs.gate:
         c_gate = g * torch.add(
-            dg_x_whole * opened_term,
+            half_v_x * one_plus_erf_scaled_gate,
             torch.exp(-gate ** 2 / 2) * torch.addcmul(
-                dg_x_whole * gate,
-                dg_gate_whole * x,
+                half_v_x * gate,
+                half_v_gate * x,
                 2 - gate ** 2,
             ),
             alpha=math.sqrt(2 / math.pi),
         )
     if needs.x:
-        c_x = dg_gate_whole * g_gate_term * g
+        c_x = half_v_gate * terms_in_g_gate * g
     return (v_y, c_gate, c_x)
 
 

@@ -11,18 +11,18 @@ Source: Wu and He (2018), "Group normalization", equations 1, 2 and 7.
 
 The closed form:
 
-    sum_dy_xhat = Sum(Unflatten(dy, C, into=(G, K))*xhat, S)
+    sum_xhat_unflatten_dy = Sum(Unflatten(dy, C, into=(G, K))*xhat, S)
     dbias = Sum(dy, N, S)
     dxhat = Unflatten(gain, C, into=(G, K))*Unflatten(dy, C, into=(G, K))
     dx = Flatten(
         inv_std*(
             dxhat
-            - xhat*Sum(Unflatten(gain, C, into=(G, K))*sum_dy_xhat, K)/(K*S)
+            - xhat*Sum(Unflatten(gain, C, into=(G, K))*sum_xhat_unflatten_dy, K)/(K*S)
             - Sum(dxhat, K, S)/(K*S)
         ),
         G, K, into=C,
     )
-    dgain = Flatten(Sum(sum_dy_xhat, N), G, K, into=C)
+    dgain = Flatten(Sum(sum_xhat_unflatten_dy, N), G, K, into=C)
 
 When gain is omitted and bias is omitted (also derived and proved):
 
@@ -42,28 +42,31 @@ chain rule as well.
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    sum_dy_xhat = Sum(Unflatten(g, C, into=(G, K))*xhat, S)
+    sum_xhat_unflatten_dy = Sum(Unflatten(g, C, into=(G, K))*xhat, S)
     g_xhat = Unflatten(gain, C, into=(G, K))*Unflatten(g, C, into=(G, K))
-    g_x_sum = Sum(Unflatten(gain, C, into=(G, K))*sum_dy_xhat, K)
-    g_x_term = g_xhat - g_x_sum*xhat/(K*S) - Sum(g_xhat, K, S)/(K*S)
-    dg_x_sum = -inv_std*Sum(Unflatten(v_x, C, into=(G, K))*xhat, K, S)/(K*S)
+    sum_in_g_x = Sum(Unflatten(gain, C, into=(G, K))*sum_xhat_unflatten_dy, K)
+    terms_in_g_x = g_xhat - sum_in_g_x*xhat/(K*S) - Sum(g_xhat, K, S)/(K*S)
+    d_sum_in_g_x = -inv_std*Sum(Unflatten(v_x, C, into=(G, K))*xhat, K, S)/(K*S)
     dg_xhat = inv_std*(
         Unflatten(v_x, C, into=(G, K)) - Sum(Unflatten(v_x, C, into=(G, K)), K, S)/(K*S)
     )
-    dsum_dy_xhat = dg_x_sum*Unflatten(gain, C, into=(G, K)) + Unflatten(v_gain, C, into=(G, K))
+    dsum_xhat_unflatten_dy = (
+        d_sum_in_g_x*Unflatten(gain, C, into=(G, K))
+        + Unflatten(v_gain, C, into=(G, K))
+    )
     v_y = (
         Flatten(Unflatten(gain, C, into=(G, K))*dg_xhat, G, K, into=C)
-        + Flatten(dsum_dy_xhat*xhat, G, K, into=C)
+        + Flatten(dsum_xhat_unflatten_dy*xhat, G, K, into=C)
         + v_bias
     )
     c_gain = (
-        Flatten(Sum(dg_x_sum*sum_dy_xhat, N), G, K, into=C)
+        Flatten(Sum(d_sum_in_g_x*sum_xhat_unflatten_dy, N), G, K, into=C)
         + Flatten(Sum(dg_xhat*Unflatten(g, C, into=(G, K)), N, S), G, K, into=C)
     )
-    c_inv_std = Sum(Unflatten(v_x, C, into=(G, K))*g_x_term, K, S)
+    c_inv_std = Sum(Unflatten(v_x, C, into=(G, K))*terms_in_g_x, K, S)
     c_xhat = (
-        dsum_dy_xhat*Unflatten(g, C, into=(G, K))
-        - g_x_sum*inv_std*Unflatten(v_x, C, into=(G, K))/(K*S)
+        dsum_xhat_unflatten_dy*Unflatten(g, C, into=(G, K))
+        - inv_std*sum_in_g_x*Unflatten(v_x, C, into=(G, K))/(K*S)
     )
 
 From these cotangents back to the inputs:
@@ -176,7 +179,7 @@ def group_norm_backward(
     S = dy.shape[2]
     dx = dgain = dbias = None
     if needs.x or needs.gain:
-        sum_dy_xhat = (dy.unflatten(1, (groups, K)) * xhat).sum(3, keepdim=True)
+        sum_xhat_unflatten_dy = (dy.unflatten(1, (groups, K)) * xhat).sum(3, keepdim=True)
     if needs.bias:
         dbias = dy.sum((0, 2))
     if needs.x:
@@ -186,7 +189,7 @@ def group_norm_backward(
                 torch.addcmul(
                     dxhat,
                     (
-                        gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat
+                        gain.unflatten(0, (groups, K))[:, :, None] * sum_xhat_unflatten_dy
                     ).sum(2, keepdim=True) / K / S,
                     xhat, value=-1,
                 )
@@ -194,7 +197,7 @@ def group_norm_backward(
             )
         ).flatten(1, 2)
     if needs.gain:
-        dgain = sum_dy_xhat[:, :, :, 0].sum(0).flatten(0, 1)
+        dgain = sum_xhat_unflatten_dy[:, :, :, 0].sum(0).flatten(0, 1)
     return GroupNormGradients(dx, dgain, dbias)
 
 
@@ -298,20 +301,20 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     S = g.shape[2]
     v_y = c_gain = c_inv_std = c_xhat = None
     if needs.gain or needs.inv_std or needs.xhat:
-        sum_dy_xhat = (g.unflatten(1, (groups, K)) * xhat).sum(3)
+        sum_xhat_unflatten_dy = (g.unflatten(1, (groups, K)) * xhat).sum(3)
     if needs.inv_std:
         g_xhat = gain.unflatten(0, (groups, K))[:, :, None] * g.unflatten(1, (groups, K))
     if needs.inv_std or needs.xhat:
-        g_x_sum = (
-            gain.unflatten(0, (groups, K))[:, :, None] * sum_dy_xhat[:, :, :, None]
+        sum_in_g_x = (
+            gain.unflatten(0, (groups, K))[:, :, None] * sum_xhat_unflatten_dy[:, :, :, None]
         ).sum(2, keepdim=True)
     if needs.inv_std:
-        g_x_term = (
-            torch.addcmul(g_xhat, g_x_sum / K / S, xhat, value=-1)
+        terms_in_g_x = (
+            torch.addcmul(g_xhat, sum_in_g_x / K / S, xhat, value=-1)
             - g_xhat.sum((2, 3), keepdim=True) / K / S
         )
     if needs.g or needs.gain or needs.xhat:
-        dg_x_sum = -inv_std * (
+        d_sum_in_g_x = -inv_std * (
             v_x.unflatten(1, (groups, K)) * xhat
         ).sum((2, 3), keepdim=True) / K / S
     if needs.g or needs.gain:
@@ -320,28 +323,28 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             - v_x.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
         )
     if needs.g or needs.xhat:
-        dsum_dy_xhat = torch.addcmul(
+        dsum_xhat_unflatten_dy = torch.addcmul(
             v_gain.unflatten(0, (groups, K))[:, :, None],
-            dg_x_sum,
+            d_sum_in_g_x,
             gain.unflatten(0, (groups, K))[:, :, None],
         )
     if needs.g:
         v_y = (
             (gain.unflatten(0, (groups, K))[:, :, None] * dg_xhat).flatten(1, 2)
-            + (dsum_dy_xhat * xhat).flatten(1, 2)
+            + (dsum_xhat_unflatten_dy * xhat).flatten(1, 2)
             + v_bias[:, None]
         )
     if needs.gain:
         c_gain = (
-            (dg_x_sum[:, :, :, 0] * sum_dy_xhat).sum(0).flatten(0, 1)
+            (d_sum_in_g_x[:, :, :, 0] * sum_xhat_unflatten_dy).sum(0).flatten(0, 1)
             + (dg_xhat * g.unflatten(1, (groups, K))).sum((0, 3)).flatten(0, 1)
         )
     if needs.inv_std:
-        c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
+        c_inv_std = (v_x.unflatten(1, (groups, K)) * terms_in_g_x).sum((2, 3), keepdim=True)
     if needs.xhat:
         c_xhat = torch.addcmul(
-            dsum_dy_xhat * g.unflatten(1, (groups, K)),
-            g_x_sum * inv_std / K / S,
+            dsum_xhat_unflatten_dy * g.unflatten(1, (groups, K)),
+            inv_std * sum_in_g_x / K / S,
             v_x.unflatten(1, (groups, K)),
             value=-1,
         )
@@ -431,14 +434,14 @@ def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
     S = g.shape[2]
     v_y = c_inv_std = c_xhat = None
     if needs.inv_std or needs.xhat:
-        g_x_sum = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
+        sum_xhat_unflatten_g = (g.unflatten(1, (groups, K)) * xhat).sum((2, 3), keepdim=True)
     if needs.inv_std:
-        g_x_term = (
-            torch.addcmul(g.unflatten(1, (groups, K)), g_x_sum / K / S, xhat, value=-1)
+        terms_in_g_x = (
+            torch.addcmul(g.unflatten(1, (groups, K)), sum_xhat_unflatten_g / K / S, xhat, value=-1)
             - g.unflatten(1, (groups, K)).sum((2, 3), keepdim=True) / K / S
         )
     if needs.g or needs.xhat:
-        dg_x_sum = -inv_std * (
+        d_sum_xhat_unflatten_g = -inv_std * (
             v_x.unflatten(1, (groups, K)) * xhat
         ).sum((2, 3), keepdim=True) / K / S
     if needs.g:
@@ -450,14 +453,14 @@ def _plain_behind(v_x, g, inv_std, xhat, needs) -> tuple:
                     keepdim=True,
                 )[:, :, :, 0]
             ).expand(N, groups, K).flatten(1, 2)[:, :, None] / K / S
-            + (dg_x_sum * xhat).flatten(1, 2)
+            + (d_sum_xhat_unflatten_g * xhat).flatten(1, 2)
         )
     if needs.inv_std:
-        c_inv_std = (v_x.unflatten(1, (groups, K)) * g_x_term).sum((2, 3), keepdim=True)
+        c_inv_std = (v_x.unflatten(1, (groups, K)) * terms_in_g_x).sum((2, 3), keepdim=True)
     if needs.xhat:
         c_xhat = torch.addcmul(
-            dg_x_sum * g.unflatten(1, (groups, K)),
-            g_x_sum * inv_std / K / S,
+            d_sum_xhat_unflatten_g * g.unflatten(1, (groups, K)),
+            inv_std * sum_xhat_unflatten_g / K / S,
             v_x.unflatten(1, (groups, K)),
             value=-1,
         )

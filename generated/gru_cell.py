@@ -21,19 +21,19 @@ The closed form:
         + OneHot(1, Gate)*dto_update
         + OneHot(2, Gate)*dto_candidate*reset
     )
-    dfrom_state_term = Flatten(dfrom_state, Gate, H, into=P)
-    dweight_hh = Sum(dfrom_state_term*h, N)
-    dbias_hh = Sum(dfrom_state_term, N)
+    flatten_dfrom_state = Flatten(dfrom_state, Gate, H, into=P)
+    dweight_hh = Sum(flatten_dfrom_state*h, N)
+    dbias_hh = Sum(flatten_dfrom_state, N)
     dfrom_input = (
         OneHot(2, Gate)*dto_candidate
         + OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
     )
-    dfrom_input_term = Flatten(dfrom_input, Gate, H, into=P)
-    dx = Sum(dfrom_input_term*weight_ih, P)
-    dweight_ih = Sum(dfrom_input_term*x, N)
-    dbias_ih = Sum(dfrom_input_term, N)
-    dh = Sum(dfrom_state_term*weight_hh, P) + dy*update
+    flatten_dfrom_input = Flatten(dfrom_input, Gate, H, into=P)
+    dx = Sum(flatten_dfrom_input*weight_ih, P)
+    dweight_ih = Sum(flatten_dfrom_input*x, N)
+    dbias_ih = Sum(flatten_dfrom_input, N)
+    dh = Sum(flatten_dfrom_state*weight_hh, P) + dy*update
 
 When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
@@ -46,17 +46,17 @@ When bias_ih is omitted and bias_hh is omitted (also derived and proved):
         + OneHot(1, Gate)*dto_update
         + OneHot(2, Gate)*dto_candidate*reset
     )
-    dfrom_state_sum = Flatten(dfrom_state, Gate, H, into=P)
-    dweight_hh = Sum(dfrom_state_sum*h, N)
+    flatten_dfrom_state = Flatten(dfrom_state, Gate, H, into=P)
+    dweight_hh = Sum(flatten_dfrom_state*h, N)
     dfrom_input = (
         OneHot(2, Gate)*dto_candidate
         + OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
     )
-    dfrom_input_sum = Flatten(dfrom_input, Gate, H, into=P)
-    dx = Sum(dfrom_input_sum*weight_ih, P)
-    dweight_ih = Sum(dfrom_input_sum*x, N)
-    dh = Sum(dfrom_state_sum*weight_hh, P) + dy*update
+    flatten_dfrom_input = Flatten(dfrom_input, Gate, H, into=P)
+    dx = Sum(flatten_dfrom_input*weight_ih, P)
+    dweight_ih = Sum(flatten_dfrom_input*x, N)
+    dh = Sum(flatten_dfrom_state*weight_hh, P) + dy*update
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
@@ -65,61 +65,65 @@ as well.
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_to_candidate_term_2 = 1 - update
-    g_to_candidate = g*g_to_candidate_term_2*(1 - candidate**2)
+    one_minus_update = 1 - update
+    g_to_candidate = g*one_minus_update*(1 - candidate**2)
     g_reset = g_to_candidate*proposed
     g_to_reset = g_reset*reset*(1 - reset)
-    g_to_update = g*g_to_candidate_term_2*update*(h - candidate)
+    g_to_update = g*one_minus_update*update*(h - candidate)
     g_from_state = (
         OneHot(0, Gate)*g_to_reset
         + OneHot(1, Gate)*g_to_update
         + OneHot(2, Gate)*g_to_candidate*reset
     )
-    g_from_state_term = Flatten(g_from_state, Gate, H, into=P)
+    g_sum_h_weight_hh_plus_bias_hh = Flatten(g_from_state, Gate, H, into=P)
     g_from_input = (
         OneHot(2, Gate)*g_to_candidate
         + OneHot(0, Gate)*g_to_reset
         + OneHot(1, Gate)*g_to_update
     )
-    g_from_input_term = Flatten(g_from_input, Gate, H, into=P)
-    g_to_candidate_term = 1 - candidate**2
-    c_weight_hh = Sum(g_from_state_term*v_h, N)
-    c_x = Sum(g_from_input_term*v_weight_ih, P)
-    c_weight_ih = Sum(g_from_input_term*v_x, N)
-    dg_from_input_term = Sum(v_weight_ih*x, K) + Sum(v_x*weight_ih, K) + v_bias_ih
-    dg_from_state_term = Sum(h*v_weight_hh, H) + Sum(v_h*weight_hh, H) + v_bias_hh
-    sum_dg_from_state_term = Sum(
-        OneHot(2, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)),
+    g_sum_weight_ih_x_plus_bias_ih = Flatten(g_from_input, Gate, H, into=P)
+    one_minus_candidate_squared = 1 - candidate**2
+    c_weight_hh = Sum(g_sum_h_weight_hh_plus_bias_hh*v_h, N)
+    c_x = Sum(g_sum_weight_ih_x_plus_bias_ih*v_weight_ih, P)
+    c_weight_ih = Sum(g_sum_weight_ih_x_plus_bias_ih*v_x, N)
+    dg_sum_weight_ih_x_plus_bias_ih = Sum(v_weight_ih*x, K) + Sum(v_x*weight_ih, K) + v_bias_ih
+    dg_sum_h_weight_hh_plus_bias_hh = Sum(h*v_weight_hh, H) + Sum(v_h*weight_hh, H) + v_bias_hh
+    sum_in_dg_to_candidate = Sum(
+        OneHot(2, Gate)*Unflatten(dg_sum_h_weight_hh_plus_bias_hh, P, into=(Gate, H)),
         Gate,
     )
     dg_to_update = (
-        Sum(OneHot(1, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
-        + Sum(OneHot(1, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
+        Sum(OneHot(1, Gate)*Unflatten(dg_sum_h_weight_hh_plus_bias_hh, P, into=(Gate, H)), Gate)
+        + Sum(OneHot(1, Gate)*Unflatten(dg_sum_weight_ih_x_plus_bias_ih, P, into=(Gate, H)), Gate)
     )
-    dh_minus_candidate = dg_to_update*g*update*(1 - update)
+    d_h_minus_candidate = dg_to_update*g*update*(1 - update)
     dg_to_reset = (
-        Sum(OneHot(0, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
-        + Sum(OneHot(0, Gate)*Unflatten(dg_from_state_term, P, into=(Gate, H)), Gate)
+        Sum(OneHot(0, Gate)*Unflatten(dg_sum_h_weight_hh_plus_bias_hh, P, into=(Gate, H)), Gate)
+        + Sum(OneHot(0, Gate)*Unflatten(dg_sum_weight_ih_x_plus_bias_ih, P, into=(Gate, H)), Gate)
     )
     dg_reset = dg_to_reset*reset*(1 - reset)
     dg_to_candidate = (
-        Sum(OneHot(2, Gate)*Unflatten(dg_from_input_term, P, into=(Gate, H)), Gate)
+        Sum(OneHot(2, Gate)*Unflatten(dg_sum_weight_ih_x_plus_bias_ih, P, into=(Gate, H)), Gate)
         + dg_reset*proposed
-        + sum_dg_from_state_term*reset
+        + sum_in_dg_to_candidate*reset
     )
     v_y = (
         update*v_h
-        + (1 - update)*(dg_to_candidate*g_to_candidate_term + dg_to_update*update*(h - candidate))
+        + (1 - update)*(
+            dg_to_candidate*one_minus_candidate_squared + dg_to_update*update*(h - candidate)
+        )
     )
-    c_h = dh_minus_candidate + Sum(g_from_state_term*v_weight_hh, P)
+    c_h = d_h_minus_candidate + Sum(g_sum_h_weight_hh_plus_bias_hh*v_weight_hh, P)
     c_proposed = dg_reset*g*(1 - candidate**2)*(1 - update)
     c_reset = g*(1 - candidate**2)*(1 - update)*(
-        sum_dg_from_state_term + dg_to_reset*proposed*(1 - 2*reset)
+        sum_in_dg_to_candidate + dg_to_reset*proposed*(1 - 2*reset)
     )
     c_update = g*(
-        v_h + dg_to_update*(h - candidate)*(1 - 2*update) - dg_to_candidate*g_to_candidate_term
+        v_h
+        + dg_to_update*(h - candidate)*(1 - 2*update)
+        - dg_to_candidate*one_minus_candidate_squared
     )
-    c_candidate = -dh_minus_candidate - 2*dg_to_candidate*candidate*g*(1 - update)
+    c_candidate = -d_h_minus_candidate - 2*dg_to_candidate*candidate*g*(1 - update)
 
 From these cotangents back to the inputs:
 
@@ -132,19 +136,19 @@ From these cotangents back to the inputs:
         + OneHot(1, Gate)*dto_update
         + OneHot(2, Gate)*(c_proposed + dto_candidate*reset)
     )
-    dfrom_state_term = Flatten(dfrom_state, Gate, H, into=P)
-    dweight_hh = Sum(dfrom_state_term*h, N)
-    dbias_hh = Sum(dfrom_state_term, N)
+    flatten_dfrom_state = Flatten(dfrom_state, Gate, H, into=P)
+    dweight_hh = Sum(flatten_dfrom_state*h, N)
+    dbias_hh = Sum(flatten_dfrom_state, N)
     dfrom_input = (
         OneHot(2, Gate)*dto_candidate
         + OneHot(0, Gate)*dto_reset
         + OneHot(1, Gate)*dto_update
     )
-    dfrom_input_term = Flatten(dfrom_input, Gate, H, into=P)
-    dx = Sum(dfrom_input_term*weight_ih, P)
-    dweight_ih = Sum(dfrom_input_term*x, N)
-    dbias_ih = Sum(dfrom_input_term, N)
-    dh = Sum(dfrom_state_term*weight_hh, P) + c_y*update
+    flatten_dfrom_input = Flatten(dfrom_input, Gate, H, into=P)
+    dx = Sum(flatten_dfrom_input*weight_ih, P)
+    dweight_ih = Sum(flatten_dfrom_input*x, N)
+    dbias_ih = Sum(flatten_dfrom_input, N)
+    dh = Sum(flatten_dfrom_state*weight_hh, P) + c_y*update
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums.
@@ -263,25 +267,25 @@ def gru_cell_backward(
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
-        dfrom_state_term = dfrom_state.flatten(1, 2)
+        flatten_dfrom_state = dfrom_state.flatten(1, 2)
     if needs.weight_hh:
-        dweight_hh = dfrom_state_term.mT @ h
+        dweight_hh = flatten_dfrom_state.mT @ h
     if needs.bias_hh:
-        dbias_hh = dfrom_state_term.sum(0)
+        dbias_hh = flatten_dfrom_state.sum(0)
     if needs.x or needs.weight_ih or needs.bias_ih:
         dfrom_input = dy.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_term = dfrom_input.flatten(1, 2)
+        flatten_dfrom_input = dfrom_input.flatten(1, 2)
     if needs.x:
-        dx = dfrom_input_term @ weight_ih
+        dx = flatten_dfrom_input @ weight_ih
     if needs.weight_ih:
-        dweight_ih = dfrom_input_term.mT @ x
+        dweight_ih = flatten_dfrom_input.mT @ x
     if needs.bias_ih:
-        dbias_ih = dfrom_input_term.sum(0)
+        dbias_ih = flatten_dfrom_input.sum(0)
     if needs.h:
-        dh = torch.addcmul(dfrom_state_term @ weight_hh, dy, update)
+        dh = torch.addcmul(flatten_dfrom_state @ weight_hh, dy, update)
     return GRUCellGradients(dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
@@ -427,87 +431,90 @@ def _behind(
         or needs.reset
         or needs.candidate
     ):
-        one_minus_update = 1 - update
+        one_minus_update_here = 1 - update
     if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_candidate_term_2 = one_minus_update
-        g_to_candidate = torch.ops.aten.tanh_backward(g * g_to_candidate_term_2, candidate)
+        one_minus_update = one_minus_update_here
+        g_to_candidate = torch.ops.aten.tanh_backward(g * one_minus_update, candidate)
         g_reset = g_to_candidate * proposed
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
         h_minus_candidate = h - candidate
     if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_update = g * g_to_candidate_term_2 * update * h_minus_candidate
+        g_to_update = g * one_minus_update * update * h_minus_candidate
     if needs.weight_hh or needs.h:
         g_from_state = g.new_zeros(N, Gate, H)
         g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
         g_from_state = _runtime.added_at(g_from_state, 1, 1, g_to_update)
         g_from_state = _runtime.added_at(g_from_state, 1, 2, g_to_candidate * reset)
-        g_from_state_term = g_from_state.flatten(1, 2)
+        g_sum_h_weight_hh_plus_bias_hh = g_from_state.flatten(1, 2)
     if needs.x or needs.weight_ih:
         g_from_input = g.new_zeros(N, Gate, H)
         g_from_input = _runtime.added_at(g_from_input, 1, 0, g_to_reset)
         g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
         g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
-        g_from_input_term = g_from_input.flatten(1, 2)
+        g_sum_weight_ih_x_plus_bias_ih = g_from_input.flatten(1, 2)
     if needs.g or needs.update:
-        g_to_candidate_term = 1 - candidate ** 2
+        one_minus_candidate_squared = 1 - candidate ** 2
     if needs.weight_hh:
-        c_weight_hh = g_from_state_term.mT @ v_h
+        c_weight_hh = g_sum_h_weight_hh_plus_bias_hh.mT @ v_h
     if needs.x:
-        c_x = g_from_input_term @ v_weight_ih
+        c_x = g_sum_weight_ih_x_plus_bias_ih @ v_weight_ih
     if needs.weight_ih:
-        c_weight_ih = g_from_input_term.mT @ v_x
+        c_weight_ih = g_sum_weight_ih_x_plus_bias_ih.mT @ v_x
     if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_from_input_term = torch.addmm(
+        dg_sum_weight_ih_x_plus_bias_ih = torch.addmm(
             torch.addmm(v_bias_ih, x, v_weight_ih.mT),
             v_x, weight_ih.mT,
         )
-        dg_from_state_term = torch.addmm(
+        dg_sum_h_weight_hh_plus_bias_hh = torch.addmm(
             torch.addmm(v_bias_hh, h, v_weight_hh.mT),
             v_h, weight_hh.mT,
         )
     if needs.g or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_state_term = dg_from_state_term.unflatten(1, (Gate, H)).select(1, 2)
+        sum_in_dg_to_candidate = dg_sum_h_weight_hh_plus_bias_hh.unflatten(
+            1,
+            (Gate, H),
+        ).select(1, 2)
     if needs.g or needs.h or needs.update or needs.candidate:
         dg_to_update = (
-            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 1)
-            + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 1)
+            dg_sum_h_weight_hh_plus_bias_hh.unflatten(1, (Gate, H)).select(1, 1)
+            + dg_sum_weight_ih_x_plus_bias_ih.unflatten(1, (Gate, H)).select(1, 1)
         )
     if needs.h or needs.candidate:
-        dh_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
+        d_h_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
     if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
         dg_to_reset = (
-            dg_from_input_term.unflatten(1, (Gate, H)).select(1, 0)
-            + dg_from_state_term.unflatten(1, (Gate, H)).select(1, 0)
+            dg_sum_h_weight_hh_plus_bias_hh.unflatten(1, (Gate, H)).select(1, 0)
+            + dg_sum_weight_ih_x_plus_bias_ih.unflatten(1, (Gate, H)).select(1, 0)
         )
     if needs.g or needs.proposed or needs.update or needs.candidate:
         dg_reset = torch.ops.aten.sigmoid_backward(dg_to_reset, reset)
     if needs.g or needs.update or needs.candidate:
         dg_to_candidate = torch.addcmul(
             torch.addcmul(
-                dg_from_input_term.unflatten(1, (Gate, H)).select(1, 2),
+                dg_sum_weight_ih_x_plus_bias_ih.unflatten(1, (Gate, H)).select(1, 2),
                 dg_reset, proposed,
             ),
-            sum_dg_from_state_term, reset,
+            sum_in_dg_to_candidate, reset,
         )
     if needs.g:
         v_y = torch.addcmul(
             update * v_h,
-            one_minus_update,
+            one_minus_update_here,
             torch.addcmul(
-                dg_to_candidate * g_to_candidate_term,
+                dg_to_candidate * one_minus_candidate_squared,
                 dg_to_update * update,
                 h_minus_candidate,
             ),
         )
     if needs.h:
-        c_h = torch.addmm(dh_minus_candidate, g_from_state_term, v_weight_hh)
+        c_h = torch.addmm(d_h_minus_candidate, g_sum_h_weight_hh_plus_bias_hh, v_weight_hh)
     if needs.proposed:
-        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update, candidate)
+        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update_here, candidate)
     if needs.reset:
         c_reset = torch.ops.aten.tanh_backward(
-            g * one_minus_update * torch.addcmul(
-                sum_dg_from_state_term,
+            g * one_minus_update_here * torch.addcmul(
+                sum_in_dg_to_candidate,
                 dg_to_reset * proposed,
                 1 - 2 * reset,
             ),
@@ -516,10 +523,13 @@ def _behind(
     if needs.update:
         c_update = g * torch.addcmul(
             torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update),
-            dg_to_candidate, g_to_candidate_term, value=-1,
+            dg_to_candidate, one_minus_candidate_squared, value=-1,
         )
     if needs.candidate:
-        c_candidate = -dh_minus_candidate - 2 * dg_to_candidate * candidate * g * one_minus_update
+        c_candidate = (
+            -d_h_minus_candidate
+            - 2 * dg_to_candidate * candidate * g * one_minus_update_here
+        )
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
@@ -551,25 +561,25 @@ def _pullback(
         )
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state_term = dfrom_state.flatten(1, 2)
+        flatten_dfrom_state = dfrom_state.flatten(1, 2)
     if needs.weight_hh:
-        dweight_hh = dfrom_state_term.mT @ h
+        dweight_hh = flatten_dfrom_state.mT @ h
     if needs.bias_hh:
-        dbias_hh = dfrom_state_term.sum(0)
+        dbias_hh = flatten_dfrom_state.sum(0)
     if needs.x or needs.weight_ih or needs.bias_ih:
         dfrom_input = x.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_term = dfrom_input.flatten(1, 2)
+        flatten_dfrom_input = dfrom_input.flatten(1, 2)
     if needs.x:
-        dx = dfrom_input_term @ weight_ih
+        dx = flatten_dfrom_input @ weight_ih
     if needs.weight_ih:
-        dweight_ih = dfrom_input_term.mT @ x
+        dweight_ih = flatten_dfrom_input.mT @ x
     if needs.bias_ih:
-        dbias_ih = dfrom_input_term.sum(0)
+        dbias_ih = flatten_dfrom_input.sum(0)
     if needs.h:
-        dh = torch.addcmul(dfrom_state_term @ weight_hh, c_y, update)
+        dh = torch.addcmul(flatten_dfrom_state @ weight_hh, c_y, update)
     return (dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
 
 
@@ -621,21 +631,21 @@ def _plain_backward(
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 2, dto_candidate * reset)
-        dfrom_state_sum = dfrom_state.flatten(1, 2)
+        flatten_dfrom_state = dfrom_state.flatten(1, 2)
     if needs.weight_hh:
-        dweight_hh = dfrom_state_sum.mT @ h
+        dweight_hh = flatten_dfrom_state.mT @ h
     if needs.x or needs.weight_ih:
         dfrom_input = dy.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_sum = dfrom_input.flatten(1, 2)
+        flatten_dfrom_input = dfrom_input.flatten(1, 2)
     if needs.x:
-        dx = dfrom_input_sum @ weight_ih
+        dx = flatten_dfrom_input @ weight_ih
     if needs.weight_ih:
-        dweight_ih = dfrom_input_sum.mT @ x
+        dweight_ih = flatten_dfrom_input.mT @ x
     if needs.h:
-        dh = torch.addcmul(dfrom_state_sum @ weight_hh, dy, update)
+        dh = torch.addcmul(flatten_dfrom_state @ weight_hh, dy, update)
     return (dx, dh, dweight_ih, dweight_hh)
 
 
@@ -661,81 +671,81 @@ def _plain_behind(
         or needs.reset
         or needs.candidate
     ):
-        one_minus_update = 1 - update
+        one_minus_update_here = 1 - update
     if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_candidate_term_2 = one_minus_update
-        g_to_candidate = torch.ops.aten.tanh_backward(g * g_to_candidate_term_2, candidate)
+        one_minus_update = one_minus_update_here
+        g_to_candidate = torch.ops.aten.tanh_backward(g * one_minus_update, candidate)
         g_reset = g_to_candidate * proposed
         g_to_reset = torch.ops.aten.sigmoid_backward(g_reset, reset)
     if needs.g or needs.weight_hh or needs.x or needs.weight_ih or needs.h or needs.update:
         h_minus_candidate = h - candidate
     if needs.weight_hh or needs.x or needs.weight_ih or needs.h:
-        g_to_update = g * g_to_candidate_term_2 * update * h_minus_candidate
+        g_to_update = g * one_minus_update * update * h_minus_candidate
     if needs.weight_hh or needs.h:
         g_from_state = g.new_zeros(N, Gate, H)
         g_from_state = _runtime.added_at(g_from_state, 1, 0, g_to_reset)
         g_from_state = _runtime.added_at(g_from_state, 1, 1, g_to_update)
         g_from_state = _runtime.added_at(g_from_state, 1, 2, g_to_candidate * reset)
-        g_from_state_sum = g_from_state.flatten(1, 2)
+        g_sum_h_weight_hh = g_from_state.flatten(1, 2)
     if needs.x or needs.weight_ih:
         g_from_input = g.new_zeros(N, Gate, H)
         g_from_input = _runtime.added_at(g_from_input, 1, 0, g_to_reset)
         g_from_input = _runtime.added_at(g_from_input, 1, 1, g_to_update)
         g_from_input = _runtime.added_at(g_from_input, 1, 2, g_to_candidate)
-        g_from_input_sum = g_from_input.flatten(1, 2)
+        g_sum_weight_ih_x = g_from_input.flatten(1, 2)
     if needs.g or needs.update:
-        g_to_candidate_term = 1 - candidate ** 2
+        one_minus_candidate_squared = 1 - candidate ** 2
     if needs.weight_hh:
-        c_weight_hh = g_from_state_sum.mT @ v_h
+        c_weight_hh = g_sum_h_weight_hh.mT @ v_h
     if needs.x:
-        c_x = g_from_input_sum @ v_weight_ih
+        c_x = g_sum_weight_ih_x @ v_weight_ih
     if needs.weight_ih:
-        c_weight_ih = g_from_input_sum.mT @ v_x
+        c_weight_ih = g_sum_weight_ih_x.mT @ v_x
     if needs.g or needs.h or needs.proposed or needs.reset or needs.update or needs.candidate:
-        dg_from_input_sum = torch.addmm(x @ v_weight_ih.mT, v_x, weight_ih.mT)
-        dg_from_state_sum = torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT)
+        dg_sum_weight_ih_x = torch.addmm(x @ v_weight_ih.mT, v_x, weight_ih.mT)
+        dg_sum_h_weight_hh = torch.addmm(h @ v_weight_hh.mT, v_h, weight_hh.mT)
     if needs.g or needs.reset or needs.update or needs.candidate:
-        sum_dg_from_state_sum = dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 2)
+        sum_in_dg_to_candidate = dg_sum_h_weight_hh.unflatten(1, (Gate, H)).select(1, 2)
     if needs.g or needs.h or needs.update or needs.candidate:
         dg_to_update = (
-            dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 1)
-            + dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 1)
+            dg_sum_h_weight_hh.unflatten(1, (Gate, H)).select(1, 1)
+            + dg_sum_weight_ih_x.unflatten(1, (Gate, H)).select(1, 1)
         )
     if needs.h or needs.candidate:
-        dh_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
+        d_h_minus_candidate = torch.ops.aten.sigmoid_backward(dg_to_update * g, update)
     if needs.g or needs.proposed or needs.reset or needs.update or needs.candidate:
         dg_to_reset = (
-            dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 0)
-            + dg_from_state_sum.unflatten(1, (Gate, H)).select(1, 0)
+            dg_sum_h_weight_hh.unflatten(1, (Gate, H)).select(1, 0)
+            + dg_sum_weight_ih_x.unflatten(1, (Gate, H)).select(1, 0)
         )
     if needs.g or needs.proposed or needs.update or needs.candidate:
         dg_reset = torch.ops.aten.sigmoid_backward(dg_to_reset, reset)
     if needs.g or needs.update or needs.candidate:
         dg_to_candidate = torch.addcmul(
             torch.addcmul(
-                dg_from_input_sum.unflatten(1, (Gate, H)).select(1, 2),
+                dg_sum_weight_ih_x.unflatten(1, (Gate, H)).select(1, 2),
                 dg_reset, proposed,
             ),
-            sum_dg_from_state_sum, reset,
+            sum_in_dg_to_candidate, reset,
         )
     if needs.g:
         v_y = torch.addcmul(
             update * v_h,
-            one_minus_update,
+            one_minus_update_here,
             torch.addcmul(
-                dg_to_candidate * g_to_candidate_term,
+                dg_to_candidate * one_minus_candidate_squared,
                 dg_to_update * update,
                 h_minus_candidate,
             ),
         )
     if needs.h:
-        c_h = torch.addmm(dh_minus_candidate, g_from_state_sum, v_weight_hh)
+        c_h = torch.addmm(d_h_minus_candidate, g_sum_h_weight_hh, v_weight_hh)
     if needs.proposed:
-        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update, candidate)
+        c_proposed = torch.ops.aten.tanh_backward(dg_reset * g * one_minus_update_here, candidate)
     if needs.reset:
         c_reset = torch.ops.aten.tanh_backward(
-            g * one_minus_update * torch.addcmul(
-                sum_dg_from_state_sum,
+            g * one_minus_update_here * torch.addcmul(
+                sum_in_dg_to_candidate,
                 dg_to_reset * proposed,
                 1 - 2 * reset,
             ),
@@ -744,10 +754,13 @@ def _plain_behind(
     if needs.update:
         c_update = g * torch.addcmul(
             torch.addcmul(v_h, dg_to_update * h_minus_candidate, 1 - 2 * update),
-            dg_to_candidate, g_to_candidate_term, value=-1,
+            dg_to_candidate, one_minus_candidate_squared, value=-1,
         )
     if needs.candidate:
-        c_candidate = -dh_minus_candidate - 2 * dg_to_candidate * candidate * g * one_minus_update
+        c_candidate = (
+            -d_h_minus_candidate
+            - 2 * dg_to_candidate * candidate * g * one_minus_update_here
+        )
     return (v_y, c_x, c_h, c_weight_ih, c_weight_hh, c_proposed, c_reset, c_update, c_candidate)
 
 
@@ -779,21 +792,21 @@ def _plain_pullback(
         )
         dfrom_state = _runtime.added_at(dfrom_state, 1, 0, dto_reset)
         dfrom_state = _runtime.added_at(dfrom_state, 1, 1, dto_update)
-        dfrom_state_sum = dfrom_state.flatten(1, 2)
+        flatten_dfrom_state = dfrom_state.flatten(1, 2)
     if needs.weight_hh:
-        dweight_hh = dfrom_state_sum.mT @ h
+        dweight_hh = flatten_dfrom_state.mT @ h
     if needs.x or needs.weight_ih:
         dfrom_input = x.new_zeros(N, Gate, H)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 0, dto_reset)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 1, dto_update)
         dfrom_input = _runtime.added_at(dfrom_input, 1, 2, dto_candidate)
-        dfrom_input_sum = dfrom_input.flatten(1, 2)
+        flatten_dfrom_input = dfrom_input.flatten(1, 2)
     if needs.x:
-        dx = dfrom_input_sum @ weight_ih
+        dx = flatten_dfrom_input @ weight_ih
     if needs.weight_ih:
-        dweight_ih = dfrom_input_sum.mT @ x
+        dweight_ih = flatten_dfrom_input.mT @ x
     if needs.h:
-        dh = torch.addcmul(dfrom_state_sum @ weight_hh, c_y, update)
+        dh = torch.addcmul(flatten_dfrom_state @ weight_hh, c_y, update)
     return (dx, dh, dweight_ih, dweight_hh)
 
 

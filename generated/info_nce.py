@@ -12,10 +12,10 @@ simple framework for contrastive learning of visual representations", equation 1
 
 The closed form:
 
-    dsimilarity = dloss*exp_similarity_shifted/(N*of_all_sum_scaled)
-    dsimilarity_sum = dsimilarity/temperature
-    dkey = Sum(dsimilarity_sum[M, N]*query[M, D], M) - dloss*query/(N*temperature)
-    dquery = Sum(dsimilarity_sum*key[M, D], M) - dloss*key/(N*temperature)
+    dsimilarity = dloss*exp_similarity_shifted/(N*sum_exp_similarity_shifted)
+    dsimilarity_over_temperature = dsimilarity/temperature
+    dkey = Sum(dsimilarity_over_temperature[M, N]*query[M, D], M) - dloss*query/(N*temperature)
+    dquery = Sum(dsimilarity_over_temperature*key[M, D], M) - dloss*key/(N*temperature)
     dqueries = (
         dquery/query_length
         - Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))*query*Sum(dquery*query, D)
@@ -31,81 +31,74 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_queries and so on): g is
 dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_similarity = g*exp_similarity_shifted/(N*of_all_sum_scaled)
-    g_similarity_sum = g_similarity/temperature
-    g_key = Sum(g_similarity_sum[M, N]*query[M, D], M) - g*query/(N*temperature)
-    g_query = Sum(g_similarity_sum*key[M, D], M) - g*key/(N*temperature)
-    g_queries_sum = Sum(g_query*query, D)
-    g_keys_sum = Sum(g_key*key, D)
+    g_similarity = g*exp_similarity_shifted/(N*sum_exp_similarity_shifted)
+    g_sum_key_query = g_similarity/temperature
+    g_key = Sum(g_sum_key_query[M, N]*query[M, D], M) - g*query/(N*temperature)
+    g_query = Sum(g_sum_key_query*key[M, D], M) - g*key/(N*temperature)
+    sum_g_query_query = Sum(g_query*query, D)
+    sum_g_key_key = Sum(g_key*key, D)
     sum_key_v_keys = Sum(key*v_keys, D)
     sum_query_v_queries = Sum(query*v_queries, D)
-    choice_key_norm = Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))
-    choice_query_norm = Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))
-    dg_keys_sum = -choice_key_norm*sum_key_v_keys
-    dg_queries_sum = -choice_query_norm*sum_query_v_queries
-    dg_query = dg_queries_sum*query + v_queries/query_length
-    dg_key = dg_keys_sum*key + v_keys/key_length
-    dg_similarity_sum = Sum(dg_key[M, D]*query, D) + Sum(dg_query*key[M, D], D)
-    sum_dg_similarity_sum_g_similarity_term = Sum(
-        dg_similarity_sum*exp_similarity_shifted/of_all_sum_scaled,
-        M,
-    )
-    v_loss = (
-        Sum(sum_dg_similarity_sum_g_similarity_term, N)
-        - Sum(dg_key*query, D, N)
-        - Sum(dg_query*key, D, N)
-    )/(N*temperature)
+    choice_in_dsum_g_key_key = Piecewise((1/key_norm, key_norm >= 1e-12), (0, True))
+    choice_in_dsum_g_query_query = Piecewise((1/query_norm, query_norm >= 1e-12), (0, True))
+    d_sum_g_key_key = -choice_in_dsum_g_key_key*sum_key_v_keys
+    d_sum_g_query_query = -choice_in_dsum_g_query_query*sum_query_v_queries
+    dg_query = d_sum_g_query_query*query + v_queries/query_length
+    dg_key = d_sum_g_key_key*key + v_keys/key_length
+    dg_sum_key_query = Sum(dg_key[M, D]*query, D) + Sum(dg_query*key[M, D], D)
+    sum_in_dg = Sum(dg_sum_key_query*exp_similarity_shifted/sum_exp_similarity_shifted, M)
+    v_loss = (Sum(sum_in_dg, N) - Sum(dg_key*query, D, N) - Sum(dg_query*key, D, N))/(N*temperature)
     c_query_norm = -sum_query_v_queries*Piecewise(
         (-query_norm**(-2), query_norm >= 1e-12),
         (0, True),
-    )*g_queries_sum
+    )*sum_g_query_query
     c_query_length = -Sum(g_query*v_queries, D)/query_length**2
     c_query = (
-        Sum(dg_key[M, D]*g_similarity_sum, M)
-        + dg_queries_sum*g_query
-        - choice_query_norm*g_queries_sum*v_queries
+        Sum(dg_key[M, D]*g_sum_key_query, M)
+        + d_sum_g_query_query*g_query
+        - choice_in_dsum_g_query_query*sum_g_query_query*v_queries
         - g*dg_key/(N*temperature)
     )
     c_key_norm = -sum_key_v_keys*Piecewise(
         (-key_norm**(-2), key_norm >= 1e-12),
         (0, True),
-    )*g_keys_sum
+    )*sum_g_key_key
     c_key_length = -Sum(g_key*v_keys, D)/key_length**2
     c_key = (
-        Sum(dg_query[M, D]*g_similarity_sum[M, N], M)
-        + dg_keys_sum*g_key
-        - choice_key_norm*g_keys_sum*v_keys
+        Sum(dg_query[M, D]*g_sum_key_query[M, N], M)
+        + d_sum_g_key_key*g_key
+        - choice_in_dsum_g_key_key*sum_g_key_key*v_keys
         - g*dg_query/(N*temperature)
     )
-    c_exp_similarity_shifted = g*dg_similarity_sum/(N*temperature*of_all_sum_scaled)
-    c_of_all_sum_scaled = (
-        -g*sum_dg_similarity_sum_g_similarity_term
-        /(N*temperature*of_all_sum_scaled)
-    )
+    c_exp_similarity_shifted = g*dg_sum_key_query/(N*temperature*sum_exp_similarity_shifted)
+    c_sum_exp_similarity_shifted = -g*sum_in_dg/(N*temperature*sum_exp_similarity_shifted)
 
 From these cotangents back to the inputs:
 
-    choice_key_norm = Piecewise((1, key_norm >= 1e-12), (0, True))
-    choice_query_norm = Piecewise((1, query_norm >= 1e-12), (0, True))
-    dof_all_sum_scaled = c_of_all_sum_scaled + c_loss/(N*of_all_sum_scaled)
-    dexp_similarity_shifted_term = exp_similarity_shifted*(
-        c_exp_similarity_shifted + dof_all_sum_scaled
+    choice_in_dkeys = Piecewise((1, key_norm >= 1e-12), (0, True))
+    choice_in_dqueries = Piecewise((1, query_norm >= 1e-12), (0, True))
+    dsum_exp_similarity_shifted = (
+        c_sum_exp_similarity_shifted
+        + c_loss/(N*sum_exp_similarity_shifted)
     )
-    dsimilarity_sum = dexp_similarity_shifted_term/temperature
-    dkey = c_key + Sum(dsimilarity_sum[M, N]*query[M, D], M) - c_loss*query/(N*temperature)
-    dquery = c_query + Sum(dsimilarity_sum*key[M, D], M) - c_loss*key/(N*temperature)
+    d_similarity_minus_max_similarity = exp_similarity_shifted*(
+        c_exp_similarity_shifted + dsum_exp_similarity_shifted
+    )
+    d_sum_key_query = d_similarity_minus_max_similarity/temperature
+    dkey = c_key + Sum(d_sum_key_query[M, N]*query[M, D], M) - c_loss*query/(N*temperature)
+    dquery = c_query + Sum(d_sum_key_query*key[M, D], M) - c_loss*key/(N*temperature)
     dqueries = (
         dquery/query_length
         + query*(
-            query_length*(c_query_norm + choice_query_norm*c_query_length)
-            - choice_query_norm*Sum(dquery*query, D)
+            query_length*(c_query_norm + choice_in_dqueries*c_query_length)
+            - choice_in_dqueries*Sum(dquery*query, D)
         )/query_norm
     )
     dkeys = (
         dkey/key_length
         + key*(
-            key_length*(c_key_norm + choice_key_norm*c_key_length)
-            - choice_key_norm*Sum(dkey*key, D)
+            key_length*(c_key_norm + choice_in_dkeys*c_key_length)
+            - choice_in_dkeys*Sum(dkey*key, D)
         )/key_norm
     )
 
@@ -135,7 +128,7 @@ _pair = _runtime.Pair("info_nce", """
     loss, g: ()
     query_norm, query_length, key_norm, key_length: N 1
     exp_similarity_shifted, similarity: N N
-    of_all_sum_scaled, own, of_all: N
+    sum_exp_similarity_shifted, own, of_all: N
     temperature > 0: temperature must be above 0
 """)
 
@@ -157,7 +150,7 @@ class InfoNCEForward(NamedTuple):
     key_length: Tensor  # (N, 1)
     key: Tensor  # (N, D)
     exp_similarity_shifted: Tensor  # (N, N)
-    of_all_sum_scaled: Tensor  # (N,)
+    sum_exp_similarity_shifted: Tensor  # (N,)
     temperature: float
 
 
@@ -174,14 +167,14 @@ def info_nce_forward(queries: Tensor, keys: Tensor, temperature: float = 0.1) ->
     key = keys / key_length
     similarity = query @ key.mT / temperature
     own = (key * query).sum(1) / temperature
-    similarity_max = _runtime.peak(similarity, 1, added=True)
-    exp_similarity_shifted = torch.exp(similarity - similarity_max)
-    of_all_sum_scaled = exp_similarity_shifted.sum(1)
-    of_all = similarity_max[:, 0] + torch.log(of_all_sum_scaled)
+    max_similarity = _runtime.peak(similarity, 1, added=True)
+    exp_similarity_shifted = torch.exp(similarity - max_similarity)
+    sum_exp_similarity_shifted = exp_similarity_shifted.sum(1)
+    of_all = max_similarity[:, 0] + torch.log(sum_exp_similarity_shifted)
     loss = (of_all - own).sum() / N
     return InfoNCEForward(
         loss, query_norm, query_length, query, key_norm, key_length, key, exp_similarity_shifted,
-        of_all_sum_scaled, temperature,
+        sum_exp_similarity_shifted, temperature,
     )
 
 
@@ -194,18 +187,26 @@ class InfoNCEGradients(NamedTuple):
 @_runtime.uncast
 def info_nce_backward(
     dloss: Tensor, query_norm: Tensor, query_length: Tensor, query: Tensor, key_norm: Tensor,
-    key_length: Tensor, key: Tensor, exp_similarity_shifted: Tensor, of_all_sum_scaled: Tensor,
-    temperature: float, needs,
+    key_length: Tensor, key: Tensor, exp_similarity_shifted: Tensor,
+    sum_exp_similarity_shifted: Tensor, temperature: float, needs,
 ) -> InfoNCEGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = query_norm.shape[0]
     dqueries = dkeys = None
-    dsimilarity = dloss / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
-    dsimilarity_sum = dsimilarity / temperature
+    dsimilarity = dloss / N * exp_similarity_shifted / sum_exp_similarity_shifted[:, None]
+    dsimilarity_over_temperature = dsimilarity / temperature
     if needs.keys:
-        dkey = torch.addcmul(dsimilarity_sum.mT @ query, dloss / N / temperature, query, value=-1)
+        dkey = torch.addcmul(
+            dsimilarity_over_temperature.mT @ query,
+            dloss / N / temperature,
+            query, value=-1,
+        )
     if needs.queries:
-        dquery = torch.addcmul(dsimilarity_sum @ key, dloss / N / temperature, key, value=-1)
+        dquery = torch.addcmul(
+            dsimilarity_over_temperature @ key,
+            dloss / N / temperature,
+            key, value=-1,
+        )
         dqueries = torch.addcmul(
             dquery / query_length,
             torch.where(query_norm >= 1e-12, (dquery * query).sum(1, keepdim=True) / query_norm, 0),
@@ -308,12 +309,12 @@ class InfoNCESecond(NamedTuple):
 @_runtime.uncast
 def _behind(
     v_queries, v_keys, g, query_norm, query_length, query, key_norm, key_length, key,
-    exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
+    exp_similarity_shifted, sum_exp_similarity_shifted, temperature, needs,
 ) -> tuple:
     N = query_norm.shape[0]
     (
         v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-        c_exp_similarity_shifted, c_of_all_sum_scaled,
+        c_exp_similarity_shifted, c_sum_exp_similarity_shifted,
     ) = (None,) * 9
     if (
         needs.query_norm
@@ -323,23 +324,23 @@ def _behind(
         or needs.key_length
         or needs.key
     ):
-        g_similarity = g / N * exp_similarity_shifted / of_all_sum_scaled[:, None]
-        g_similarity_sum = g_similarity / temperature
+        g_similarity = g / N * exp_similarity_shifted / sum_exp_similarity_shifted[:, None]
+        g_sum_key_query = g_similarity / temperature
     if needs.key_norm or needs.key_length or needs.key:
-        g_key = torch.addcmul(g_similarity_sum.mT @ query, g / N / temperature, query, value=-1)
+        g_key = torch.addcmul(g_sum_key_query.mT @ query, g / N / temperature, query, value=-1)
     if needs.query_norm or needs.query_length or needs.query:
-        g_query = torch.addcmul(g_similarity_sum @ key, g / N / temperature, key, value=-1)
+        g_query = torch.addcmul(g_sum_key_query @ key, g / N / temperature, key, value=-1)
     if needs.query_norm or needs.query:
-        g_queries_sum = (g_query * query).sum(1, keepdim=True)
+        sum_g_query_query = (g_query * query).sum(1, keepdim=True)
     if needs.key_norm or needs.key:
-        g_keys_sum = (g_key * key).sum(1, keepdim=True)
+        sum_g_key_key = (g_key * key).sum(1, keepdim=True)
     if (
         needs.g
         or needs.query
         or needs.key_norm
         or needs.key
         or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
+        or needs.sum_exp_similarity_shifted
     ):
         sum_key_v_keys = (key * v_keys).sum(1, keepdim=True)
     if (
@@ -348,7 +349,7 @@ def _behind(
         or needs.query
         or needs.key
         or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
+        or needs.sum_exp_similarity_shifted
     ):
         sum_query_v_queries = (query * v_queries).sum(1, keepdim=True)
     if (
@@ -356,40 +357,43 @@ def _behind(
         or needs.query
         or needs.key
         or needs.exp_similarity_shifted
-        or needs.of_all_sum_scaled
+        or needs.sum_exp_similarity_shifted
     ):
-        choice_key_norm = torch.where(
+        choice_in_dsum_g_key_key = torch.where(
             key_norm >= 1e-12,
             torch.where(key_norm >= 1e-12, key_norm, 1) ** -1,
             0,
         )
-        choice_query_norm = torch.where(
+        choice_in_dsum_g_query_query = torch.where(
             query_norm >= 1e-12,
             torch.where(query_norm >= 1e-12, query_norm, 1) ** -1,
             0,
         )
-        dg_keys_sum = -choice_key_norm * sum_key_v_keys
-        dg_queries_sum = -choice_query_norm * sum_query_v_queries
-    if needs.g or needs.key or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_query = torch.addcmul(v_queries / query_length, dg_queries_sum, query)
-    if needs.g or needs.query or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_key = torch.addcmul(v_keys / key_length, dg_keys_sum, key)
-    if needs.g or needs.exp_similarity_shifted or needs.of_all_sum_scaled:
-        dg_similarity_sum = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
-    if needs.g or needs.of_all_sum_scaled:
-        sum_dg_similarity_sum_g_similarity_term = (
-            dg_similarity_sum * exp_similarity_shifted / of_all_sum_scaled[:, None]
+        d_sum_g_key_key = -choice_in_dsum_g_key_key * sum_key_v_keys
+        d_sum_g_query_query = -choice_in_dsum_g_query_query * sum_query_v_queries
+    if needs.g or needs.key or needs.exp_similarity_shifted or needs.sum_exp_similarity_shifted:
+        dg_query = torch.addcmul(v_queries / query_length, d_sum_g_query_query, query)
+    if (
+        needs.g
+        or needs.query
+        or needs.exp_similarity_shifted
+        or needs.sum_exp_similarity_shifted
+    ):
+        dg_key = torch.addcmul(v_keys / key_length, d_sum_g_key_key, key)
+    if needs.g or needs.exp_similarity_shifted or needs.sum_exp_similarity_shifted:
+        dg_sum_key_query = torch.addmm(query @ dg_key.mT, dg_query, key.mT)
+    if needs.g or needs.sum_exp_similarity_shifted:
+        sum_in_dg = (
+            dg_sum_key_query * exp_similarity_shifted / sum_exp_similarity_shifted[:, None]
         ).sum(1)
     if needs.g:
         v_loss = (
-            sum_dg_similarity_sum_g_similarity_term.sum()
-            - (dg_key * query).sum()
-            - (dg_query * key).sum()
+            sum_in_dg.sum() - (dg_key * query).sum() - (dg_query * key).sum()
         ) / N / temperature
     if needs.query_norm:
         c_query_norm = -torch.where(
             query_norm >= 1e-12,
-            -sum_query_v_queries * g_queries_sum / torch.where(
+            -sum_query_v_queries * sum_g_query_query / torch.where(
                 query_norm >= 1e-12,
                 query_norm, 1,
             ) ** 2,
@@ -400,8 +404,8 @@ def _behind(
     if needs.query:
         c_query = torch.addcmul(
             torch.addcmul(
-                torch.addcmul(g_similarity_sum @ dg_key, dg_queries_sum, g_query),
-                choice_query_norm * g_queries_sum,
+                torch.addcmul(g_sum_key_query @ dg_key, d_sum_g_query_query, g_query),
+                choice_in_dsum_g_query_query * sum_g_query_query,
                 v_queries, value=-1,
             ),
             g / N / temperature,
@@ -410,7 +414,7 @@ def _behind(
     if needs.key_norm:
         c_key_norm = -torch.where(
             key_norm >= 1e-12,
-            -sum_key_v_keys * g_keys_sum / torch.where(key_norm >= 1e-12, key_norm, 1) ** 2,
+            -sum_key_v_keys * sum_g_key_key / torch.where(key_norm >= 1e-12, key_norm, 1) ** 2,
             0,
         )
     if needs.key_length:
@@ -418,29 +422,26 @@ def _behind(
     if needs.key:
         c_key = torch.addcmul(
             torch.addcmul(
-                torch.addcmul(g_similarity_sum.mT @ dg_query, dg_keys_sum, g_key),
-                choice_key_norm * g_keys_sum,
+                torch.addcmul(g_sum_key_query.mT @ dg_query, d_sum_g_key_key, g_key),
+                choice_in_dsum_g_key_key * sum_g_key_key,
                 v_keys, value=-1,
             ),
             g / N / temperature,
             dg_query, value=-1,
         )
     if needs.exp_similarity_shifted:
-        c_exp_similarity_shifted = g / N / temperature * dg_similarity_sum / of_all_sum_scaled[
-            :,
-            None,
-        ]
-    if needs.of_all_sum_scaled:
-        c_of_all_sum_scaled = (
-            -g
+        c_exp_similarity_shifted = (
+            g
             / N
             / temperature
-            * sum_dg_similarity_sum_g_similarity_term
-            / of_all_sum_scaled
+            * dg_sum_key_query
+            / sum_exp_similarity_shifted[:, None]
         )
+    if needs.sum_exp_similarity_shifted:
+        c_sum_exp_similarity_shifted = -g / N / temperature * sum_in_dg / sum_exp_similarity_shifted
     return (
         v_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-        c_exp_similarity_shifted, c_of_all_sum_scaled,
+        c_exp_similarity_shifted, c_sum_exp_similarity_shifted,
     )
 
 
@@ -448,37 +449,41 @@ def _behind(
 @_runtime.uncast
 def _pullback(
     c_loss, c_query_norm, c_query_length, c_query, c_key_norm, c_key_length, c_key,
-    c_exp_similarity_shifted, c_of_all_sum_scaled, query_norm, query_length, query, key_norm,
-    key_length, key, exp_similarity_shifted, of_all_sum_scaled, temperature, needs,
+    c_exp_similarity_shifted, c_sum_exp_similarity_shifted, query_norm, query_length, query,
+    key_norm, key_length, key, exp_similarity_shifted, sum_exp_similarity_shifted, temperature,
+    needs,
 ) -> tuple:
     N = query_norm.shape[0]
     dqueries = dkeys = None
     if needs.keys:
-        choice_key_norm = (key_norm >= 1e-12).to(query_norm.dtype)
+        choice_in_dkeys = (key_norm >= 1e-12).to(query_norm.dtype)
     if needs.queries:
-        choice_query_norm = (query_norm >= 1e-12).to(query_norm.dtype)
-    dof_all_sum_scaled = c_of_all_sum_scaled + c_loss / N / of_all_sum_scaled
-    dexp_similarity_shifted_term = exp_similarity_shifted * (
-        c_exp_similarity_shifted + dof_all_sum_scaled[:, None]
+        choice_in_dqueries = (query_norm >= 1e-12).to(query_norm.dtype)
+    dsum_exp_similarity_shifted = (
+        c_sum_exp_similarity_shifted
+        + c_loss / N / sum_exp_similarity_shifted
     )
-    dsimilarity_sum = dexp_similarity_shifted_term / temperature
+    d_similarity_minus_max_similarity = exp_similarity_shifted * (
+        c_exp_similarity_shifted + dsum_exp_similarity_shifted[:, None]
+    )
+    d_sum_key_query = d_similarity_minus_max_similarity / temperature
     if needs.keys:
         dkey = torch.addcmul(
-            torch.addmm(c_key, dsimilarity_sum.mT, query),
+            torch.addmm(c_key, d_sum_key_query.mT, query),
             c_loss / N / temperature,
             query, value=-1,
         )
     if needs.queries:
         dquery = torch.addcmul(
-            torch.addmm(c_query, dsimilarity_sum, key),
+            torch.addmm(c_query, d_sum_key_query, key),
             c_loss / N / temperature,
             key, value=-1,
         )
         dqueries = torch.addcmul(
             dquery / query_length,
             torch.addcmul(
-                query_length * torch.addcmul(c_query_norm, choice_query_norm, c_query_length),
-                choice_query_norm,
+                query_length * torch.addcmul(c_query_norm, choice_in_dqueries, c_query_length),
+                choice_in_dqueries,
                 (dquery * query).sum(1, keepdim=True),
                 value=-1,
             ) / query_norm,
@@ -488,8 +493,8 @@ def _pullback(
         dkeys = torch.addcmul(
             dkey / key_length,
             torch.addcmul(
-                key_length * torch.addcmul(c_key_norm, choice_key_norm, c_key_length),
-                choice_key_norm,
+                key_length * torch.addcmul(c_key_norm, choice_in_dkeys, c_key_length),
+                choice_in_dkeys,
                 (dkey * key).sum(1, keepdim=True),
                 value=-1,
             ) / key_norm,

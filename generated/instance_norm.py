@@ -30,11 +30,11 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_dy = Sum(g, S)
     sum_dy_xhat = Sum(g*xhat, S)
-    sum_g_x_term_v_x = Sum(v_x*(g - sum_dy/S - sum_dy_xhat*xhat/S), S)
+    sum_terms_in_g_x_v_x = Sum(v_x*(g - sum_dy/S - sum_dy_xhat*xhat/S), S)
     dsum_dy_xhat = v_gain - gain*inv_std*Sum(v_x*xhat, S)/S
     v_y = dsum_dy_xhat*xhat + gain*inv_std*v_x + v_bias - gain*inv_std*Sum(v_x, S)/S
-    c_gain = Sum(sum_g_x_term_v_x*inv_std, N)
-    c_inv_std = gain*sum_g_x_term_v_x
+    c_gain = Sum(sum_terms_in_g_x_v_x*inv_std, N)
+    c_inv_std = gain*sum_terms_in_g_x_v_x
     c_xhat = dsum_dy_xhat*g - gain*inv_std*sum_dy_xhat*v_x/S
 
 From these cotangents back to the inputs:
@@ -231,7 +231,7 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     if needs.gain or needs.inv_std or needs.xhat:
         sum_dy_xhat = (g * xhat).sum(2, keepdim=True)
     if needs.gain or needs.inv_std:
-        sum_g_x_term_v_x = (
+        sum_terms_in_g_x_v_x = (
             v_x * torch.addcmul(g - sum_dy / S, sum_dy_xhat / S, xhat, value=-1)
         ).sum(2)
     if needs.g or needs.xhat:
@@ -253,9 +253,9 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
             value=-1,
         )
     if needs.gain:
-        c_gain = (sum_g_x_term_v_x * inv_std[:, :, 0]).sum(0)
+        c_gain = (sum_terms_in_g_x_v_x * inv_std[:, :, 0]).sum(0)
     if needs.inv_std:
-        c_inv_std = gain[:, None] * sum_g_x_term_v_x[:, :, None]
+        c_inv_std = gain[:, None] * sum_terms_in_g_x_v_x[:, :, None]
     if needs.xhat:
         c_xhat = torch.addcmul(
             dsum_dy_xhat * g,
@@ -320,17 +320,17 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     S = g.shape[2]
     v_y = c_inv_std = c_y = None
     if needs.inv_std or needs.y:
-        g_x_sum = (g * y).sum(2, keepdim=True)
+        sum_g_y = (g * y).sum(2, keepdim=True)
     if needs.inv_std:
-        g_x_term = torch.addcmul(g - g.sum(2, keepdim=True) / S, g_x_sum / S, y, value=-1)
+        terms_in_g_x = torch.addcmul(g - g.sum(2, keepdim=True) / S, sum_g_y / S, y, value=-1)
     if needs.g or needs.y:
-        dg_x_sum = -inv_std * (v_x * y).sum(2, keepdim=True) / S
+        d_sum_g_y = -inv_std * (v_x * y).sum(2, keepdim=True) / S
     if needs.g:
-        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum(2, keepdim=True) / S)
+        v_y = torch.addcmul(d_sum_g_y * y, inv_std, v_x - v_x.sum(2, keepdim=True) / S)
     if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum(2, keepdim=True)
+        c_inv_std = (terms_in_g_x * v_x).sum(2, keepdim=True)
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / S, v_x, value=-1)
+        c_y = torch.addcmul(d_sum_g_y * g, inv_std * sum_g_y / S, v_x, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

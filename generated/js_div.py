@@ -11,9 +11,9 @@ equal weights.
 
 The closed form:
 
-    dmixture_whole = -dloss*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True))/(2*N)
-    dp = dmixture_whole + dloss*Piecewise((0, Eq(p, 0)), (log(p) + 1, True))/(2*N)
-    dq = dmixture_whole + dloss*Piecewise((0, Eq(q, 0)), (log(q) + 1, True))/(2*N)
+    d_p_plus_q = -dloss*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True))/(2*N)
+    dp = d_p_plus_q + dloss*Piecewise((0, Eq(p, 0)), (log(p) + 1, True))/(2*N)
+    dq = d_p_plus_q + dloss*Piecewise((0, Eq(q, 0)), (log(q) + 1, True))/(2*N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -21,15 +21,15 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_p and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    dg_mixture_whole_whole = v_p/2 + v_q/2
-    dp_plus_q = -g*dg_mixture_whole_whole*Piecewise((0, Eq(p + q, 0)), (1/(p + q), True))/N
+    half_v_p_plus_half_v_q = v_p/2 + v_q/2
+    d_p_plus_q = -g*half_v_p_plus_half_v_q*Piecewise((0, Eq(p + q, 0)), (1/(p + q), True))/N
     v_loss = (
         Sum(Piecewise((0, Eq(p, 0)), (log(p) + 1, True))*v_p, C, N)/2
-        - Sum(dg_mixture_whole_whole*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True)), C, N)
+        - Sum(half_v_p_plus_half_v_q*Piecewise((0, Eq(p + q, 0)), (log(p/2 + q/2) + 1, True)), C, N)
         + Sum(Piecewise((0, Eq(q, 0)), (log(q) + 1, True))*v_q, C, N)/2
     )/N
-    c_p = dp_plus_q + g*Piecewise((0, Eq(p, 0)), (1/p, True))*v_p/(2*N)
-    c_q = dp_plus_q + g*Piecewise((0, Eq(q, 0)), (1/q, True))*v_q/(2*N)
+    c_p = d_p_plus_q + g*Piecewise((0, Eq(p, 0)), (1/p, True))*v_p/(2*N)
+    c_q = d_p_plus_q + g*Piecewise((0, Eq(q, 0)), (1/q, True))*v_q/(2*N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -79,10 +79,10 @@ class JSDivForward(NamedTuple):
 def js_div_forward(p: Tensor, q: Tensor) -> JSDivForward:
     """The output loss, then what the backward needs."""
     N = p.shape[0]
-    mixture_whole = p + q
+    p_plus_q = p + q
     of_mixture_information = torch.ops.aten.threshold_backward(
-        torch.log(mixture_whole / 2) * mixture_whole / 2,
-        torch.abs(mixture_whole),
+        torch.log(p_plus_q / 2) * p_plus_q / 2,
+        torch.abs(p_plus_q),
         0,
     )
     of_mixture = -of_mixture_information.sum(1)
@@ -104,19 +104,19 @@ def js_div_backward(dloss: Tensor, p: Tensor, q: Tensor, needs) -> JSDivGradient
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = p.shape[0]
     dp = dq = None
-    dmixture_whole = -torch.ops.aten.threshold_backward(
+    d_p_plus_q = -torch.ops.aten.threshold_backward(
         dloss / 2 / N * (torch.log(torch.add(p / 2, q, alpha=0.5)) + 1),
         torch.abs(p + q),
         0,
     )
     if needs.p:
         dp = (
-            dmixture_whole
+            d_p_plus_q
             + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(p) + 1), torch.abs(p), 0)
         )
     if needs.q:
         dq = (
-            dmixture_whole
+            d_p_plus_q
             + torch.ops.aten.threshold_backward(dloss / 2 / N * (torch.log(q) + 1), torch.abs(q), 0)
         )
     return JSDivGradients(dp, dq)
@@ -210,12 +210,12 @@ class JSDivSecond(NamedTuple):
 def _behind(v_p, v_q, g, p, q, needs) -> tuple:
     N = p.shape[0]
     v_loss = c_p = c_q = None
-    dg_mixture_whole_whole = torch.add(v_p / 2, v_q, alpha=0.5)
+    half_v_p_plus_half_v_q = torch.add(v_p / 2, v_q, alpha=0.5)
     p_plus_q = p + q
     abs_p_plus_q = torch.abs(p_plus_q)
     if needs.p or needs.q:
-        dp_plus_q = -torch.ops.aten.threshold_backward(
-            g / N * dg_mixture_whole_whole / torch.where(abs_p_plus_q <= 0, 1, p_plus_q),
+        d_p_plus_q = -torch.ops.aten.threshold_backward(
+            g / N * half_v_p_plus_half_v_q / torch.where(abs_p_plus_q <= 0, 1, p_plus_q),
             abs_p_plus_q, 0,
         )
     if needs.g or needs.p:
@@ -229,7 +229,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
                 abs_p, 0,
             ).sum() / 2
             - torch.ops.aten.threshold_backward(
-                dg_mixture_whole_whole * (
+                half_v_p_plus_half_v_q * (
                     torch.log(torch.where(abs_p_plus_q <= 0, 1, torch.add(p / 2, q, alpha=0.5))) + 1
                 ),
                 abs_p_plus_q, 0,
@@ -241,7 +241,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
         ) / N
     if needs.p:
         c_p = (
-            dp_plus_q
+            d_p_plus_q
             + torch.ops.aten.threshold_backward(
                 g / 2 / N * v_p / torch.where(abs_p <= 0, 1, p),
                 abs_p, 0,
@@ -249,7 +249,7 @@ def _behind(v_p, v_q, g, p, q, needs) -> tuple:
         )
     if needs.q:
         c_q = (
-            dp_plus_q
+            d_p_plus_q
             + torch.ops.aten.threshold_backward(
                 g / 2 / N * v_q / torch.where(abs_q <= 0, 1, q),
                 abs_q, 0,

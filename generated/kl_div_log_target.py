@@ -10,27 +10,27 @@ Source: Kullback and Leibler (1951), "On information and sufficiency", equation 
 
 The closed form:
 
-    dtarget_minus_x = dloss*exp(target)/(B*D)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses/(B*D)
+    d_target_minus_x = dloss*exp(target)/(B*D)
+    dx = -d_target_minus_x
+    dtarget = d_target_minus_x + dloss*losses/(B*D)
 
 With reduction="none":
 
-    dtarget_minus_x = dloss*exp(target)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses
+    exp_target_times_dloss = dloss*exp(target)
+    dx = -exp_target_times_dloss
+    dtarget = exp_target_times_dloss + dloss*losses
 
 With reduction="sum":
 
-    dtarget_minus_x = dloss*exp(target)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses
+    exp_target_times_dloss = dloss*exp(target)
+    dx = -exp_target_times_dloss
+    dtarget = exp_target_times_dloss + dloss*losses
 
 With reduction="batchmean":
 
-    dtarget_minus_x = dloss*exp(target)/B
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dloss*losses/B
+    exp_target_times_dloss_over_B = dloss*exp(target)/B
+    dx = -exp_target_times_dloss_over_B
+    dtarget = exp_target_times_dloss_over_B + dloss*losses/B
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -47,9 +47,9 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 From these cotangents back to the inputs:
 
     dlosses = c_losses + c_loss/(B*D)
-    dtarget_minus_x = dlosses*exp(target)
-    dx = -dtarget_minus_x
-    dtarget = dtarget_minus_x + dlosses*losses
+    exp_target_times_dlosses = dlosses*exp(target)
+    dx = -exp_target_times_dlosses
+    dtarget = exp_target_times_dlosses + dlosses*losses
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -137,20 +137,25 @@ def kl_div_log_target_backward(
         D = target.shape[1]
     dx = dtarget = None
     if reduction in ("none", "sum"):
-        dtarget_minus_x = dloss * torch.exp(target)
+        exp_target_times_dloss = dloss * torch.exp(target)
     elif reduction == "batchmean":
-        dtarget_minus_x = dloss / B * torch.exp(target)
+        exp_target_times_dloss_over_B = dloss / B * torch.exp(target)
     else:
-        dtarget_minus_x = dloss / B / D * torch.exp(target)
+        d_target_minus_x = dloss / B / D * torch.exp(target)
     if needs.x:
-        dx = -dtarget_minus_x
+        if reduction in ("none", "sum"):
+            dx = -exp_target_times_dloss
+        elif reduction == "batchmean":
+            dx = -exp_target_times_dloss_over_B
+        else:
+            dx = -d_target_minus_x
     if needs.target:
         if reduction in ("none", "sum"):
-            dtarget = torch.addcmul(dtarget_minus_x, dloss, losses)
+            dtarget = torch.addcmul(exp_target_times_dloss, dloss, losses)
         elif reduction == "batchmean":
-            dtarget = torch.addcmul(dtarget_minus_x, dloss / B, losses)
+            dtarget = torch.addcmul(exp_target_times_dloss_over_B, dloss / B, losses)
         else:
-            dtarget = torch.addcmul(dtarget_minus_x, dloss / B / D, losses)
+            dtarget = torch.addcmul(d_target_minus_x, dloss / B / D, losses)
     return KLDivLogTargetGradients(dx, dtarget)
 
 
@@ -278,11 +283,11 @@ def _pullback(c_loss, c_losses, target, losses, reduction, needs) -> tuple:
         dlosses = c_losses + c_loss / B
     else:
         dlosses = c_losses + c_loss / B / D
-    dtarget_minus_x = dlosses * torch.exp(target)
+    exp_target_times_dlosses = dlosses * torch.exp(target)
     if needs.x:
-        dx = -dtarget_minus_x
+        dx = -exp_target_times_dlosses
     if needs.target:
-        dtarget = torch.addcmul(dtarget_minus_x, dlosses, losses)
+        dtarget = torch.addcmul(exp_target_times_dlosses, dlosses, losses)
     return (dx, dtarget)
 
 

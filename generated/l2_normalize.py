@@ -20,14 +20,14 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_x_sum = Sum(g*y, C)
+    sum_g_y = Sum(g*y, C)
     sum_v_x_y = Sum(v_x*y, C)
-    choice_eps_norm = Piecewise((1/norm, eps <= norm), (0, True))
-    dg_x_sum = -choice_eps_norm*sum_v_x_y
-    v_y = dg_x_sum*y + v_x/length
-    c_norm = -sum_v_x_y*Piecewise((-norm**(-2), eps <= norm), (0, True))*g_x_sum
+    choice_in_dsum_g_y = Piecewise((1/norm, eps <= norm), (0, True))
+    d_sum_g_y = -choice_in_dsum_g_y*sum_v_x_y
+    v_y = d_sum_g_y*y + v_x/length
+    c_norm = -sum_v_x_y*Piecewise((-norm**(-2), eps <= norm), (0, True))*sum_g_y
     c_length = -Sum(g*v_x, C)/length**2
-    c_y = dg_x_sum*g - choice_eps_norm*g_x_sum*v_x
+    c_y = d_sum_g_y*g - choice_in_dsum_g_y*sum_g_y*v_x
 
 From these cotangents back to the inputs:
 
@@ -150,25 +150,29 @@ class L2NormalizeSecond(NamedTuple):
 def _behind(v_x, g, norm, length, y, eps, needs) -> tuple:
     v_y = c_norm = c_length = c_y = None
     if needs.norm or needs.y:
-        g_x_sum = (g * y).sum(1, keepdim=True)
+        sum_g_y = (g * y).sum(1, keepdim=True)
     if needs.g or needs.norm or needs.y:
         sum_v_x_y = (v_x * y).sum(1, keepdim=True)
         eps_up_to_norm = eps <= norm
     if needs.g or needs.y:
-        choice_eps_norm = torch.where(eps_up_to_norm, torch.where(eps_up_to_norm, norm, 1) ** -1, 0)
-        dg_x_sum = -choice_eps_norm * sum_v_x_y
+        choice_in_dsum_g_y = torch.where(
+            eps_up_to_norm,
+            torch.where(eps_up_to_norm, norm, 1) ** -1,
+            0,
+        )
+        d_sum_g_y = -choice_in_dsum_g_y * sum_v_x_y
     if needs.g:
-        v_y = torch.addcmul(v_x / length, dg_x_sum, y)
+        v_y = torch.addcmul(v_x / length, d_sum_g_y, y)
     if needs.norm:
         c_norm = -torch.where(
             eps_up_to_norm,
-            -sum_v_x_y * g_x_sum / torch.where(eps_up_to_norm, norm, 1) ** 2,
+            -sum_v_x_y * sum_g_y / torch.where(eps_up_to_norm, norm, 1) ** 2,
             0,
         )
     if needs.length:
         c_length = -(g * v_x).sum(1, keepdim=True) / length ** 2
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, choice_eps_norm * g_x_sum, v_x, value=-1)
+        c_y = torch.addcmul(d_sum_g_y * g, choice_in_dsum_g_y * sum_g_y, v_x, value=-1)
     return (v_y, c_norm, c_length, c_y)
 
 

@@ -27,14 +27,14 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_xhat = gain*g
-    g_x_sum = Sum(g_xhat*xhat, C)
-    g_x_term = g_xhat - Sum(g_xhat, C)/C - g_x_sum*xhat/C
-    dg_x_sum = -inv_std*Sum(v_x*xhat, C)/C
-    dg_xhat = dg_x_sum*xhat + inv_std*(v_x - Sum(v_x, C)/C)
+    sum_g_xhat_xhat = Sum(g_xhat*xhat, C)
+    terms_in_g_x = g_xhat - Sum(g_xhat, C)/C - sum_g_xhat_xhat*xhat/C
+    d_sum_g_xhat_xhat = -inv_std*Sum(v_x*xhat, C)/C
+    dg_xhat = d_sum_g_xhat_xhat*xhat + inv_std*(v_x - Sum(v_x, C)/C)
     c_gain = Sum(dg_xhat*g, N)
     v_y = gain*dg_xhat + v_gain*xhat + v_bias
-    c_inv_std = Sum(g_x_term*v_x, C)
-    c_xhat = g*(dg_x_sum*gain + v_gain) - g_x_sum*inv_std*v_x/C
+    c_inv_std = Sum(terms_in_g_x*v_x, C)
+    c_xhat = g*(d_sum_g_xhat_xhat*gain + v_gain) - inv_std*sum_g_xhat_xhat*v_x/C
 
 From these cotangents back to the inputs:
 
@@ -220,27 +220,31 @@ def _behind(v_x, v_gain, v_bias, g, gain, inv_std, xhat, needs) -> tuple:
     v_y = c_gain = c_inv_std = c_xhat = None
     if needs.inv_std or needs.xhat:
         g_xhat = gain * g
-        g_x_sum = (g_xhat * xhat).sum(1, keepdim=True)
+        sum_g_xhat_xhat = (g_xhat * xhat).sum(1, keepdim=True)
     if needs.inv_std:
-        g_x_term = torch.addcmul(
+        terms_in_g_x = torch.addcmul(
             g_xhat - g_xhat.sum(1, keepdim=True) / C,
-            g_x_sum / C,
+            sum_g_xhat_xhat / C,
             xhat, value=-1,
         )
     if needs.g or needs.gain or needs.xhat:
-        dg_x_sum = -inv_std * (v_x * xhat).sum(1, keepdim=True) / C
+        d_sum_g_xhat_xhat = -inv_std * (v_x * xhat).sum(1, keepdim=True) / C
     if needs.g or needs.gain:
-        dg_xhat = torch.addcmul(dg_x_sum * xhat, inv_std, v_x - v_x.sum(1, keepdim=True) / C)
+        dg_xhat = torch.addcmul(
+            d_sum_g_xhat_xhat * xhat,
+            inv_std,
+            v_x - v_x.sum(1, keepdim=True) / C,
+        )
     if needs.gain:
         c_gain = (dg_xhat * g).sum(0)
     if needs.g:
         v_y = torch.addcmul(torch.addcmul(v_bias, gain, dg_xhat), v_gain, xhat)
     if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
+        c_inv_std = (terms_in_g_x * v_x).sum(1, keepdim=True)
     if needs.xhat:
         c_xhat = torch.addcmul(
-            g * torch.addcmul(v_gain, dg_x_sum, gain),
-            g_x_sum * inv_std / C,
+            g * torch.addcmul(v_gain, d_sum_g_xhat_xhat, gain),
+            inv_std * sum_g_xhat_xhat / C,
             v_x, value=-1,
         )
     return (v_y, c_gain, c_inv_std, c_xhat)
@@ -301,17 +305,17 @@ def _plain_behind(v_x, g, inv_std, y, needs) -> tuple:
     C = g.shape[1]
     v_y = c_inv_std = c_y = None
     if needs.inv_std or needs.y:
-        g_x_sum = (g * y).sum(1, keepdim=True)
+        sum_g_y = (g * y).sum(1, keepdim=True)
     if needs.inv_std:
-        g_x_term = torch.addcmul(g - g.sum(1, keepdim=True) / C, g_x_sum / C, y, value=-1)
+        terms_in_g_x = torch.addcmul(g - g.sum(1, keepdim=True) / C, sum_g_y / C, y, value=-1)
     if needs.g or needs.y:
-        dg_x_sum = -inv_std * (v_x * y).sum(1, keepdim=True) / C
+        d_sum_g_y = -inv_std * (v_x * y).sum(1, keepdim=True) / C
     if needs.g:
-        v_y = torch.addcmul(dg_x_sum * y, inv_std, v_x - v_x.sum(1, keepdim=True) / C)
+        v_y = torch.addcmul(d_sum_g_y * y, inv_std, v_x - v_x.sum(1, keepdim=True) / C)
     if needs.inv_std:
-        c_inv_std = (g_x_term * v_x).sum(1, keepdim=True)
+        c_inv_std = (terms_in_g_x * v_x).sum(1, keepdim=True)
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum * inv_std / C, v_x, value=-1)
+        c_y = torch.addcmul(d_sum_g_y * g, inv_std * sum_g_y / C, v_x, value=-1)
     return (v_y, c_inv_std, c_y)
 
 

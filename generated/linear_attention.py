@@ -12,14 +12,16 @@ with linear attention", equations 7, 9 and 10.
 
 The closed form:
 
-    dy_sum_2 = dy/y_sum
-    dstate = dy_sum_2*q
-    cumsum_dstate = CumSum(dstate, T, reverse=True)
-    dvalue = Sum(k*cumsum_dstate, E)
-    dy_sum = -Sum(dy*y, F)/y_sum
-    dquery = Piecewise((exp(query), query <= 0), (1, True))*(Sum(dy_sum_2*state, F) + dy_sum*weight)
+    dy_over_sum_q_weight = dy/sum_q_weight
+    dstate = dy_over_sum_q_weight*q
+    dstate_cumsum = CumSum(dstate, T, reverse=True)
+    dvalue = Sum(k*dstate_cumsum, E)
+    minus_sum_dy_y_over_sum_q_weight = -Sum(dy*y, F)/sum_q_weight
+    dquery = Piecewise((exp(query), query <= 0), (1, True))*(
+        Sum(dy_over_sum_q_weight*state, F) + minus_sum_dy_y_over_sum_q_weight*weight
+    )
     dkey = Piecewise((exp(key), key <= 0), (1, True))*(
-        CumSum(dy_sum*q, T, reverse=True) + Sum(value*cumsum_dstate, F)
+        CumSum(minus_sum_dy_y_over_sum_q_weight*q, T, reverse=True) + Sum(value*dstate_cumsum, F)
     )
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExF =
@@ -29,41 +31,42 @@ chain rule as well.
 Second derivatives, of the sum of each gradient times a vector (v_query and so on): g is dy, v_y
 the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_y_sum_2 = g/y_sum
-    g_state = g_y_sum_2*q
-    cumsum_dstate = CumSum(g_state, T, reverse=True)
-    g_y_sum = -Sum(g*y, F)/y_sum
-    g_query_term = Sum(g_y_sum_2*state, F) + g_y_sum*weight
-    g_key_term = CumSum(g_y_sum*q, T, reverse=True) + Sum(value*cumsum_dstate, F)
-    dg_key_term = Piecewise((exp(key), key <= 0), (1, True))*v_key
-    c_value = Sum(dg_key_term*cumsum_dstate, E)
-    cumsum_dg_key_term = CumSum(dg_key_term, T)
-    dg_query_term = Piecewise((exp(query), query <= 0), (1, True))*v_query
-    dg_y_sum = Sum(cumsum_dg_key_term*q, E) + Sum(dg_query_term*weight, E)
-    c_k = Sum(v_value*cumsum_dstate, F)
-    cumsum = CumSum(dg_key_term*value + k*v_value, T)
-    dg_y_sum_2 = Sum(q*cumsum, E) + Sum(dg_query_term*state, E)
-    v_y = (dg_y_sum_2 - dg_y_sum*y)/y_sum
-    c_query = Piecewise((exp(query), query <= 0), (0, True))*g_query_term*v_query
-    c_key = Piecewise((exp(key), key <= 0), (0, True))*g_key_term*v_key
-    c_q = Sum(g_y_sum_2*cumsum, F) + g_y_sum*cumsum_dg_key_term
-    c_state = dg_query_term*g_y_sum_2
-    c_weight = g_y_sum*dg_query_term
-    c_y_sum = -(Sum(dg_y_sum_2*g_y_sum_2, F) + dg_y_sum*g_y_sum)/y_sum
-    c_y = -dg_y_sum*g_y_sum_2
+    g_sum_q_state = g/sum_q_weight
+    g_state = g_sum_q_state*q
+    dstate_cumsum = CumSum(g_state, T, reverse=True)
+    g_sum_q_weight = -Sum(g*y, F)/sum_q_weight
+    terms_in_g_query = Sum(g_sum_q_state*state, F) + g_sum_q_weight*weight
+    terms_in_g_key = CumSum(g_sum_q_weight*q, T, reverse=True) + Sum(value*dstate_cumsum, F)
+    d_terms_in_g_key = Piecewise((exp(key), key <= 0), (1, True))*v_key
+    c_value = Sum(d_terms_in_g_key*dstate_cumsum, E)
+    d_terms_in_g_key_cumsum = CumSum(d_terms_in_g_key, T)
+    d_terms_in_g_query = Piecewise((exp(query), query <= 0), (1, True))*v_query
+    dg_sum_q_weight = Sum(d_terms_in_g_key_cumsum*q, E) + Sum(d_terms_in_g_query*weight, E)
+    c_k = Sum(v_value*dstate_cumsum, F)
+    cumsum_in_dg_sum_q_state = CumSum(d_terms_in_g_key*value + k*v_value, T)
+    dg_sum_q_state = Sum(q*cumsum_in_dg_sum_q_state, E) + Sum(d_terms_in_g_query*state, E)
+    v_y = (dg_sum_q_state - dg_sum_q_weight*y)/sum_q_weight
+    c_query = Piecewise((exp(query), query <= 0), (0, True))*terms_in_g_query*v_query
+    c_key = Piecewise((exp(key), key <= 0), (0, True))*terms_in_g_key*v_key
+    c_q = Sum(g_sum_q_state*cumsum_in_dg_sum_q_state, F) + g_sum_q_weight*d_terms_in_g_key_cumsum
+    c_state = d_terms_in_g_query*g_sum_q_state
+    c_weight = g_sum_q_weight*d_terms_in_g_query
+    c_sum_q_weight = -(
+        Sum(dg_sum_q_state*g_sum_q_state, F) + dg_sum_q_weight*g_sum_q_weight
+    )/sum_q_weight
+    c_y = -dg_sum_q_weight*g_sum_q_state
 
 From these cotangents back to the inputs:
 
-    cumsum = CumSum(c_state + c_y*q/y_sum, T, reverse=True)
-    dy_sum = c_y_sum - Sum(c_y*y, F)/y_sum
-    dquery = (
-        Piecewise((exp(query), query <= 0), (1, True))
-        *(c_q + dy_sum*weight + Sum(c_y*state, F)/y_sum)
+    cumsum_in_dkey = CumSum(c_state + c_y*q/sum_q_weight, T, reverse=True)
+    dsum_q_weight = c_sum_q_weight - Sum(c_y*y, F)/sum_q_weight
+    dquery = Piecewise((exp(query), query <= 0), (1, True))*(
+        c_q + dsum_q_weight*weight + Sum(c_y*state, F)/sum_q_weight
     )
     dkey = Piecewise((exp(key), key <= 0), (1, True))*(
-        c_k + Sum(value*cumsum, F) + CumSum(c_weight + dy_sum*q, T, reverse=True)
+        c_k + Sum(value*cumsum_in_dkey, F) + CumSum(c_weight + dsum_q_weight*q, T, reverse=True)
     )
-    dvalue = Sum(k*cumsum, E)
+    dvalue = Sum(k*cumsum_in_dkey, E)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExF =
 2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums.
@@ -91,7 +94,7 @@ _pair = _runtime.Pair("linear_attention", """
     query, key, q, k, weight, elu, elu_2: *B T E
     value, y, g: *B T F
     state: *B T E F
-    y_sum: *B T
+    sum_q_weight: *B T
 """, differentiated="atoms")
 
 
@@ -112,7 +115,7 @@ class LinearAttentionForward(NamedTuple):
     k: Tensor  # (*B, T, E)
     state: Tensor  # (*B, T, E, F)
     weight: Tensor  # (*B, T, E)
-    y_sum: Tensor  # (*B, T)
+    sum_q_weight: Tensor  # (*B, T)
 
 
 @_pair.forward
@@ -124,9 +127,9 @@ def linear_attention_forward(query: Tensor, key: Tensor, value: Tensor) -> Linea
     k = elu_2 + 1
     state = (k[:, :, :, None] * value[:, :, None]).cumsum(1)
     weight = k.cumsum(1)
-    y_sum = (q * weight).sum(2)
-    y = (q[:, :, :, None] * state).sum(2) / y_sum[:, :, None]
-    return LinearAttentionForward(y, query, key, value, q, k, state, weight, y_sum)
+    sum_q_weight = (q * weight).sum(2)
+    y = (q[:, :, :, None] * state).sum(2) / sum_q_weight[:, :, None]
+    return LinearAttentionForward(y, query, key, value, q, k, state, weight, sum_q_weight)
 
 
 class LinearAttentionGradients(NamedTuple):
@@ -138,28 +141,28 @@ class LinearAttentionGradients(NamedTuple):
 @_pair.backward
 def linear_attention_backward(
     dy: Tensor, query: Tensor, key: Tensor, value: Tensor, q: Tensor, k: Tensor, state: Tensor,
-    weight: Tensor, y_sum: Tensor, y: Tensor, needs,
+    weight: Tensor, sum_q_weight: Tensor, y: Tensor, needs,
 ) -> LinearAttentionGradients:
     """The gradients of the inputs, from dy and what the forward saved."""
     dquery = dkey = dvalue = None
-    dy_sum_2 = dy / y_sum[:, :, None]
+    dy_over_sum_q_weight = dy / sum_q_weight[:, :, None]
     if needs.key or needs.value:
-        dstate = dy_sum_2[:, :, None] * q[:, :, :, None]
-        cumsum_dstate = dstate.flip(1).cumsum(1).flip(1)
+        dstate = dy_over_sum_q_weight[:, :, None] * q[:, :, :, None]
+        dstate_cumsum = dstate.flip(1).cumsum(1).flip(1)
     if needs.value:
-        dvalue = (k[:, :, :, None] * cumsum_dstate).sum(2)
+        dvalue = (k[:, :, :, None] * dstate_cumsum).sum(2)
     if needs.query or needs.key:
-        dy_sum = -(dy * y).sum(2) / y_sum
+        minus_sum_dy_y_over_sum_q_weight = -(dy * y).sum(2) / sum_q_weight
     if needs.query:
         dquery = torch.exp(query.clamp(max=0)) * torch.addcmul(
-            (dy_sum_2[:, :, None] * state).sum(3),
-            dy_sum[:, :, None],
+            (dy_over_sum_q_weight[:, :, None] * state).sum(3),
+            minus_sum_dy_y_over_sum_q_weight[:, :, None],
             weight,
         )
     if needs.key:
         dkey = torch.exp(key.clamp(max=0)) * (
-            (dy_sum[:, :, None] * q).flip(1).cumsum(1).flip(1)
-            + (value[:, :, None] * cumsum_dstate).sum(3)
+            (minus_sum_dy_y_over_sum_q_weight[:, :, None] * q).flip(1).cumsum(1).flip(1)
+            + (value[:, :, None] * dstate_cumsum).sum(3)
         )
     return LinearAttentionGradients(dquery, dkey, dvalue)
 
@@ -245,9 +248,9 @@ class LinearAttentionSecond(NamedTuple):
 
 @_pair.behind
 def _behind(
-    v_query, v_key, v_value, g, query, key, value, q, k, state, weight, y_sum, y, needs,
+    v_query, v_key, v_value, g, query, key, value, q, k, state, weight, sum_q_weight, y, needs,
 ) -> tuple:
-    v_y = c_value = c_k = c_query = c_key = c_q = c_state = c_weight = c_y_sum = c_y = None
+    v_y = c_value = c_k = c_query = c_key = c_q = c_state = c_weight = c_sum_q_weight = c_y = None
     if (
         needs.value
         or needs.k
@@ -255,107 +258,117 @@ def _behind(
         or needs.key
         or needs.q
         or needs.state
-        or needs.y_sum
+        or needs.sum_q_weight
         or needs.y
     ):
-        g_y_sum_2 = g / y_sum[:, :, None]
+        g_sum_q_state = g / sum_q_weight[:, :, None]
     if needs.value or needs.k or needs.key:
-        g_state = g_y_sum_2[:, :, None] * q[:, :, :, None]
-        cumsum_dstate = g_state.flip(1).cumsum(1).flip(1)
-    if needs.query or needs.key or needs.q or needs.weight or needs.y_sum:
-        g_y_sum = -(g * y).sum(2) / y_sum
+        g_state = g_sum_q_state[:, :, None] * q[:, :, :, None]
+        dstate_cumsum = g_state.flip(1).cumsum(1).flip(1)
+    if needs.query or needs.key or needs.q or needs.weight or needs.sum_q_weight:
+        g_sum_q_weight = -(g * y).sum(2) / sum_q_weight
     if needs.query:
-        g_query_term = torch.addcmul(
-            (g_y_sum_2[:, :, None] * state).sum(3),
-            g_y_sum[:, :, None],
+        terms_in_g_query = torch.addcmul(
+            (g_sum_q_state[:, :, None] * state).sum(3),
+            g_sum_q_weight[:, :, None],
             weight,
         )
     if needs.key:
-        g_key_term = (
-            (g_y_sum[:, :, None] * q).flip(1).cumsum(1).flip(1)
-            + (value[:, :, None] * cumsum_dstate).sum(3)
+        terms_in_g_key = (
+            (g_sum_q_weight[:, :, None] * q).flip(1).cumsum(1).flip(1)
+            + (value[:, :, None] * dstate_cumsum).sum(3)
         )
-    if needs.g or needs.value or needs.q or needs.y_sum or needs.y:
-        dg_key_term = torch.exp(key.clamp(max=0)) * v_key
+    if needs.g or needs.value or needs.q or needs.sum_q_weight or needs.y:
+        d_terms_in_g_key = torch.exp(key.clamp(max=0)) * v_key
     if needs.value:
-        c_value = (dg_key_term[:, :, :, None] * cumsum_dstate).sum(2)
-    if needs.g or needs.q or needs.y_sum or needs.y:
-        cumsum_dg_key_term = dg_key_term.cumsum(1)
-    if needs.g or needs.state or needs.weight or needs.y_sum or needs.y:
-        dg_query_term = torch.exp(query.clamp(max=0)) * v_query
-    if needs.g or needs.y_sum or needs.y:
-        dg_y_sum = (cumsum_dg_key_term * q).sum(2) + (dg_query_term * weight).sum(2)
+        c_value = (d_terms_in_g_key[:, :, :, None] * dstate_cumsum).sum(2)
+    if needs.g or needs.q or needs.sum_q_weight or needs.y:
+        d_terms_in_g_key_cumsum = d_terms_in_g_key.cumsum(1)
+    if needs.g or needs.state or needs.weight or needs.sum_q_weight or needs.y:
+        d_terms_in_g_query = torch.exp(query.clamp(max=0)) * v_query
+    if needs.g or needs.sum_q_weight or needs.y:
+        dg_sum_q_weight = (
+            (d_terms_in_g_key_cumsum * q).sum(2)
+            + (d_terms_in_g_query * weight).sum(2)
+        )
     if needs.k:
-        c_k = (v_value[:, :, None] * cumsum_dstate).sum(3)
-    if needs.g or needs.q or needs.y_sum:
-        cumsum = torch.addcmul(
-            dg_key_term[:, :, :, None] * value[:, :, None],
+        c_k = (v_value[:, :, None] * dstate_cumsum).sum(3)
+    if needs.g or needs.q or needs.sum_q_weight:
+        cumsum_in_dg_sum_q_state = torch.addcmul(
+            d_terms_in_g_key[:, :, :, None] * value[:, :, None],
             k[:, :, :, None],
             v_value[:, :, None],
         ).cumsum(1)
-    if needs.g or needs.y_sum:
-        dg_y_sum_2 = (
-            (q[:, :, :, None] * cumsum).sum(2)
-            + (dg_query_term[:, :, :, None] * state).sum(2)
+    if needs.g or needs.sum_q_weight:
+        dg_sum_q_state = (
+            (q[:, :, :, None] * cumsum_in_dg_sum_q_state).sum(2)
+            + (d_terms_in_g_query[:, :, :, None] * state).sum(2)
         )
     if needs.g:
-        v_y = torch.addcmul(dg_y_sum_2, dg_y_sum[:, :, None], y, value=-1) / y_sum[:, :, None]
+        v_y = torch.addcmul(
+            dg_sum_q_state,
+            dg_sum_q_weight[:, :, None],
+            y, value=-1,
+        ) / sum_q_weight[:, :, None]
     if needs.query:
         c_query = torch.where(
             query <= 0,
-            torch.exp(torch.where(query <= 0, query, 0)) * g_query_term * v_query,
+            torch.exp(torch.where(query <= 0, query, 0)) * terms_in_g_query * v_query,
             0,
         )
     if needs.key:
         c_key = torch.where(
             key <= 0,
-            torch.exp(torch.where(key <= 0, key, 0)) * g_key_term * v_key,
+            torch.exp(torch.where(key <= 0, key, 0)) * terms_in_g_key * v_key,
             0,
         )
     if needs.q:
         c_q = torch.addcmul(
-            (g_y_sum_2[:, :, None] * cumsum).sum(3),
-            g_y_sum[:, :, None],
-            cumsum_dg_key_term,
+            (g_sum_q_state[:, :, None] * cumsum_in_dg_sum_q_state).sum(3),
+            g_sum_q_weight[:, :, None],
+            d_terms_in_g_key_cumsum,
         )
     if needs.state:
-        c_state = dg_query_term[:, :, :, None] * g_y_sum_2[:, :, None]
+        c_state = d_terms_in_g_query[:, :, :, None] * g_sum_q_state[:, :, None]
     if needs.weight:
-        c_weight = g_y_sum[:, :, None] * dg_query_term
-    if needs.y_sum:
-        c_y_sum = -torch.addcmul((dg_y_sum_2 * g_y_sum_2).sum(2), dg_y_sum, g_y_sum) / y_sum
+        c_weight = g_sum_q_weight[:, :, None] * d_terms_in_g_query
+    if needs.sum_q_weight:
+        c_sum_q_weight = -torch.addcmul(
+            (dg_sum_q_state * g_sum_q_state).sum(2),
+            dg_sum_q_weight, g_sum_q_weight,
+        ) / sum_q_weight
     if needs.y:
-        c_y = -dg_y_sum[:, :, None] * g_y_sum_2
-    return (v_y, c_query, c_key, c_value, c_q, c_k, c_state, c_weight, c_y_sum, c_y)
+        c_y = -dg_sum_q_weight[:, :, None] * g_sum_q_state
+    return (v_y, c_query, c_key, c_value, c_q, c_k, c_state, c_weight, c_sum_q_weight, c_y)
 
 
 @_pair.pullback
 def _pullback(
-    c_y, c_q, c_k, c_state, c_weight, c_y_sum, query, key, value, q, k, state, weight, y_sum, y,
-    needs,
+    c_y, c_q, c_k, c_state, c_weight, c_sum_q_weight, query, key, value, q, k, state, weight,
+    sum_q_weight, y, needs,
 ) -> tuple:
     dquery = dkey = dvalue = None
     if needs.key or needs.value:
-        cumsum = torch.addcmul(
+        cumsum_in_dkey = torch.addcmul(
             c_state,
-            c_y[:, :, None] / y_sum[:, :, None, None],
+            c_y[:, :, None] / sum_q_weight[:, :, None, None],
             q[:, :, :, None],
         ).flip(1).cumsum(1).flip(1)
     if needs.query or needs.key:
-        dy_sum = c_y_sum - (c_y * y).sum(2) / y_sum
+        dsum_q_weight = c_sum_q_weight - (c_y * y).sum(2) / sum_q_weight
     if needs.query:
         dquery = torch.exp(query.clamp(max=0)) * (
-            torch.addcmul(c_q, dy_sum[:, :, None], weight)
-            + (c_y[:, :, None] * state).sum(3) / y_sum[:, :, None]
+            torch.addcmul(c_q, dsum_q_weight[:, :, None], weight)
+            + (c_y[:, :, None] * state).sum(3) / sum_q_weight[:, :, None]
         )
     if needs.key:
         dkey = torch.exp(key.clamp(max=0)) * (
             c_k
-            + (value[:, :, None] * cumsum).sum(3)
-            + torch.addcmul(c_weight, dy_sum[:, :, None], q).flip(1).cumsum(1).flip(1)
+            + (value[:, :, None] * cumsum_in_dkey).sum(3)
+            + torch.addcmul(c_weight, dsum_q_weight[:, :, None], q).flip(1).cumsum(1).flip(1)
         )
     if needs.value:
-        dvalue = (k[:, :, :, None] * cumsum).sum(2)
+        dvalue = (k[:, :, :, None] * cumsum_in_dkey).sum(2)
     return (dquery, dkey, dvalue)
 
 

@@ -30,10 +30,10 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    tanh_target_minus_x = tanh(target - x)
+    tanh_of_target_minus_x = tanh(target - x)
     dg_x = v_x - v_target
-    v_loss = -Sum(dg_x*tanh_target_minus_x, N)/N
-    c_target = g*dg_x*(tanh_target_minus_x**2 - 1)/N
+    v_loss = -Sum(dg_x*tanh_of_target_minus_x, N)/N
+    c_target = g*dg_x*(tanh_of_target_minus_x**2 - 1)/N
     c_x = -c_target
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
@@ -183,22 +183,22 @@ class LogCoshSecond(NamedTuple):
 def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     N = x.shape[0]
     v_loss = c_target = c_x = None
-    tanh_target_minus_x = torch.tanh(target - x)
+    tanh_of_target_minus_x = torch.tanh(target - x)
     dg_x = v_x - v_target
     if needs.g:
         if reduction == "none":
-            v_loss = -dg_x * tanh_target_minus_x
+            v_loss = -dg_x * tanh_of_target_minus_x
         elif reduction == "sum":
-            v_loss = -(dg_x * tanh_target_minus_x).sum()
+            v_loss = -(dg_x * tanh_of_target_minus_x).sum()
         else:
-            v_loss = -(dg_x * tanh_target_minus_x).sum() / N
+            v_loss = -(dg_x * tanh_of_target_minus_x).sum() / N
     if needs.target or needs.x:
         if reduction == "none":
-            c_target = dg_x * g * (tanh_target_minus_x ** 2 - 1)
+            c_target = dg_x * g * (tanh_of_target_minus_x ** 2 - 1)
         elif reduction == "sum":
-            c_target = g * dg_x * (tanh_target_minus_x ** 2 - 1)
+            c_target = g * dg_x * (tanh_of_target_minus_x ** 2 - 1)
         else:
-            c_target = g / N * dg_x * (tanh_target_minus_x ** 2 - 1)
+            c_target = g / N * dg_x * (tanh_of_target_minus_x ** 2 - 1)
     if needs.x:
         c_x = -c_target
     return (v_loss, c_x, c_target)

@@ -18,11 +18,11 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_sum = Sum(g, C)
+    sum_g = Sum(g, C)
     exp_y = exp(y)
-    dg_sum = -Sum(exp_y*v_x, C)
-    v_y = v_x + dg_sum
-    c_y = -g_sum*exp_y*v_x
+    minus_sum_v_x_exp_y = -Sum(exp_y*v_x, C)
+    v_y = v_x + minus_sum_v_x_exp_y
+    c_y = -sum_g*exp_y*v_x
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -64,9 +64,9 @@ class LogSoftmaxForward(NamedTuple):
 @_pair.forward
 def log_softmax_forward(x: Tensor) -> LogSoftmaxForward:
     """The output y, then what the backward needs."""
-    x_max = _runtime.peak(x, 1)
-    x_minus_x_max = x - x_max
-    y = x_minus_x_max - torch.log(torch.exp(x_minus_x_max).sum(1, keepdim=True))
+    max_x = _runtime.peak(x, 1)
+    x_minus_max_x = x - max_x
+    y = x_minus_max_x - torch.log(torch.exp(x_minus_max_x).sum(1, keepdim=True))
     return LogSoftmaxForward(y)
 
 
@@ -113,13 +113,13 @@ class LogSoftmaxSecond(NamedTuple):
 def _behind(v_x, g, y, needs) -> tuple:
     v_y = c_y = None
     if needs.y:
-        g_sum = g.sum(1, keepdim=True)
+        sum_g = g.sum(1, keepdim=True)
     exp_y = torch.exp(y)
     if needs.g:
-        dg_sum = -(exp_y * v_x).sum(1, keepdim=True)
-        v_y = v_x + dg_sum
+        minus_sum_v_x_exp_y = -(exp_y * v_x).sum(1, keepdim=True)
+        v_y = v_x + minus_sum_v_x_exp_y
     if needs.y:
-        c_y = -g_sum * exp_y * v_x
+        c_y = -sum_g * exp_y * v_x
     return (v_y, c_y)
 
 

@@ -20,10 +20,10 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     x_minus_y = x - y
     g_x = g*exp(x_minus_y)
-    sum_v_x_x_minus_y = Sum(exp(x_minus_y)*v_x, C)
-    v_y = sum_v_x_x_minus_y
+    sum_in_dg = Sum(exp(x_minus_y)*v_x, C)
+    v_y = sum_in_dg
     c_x = g_x*v_x
-    c_y = -sum_v_x_x_minus_y*g
+    c_y = -sum_in_dg*g
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -67,8 +67,8 @@ class LogsumexpForward(NamedTuple):
 @_pair.forward
 def logsumexp_forward(x: Tensor) -> LogsumexpForward:
     """The output y, then what the backward needs."""
-    x_max = _runtime.peak(x, 1, added=True)
-    y = x_max[:, 0] + torch.log(torch.exp(x - x_max).sum(1))
+    max_x = _runtime.peak(x, 1, added=True)
+    y = max_x[:, 0] + torch.log(torch.exp(x - max_x).sum(1))
     return LogsumexpForward(y, x)
 
 
@@ -119,13 +119,13 @@ def _behind(v_x, g, x, y, needs) -> tuple:
     if needs.x:
         g_x = g[:, None] * exp_x_minus_y
     if needs.g or needs.y:
-        sum_v_x_x_minus_y = (exp_x_minus_y * v_x).sum(1)
+        sum_in_dg = (exp_x_minus_y * v_x).sum(1)
     if needs.g:
-        v_y = sum_v_x_x_minus_y
+        v_y = sum_in_dg
     if needs.x:
         c_x = g_x * v_x
     if needs.y:
-        c_y = -sum_v_x_x_minus_y * g
+        c_y = -sum_in_dg * g
     return (v_y, c_x, c_y)
 
 

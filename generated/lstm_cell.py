@@ -12,14 +12,14 @@ gates (input, forget, candidate, output) and two biases as in ``torch.nn.LSTMCel
 
 The closed form:
 
-    sum_dy = Sum(OneHot(0, State)*dy, State)
-    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
+    dy_at_0 = Sum(OneHot(0, State)*dy, State)
+    dcell = Sum(OneHot(1, State)*dy, State) + dy_at_0*o*(1 - shown**2)
     dg = dcell*i
     dgates = (
         OneHot(2, Gate)*dg*(1 - g**2)
         + OneHot(0, Gate)*dg*g*(1 - i)
         + OneHot(1, Gate)*dcell*c*f*(1 - f)
-        + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
+        + OneHot(3, Gate)*dy_at_0*o*shown*(1 - o)
     )
     dpre = Flatten(dgates, Gate, H, into=P)
     dx = Sum(dpre*weight_ih, P)
@@ -32,14 +32,14 @@ The closed form:
 
 When bias_ih is omitted and bias_hh is omitted (also derived and proved):
 
-    sum_dy = Sum(OneHot(0, State)*dy, State)
-    dcell = Sum(OneHot(1, State)*dy, State) + sum_dy*o*(1 - shown**2)
+    dy_at_0 = Sum(OneHot(0, State)*dy, State)
+    dcell = Sum(OneHot(1, State)*dy, State) + dy_at_0*o*(1 - shown**2)
     dg = dcell*i
     dgates = (
         OneHot(2, Gate)*dg*(1 - g**2)
         + OneHot(0, Gate)*dg*g*(1 - i)
         + OneHot(1, Gate)*dcell*c*f*(1 - f)
-        + OneHot(3, Gate)*sum_dy*o*shown*(1 - o)
+        + OneHot(3, Gate)*dy_at_0*o*shown*(1 - o)
     )
     dpre = Flatten(dgates, Gate, H, into=P)
     dx = Sum(dpre*weight_ih, P)
@@ -55,17 +55,17 @@ as well.
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    sum_dy = Sum(OneHot(0, State)*g_2, State)
-    g_cell = Sum(OneHot(1, State)*g_2, State) + o*sum_dy*(1 - shown**2)
+    dy_at_0 = Sum(OneHot(0, State)*g_2, State)
+    g_cell = Sum(OneHot(1, State)*g_2, State) + dy_at_0*o*(1 - shown**2)
     g_g = g_cell*i
     g_gates = (
         OneHot(2, Gate)*g_g*(1 - g**2)
         + OneHot(0, Gate)*g*g_g*(1 - i)
         + OneHot(1, Gate)*c*f*g_cell*(1 - f)
-        + OneHot(3, Gate)*o*shown*sum_dy*(1 - o)
+        + OneHot(3, Gate)*dy_at_0*o*shown*(1 - o)
     )
     g_pre = Flatten(g_gates, Gate, H, into=P)
-    g_cell_term = 1 - shown**2
+    one_minus_shown_squared = 1 - shown**2
     c_h = Sum(g_pre*v_weight_hh, P)
     c_x = Sum(g_pre*v_weight_ih, P)
     c_weight_hh = Sum(g_pre*v_h, N)
@@ -78,32 +78,32 @@ tangent of the output, and c_ marks the cotangent of a saved value:
         + v_bias_hh
         + v_bias_ih
     )
-    sum_dg_pre_4 = Sum(OneHot(0, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    sum_dg_pre_3 = Sum(OneHot(1, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    sum_dg_pre_2 = Sum(OneHot(2, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    sum_dg_pre = Sum(OneHot(3, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
-    dg_g = sum_dg_pre_4*g*(1 - i) + sum_dg_pre_2*(1 - g**2)
-    dg_cell = dg_g*i + f*(v_c + sum_dg_pre_3*c*(1 - f))
+    unflatten_dg_pre_at_0 = Sum(OneHot(0, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    unflatten_dg_pre_at_1 = Sum(OneHot(1, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    unflatten_dg_pre_at_2 = Sum(OneHot(2, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    unflatten_dg_pre_at_3 = Sum(OneHot(3, Gate)*Unflatten(dg_pre, P, into=(Gate, H)), Gate)
+    dg_g = unflatten_dg_pre_at_0*g*(1 - i) + unflatten_dg_pre_at_2*(1 - g**2)
+    dg_cell = dg_g*i + f*(v_c + unflatten_dg_pre_at_1*c*(1 - f))
     v_y = (
         OneHot(1, State)*dg_cell
-        + OneHot(0, State)*o*(dg_cell*g_cell_term + sum_dg_pre*shown*(1 - o))
+        + OneHot(0, State)*o*(dg_cell*one_minus_shown_squared + unflatten_dg_pre_at_3*shown*(1 - o))
     )
-    c_c = sum_dg_pre_3*f*g_cell*(1 - f)
-    c_i = g_cell*(dg_g - sum_dg_pre_4*g*i)
-    c_f = g_cell*(v_c + sum_dg_pre_3*c*(1 - 2*f))
-    c_g = g_cell*i*(sum_dg_pre_4*(1 - i) - 2*sum_dg_pre_2*g)
-    c_o = sum_dy*(dg_cell*g_cell_term + sum_dg_pre*shown*(1 - 2*o))
-    c_shown = o*sum_dy*(sum_dg_pre*(1 - o) - 2*dg_cell*shown)
+    c_c = unflatten_dg_pre_at_1*f*g_cell*(1 - f)
+    c_i = g_cell*(dg_g - unflatten_dg_pre_at_0*g*i)
+    c_f = g_cell*(v_c + unflatten_dg_pre_at_1*c*(1 - 2*f))
+    c_g = g_cell*i*(unflatten_dg_pre_at_0*(1 - i) - 2*unflatten_dg_pre_at_2*g)
+    c_o = dy_at_0*(dg_cell*one_minus_shown_squared + unflatten_dg_pre_at_3*shown*(1 - 2*o))
+    c_shown = dy_at_0*o*(unflatten_dg_pre_at_3*(1 - o) - 2*dg_cell*shown)
 
 From these cotangents back to the inputs:
 
-    sum_c_y = Sum(OneHot(0, State)*c_y, State)
-    dcell = Sum(OneHot(1, State)*c_y, State) + (1 - shown**2)*(c_shown + sum_c_y*o)
+    c_y_at_0 = Sum(OneHot(0, State)*c_y, State)
+    dcell = Sum(OneHot(1, State)*c_y, State) + (1 - shown**2)*(c_shown + c_y_at_0*o)
     dgates = (
         OneHot(2, Gate)*(1 - g**2)*(c_g + dcell*i)
         + OneHot(1, Gate)*f*(1 - f)*(c_f + dcell*c)
         + OneHot(0, Gate)*i*(1 - i)*(c_i + dcell*g)
-        + OneHot(3, Gate)*o*(1 - o)*(c_o + sum_c_y*shown)
+        + OneHot(3, Gate)*o*(1 - o)*(c_o + c_y_at_0*shown)
     )
     dpre = Flatten(dgates, Gate, H, into=P)
     dx = Sum(dpre*weight_ih, P)
@@ -236,8 +236,8 @@ def lstm_cell_backward(
     Gate = 4
     H = dy.shape[2]
     dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    sum_dy = dy.select(0, 0)
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
+    dy_at_0 = dy.select(0, 0)
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dy_at_0 * o, shown)
     if (
         needs.x
         or needs.h
@@ -250,7 +250,10 @@ def lstm_cell_backward(
         dgates = dy.new_zeros(N, Gate, H)
         dgates = _runtime.added_at(dgates, 1, 1, torch.ops.aten.sigmoid_backward(dcell * c, f))
         dgates = _runtime.added_at(dgates, 1, 2, torch.ops.aten.tanh_backward(dg, g))
-        dgates = _runtime.added_at(dgates, 1, 3, torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
+        dgates = _runtime.added_at(
+            dgates, 1, 3,
+            torch.ops.aten.sigmoid_backward(dy_at_0 * shown, o),
+        )
         dgates = _runtime.added_at(dgates, 1, 0, dg * g * (1 - i))
         dpre = dgates.flatten(1, 2)
     if needs.x:
@@ -430,7 +433,7 @@ def _behind(
         or needs.o
         or needs.shown
     ):
-        sum_dy = g_2.select(0, 0)
+        dy_at_0 = g_2.select(0, 0)
     if (
         needs.h
         or needs.x
@@ -441,7 +444,7 @@ def _behind(
         or needs.f
         or needs.g
     ):
-        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(o * sum_dy, shown)
+        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(dy_at_0 * o, shown)
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_g = g_cell * i
         g_gates = g_2.new_zeros(N, Gate, H)
@@ -452,7 +455,7 @@ def _behind(
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(
             g_gates, 1, 3,
-            torch.ops.aten.sigmoid_backward(shown * sum_dy, o),
+            torch.ops.aten.sigmoid_backward(dy_at_0 * shown, o),
         )
     if (
         needs.g_2
@@ -470,7 +473,7 @@ def _behind(
         g_gates = _runtime.added_at(g_gates, 1, 0, g * g_g * one_minus_i)
         g_pre = g_gates.flatten(1, 2)
     if needs.g_2 or needs.o:
-        g_cell_term = 1 - shown ** 2
+        one_minus_shown_squared = 1 - shown ** 2
     if needs.h:
         c_h = g_pre @ v_weight_hh
     if needs.x:
@@ -491,40 +494,56 @@ def _behind(
             v_x, weight_ih.mT,
         )
     if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_4 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
+        unflatten_dg_pre_at_0 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
     if needs.g_2 or needs.c or needs.f or needs.o or needs.shown:
-        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+        unflatten_dg_pre_at_1 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
     if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
+        unflatten_dg_pre_at_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
     if needs.g_2 or needs.o or needs.shown:
-        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
+        unflatten_dg_pre_at_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
     if needs.g_2 or needs.i or needs.o or needs.shown:
         dg_g = torch.addcmul(
-            torch.ops.aten.tanh_backward(sum_dg_pre_2, g),
-            sum_dg_pre_4 * g,
+            torch.ops.aten.tanh_backward(unflatten_dg_pre_at_2, g),
+            unflatten_dg_pre_at_0 * g,
             one_minus_i,
         )
     if needs.g_2 or needs.o or needs.shown:
-        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - f))
+        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, unflatten_dg_pre_at_1 * c, 1 - f))
     if needs.g_2:
         v_y = g_2.new_zeros(State, N, H)
         v_y = _runtime.added_at(v_y, 0, 1, dg_cell)
         v_y = _runtime.added_at(
             v_y, 0, 0,
-            o * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, one_minus_o),
+            o * torch.addcmul(
+                dg_cell * one_minus_shown_squared,
+                unflatten_dg_pre_at_3 * shown,
+                one_minus_o,
+            ),
         )
     if needs.c:
-        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_3 * g_cell, f)
+        c_c = torch.ops.aten.sigmoid_backward(unflatten_dg_pre_at_1 * g_cell, f)
     if needs.i:
-        c_i = g_cell * torch.addcmul(dg_g, sum_dg_pre_4 * g, i, value=-1)
+        c_i = g_cell * torch.addcmul(dg_g, unflatten_dg_pre_at_0 * g, i, value=-1)
     if needs.f:
-        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - 2 * f)
+        c_f = g_cell * torch.addcmul(v_c, unflatten_dg_pre_at_1 * c, 1 - 2 * f)
     if needs.g:
-        c_g = g_cell * i * torch.addcmul(sum_dg_pre_4 * one_minus_i, 2 * sum_dg_pre_2, g, value=-1)
+        c_g = g_cell * i * torch.addcmul(
+            unflatten_dg_pre_at_0 * one_minus_i,
+            2 * unflatten_dg_pre_at_2,
+            g, value=-1,
+        )
     if needs.o:
-        c_o = sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, 1 - 2 * o)
+        c_o = dy_at_0 * torch.addcmul(
+            dg_cell * one_minus_shown_squared,
+            unflatten_dg_pre_at_3 * shown,
+            1 - 2 * o,
+        )
     if needs.shown:
-        c_shown = o * sum_dy * torch.addcmul(sum_dg_pre * one_minus_o, 2 * dg_cell, shown, value=-1)
+        c_shown = dy_at_0 * o * torch.addcmul(
+            unflatten_dg_pre_at_3 * one_minus_o,
+            2 * dg_cell,
+            shown, value=-1,
+        )
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
@@ -537,10 +556,10 @@ def _pullback(
     Gate = 4
     H = h.shape[1]
     dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-    sum_c_y = c_y.select(0, 0)
+    c_y_at_0 = c_y.select(0, 0)
     dcell = (
         c_y.select(0, 1)
-        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
+        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, c_y_at_0, o), shown)
     )
     if (
         needs.x
@@ -565,7 +584,7 @@ def _pullback(
         )
         dgates = _runtime.added_at(
             dgates, 1, 3,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, c_y_at_0, shown), o),
         )
         dpre = dgates.flatten(1, 2)
     if needs.x:
@@ -629,14 +648,17 @@ def _plain_backward(dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, needs)
     Gate = 4
     H = dy.shape[2]
     dx = dh = dc = dweight_ih = dweight_hh = None
-    sum_dy = dy.select(0, 0)
-    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(sum_dy * o, shown)
+    dy_at_0 = dy.select(0, 0)
+    dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dy_at_0 * o, shown)
     if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
         dg = dcell * i
         dgates = dy.new_zeros(N, Gate, H)
         dgates = _runtime.added_at(dgates, 1, 1, torch.ops.aten.sigmoid_backward(dcell * c, f))
         dgates = _runtime.added_at(dgates, 1, 2, torch.ops.aten.tanh_backward(dg, g))
-        dgates = _runtime.added_at(dgates, 1, 3, torch.ops.aten.sigmoid_backward(sum_dy * shown, o))
+        dgates = _runtime.added_at(
+            dgates, 1, 3,
+            torch.ops.aten.sigmoid_backward(dy_at_0 * shown, o),
+        )
         dgates = _runtime.added_at(dgates, 1, 0, dg * g * (1 - i))
         dpre = dgates.flatten(1, 2)
     if needs.x:
@@ -675,7 +697,7 @@ def _plain_behind(
         or needs.o
         or needs.shown
     ):
-        sum_dy = g_2.select(0, 0)
+        dy_at_0 = g_2.select(0, 0)
     if (
         needs.h
         or needs.x
@@ -686,7 +708,7 @@ def _plain_behind(
         or needs.f
         or needs.g
     ):
-        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(o * sum_dy, shown)
+        g_cell = g_2.select(0, 1) + torch.ops.aten.tanh_backward(dy_at_0 * o, shown)
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_g = g_cell * i
         g_gates = g_2.new_zeros(N, Gate, H)
@@ -697,7 +719,7 @@ def _plain_behind(
     if needs.h or needs.x or needs.weight_hh or needs.weight_ih:
         g_gates = _runtime.added_at(
             g_gates, 1, 3,
-            torch.ops.aten.sigmoid_backward(shown * sum_dy, o),
+            torch.ops.aten.sigmoid_backward(dy_at_0 * shown, o),
         )
     if (
         needs.g_2
@@ -715,7 +737,7 @@ def _plain_behind(
         g_gates = _runtime.added_at(g_gates, 1, 0, g * g_g * one_minus_i)
         g_pre = g_gates.flatten(1, 2)
     if needs.g_2 or needs.o:
-        g_cell_term = 1 - shown ** 2
+        one_minus_shown_squared = 1 - shown ** 2
     if needs.h:
         c_h = g_pre @ v_weight_hh
     if needs.x:
@@ -730,40 +752,56 @@ def _plain_behind(
             v_x, weight_ih.mT,
         )
     if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_4 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
+        unflatten_dg_pre_at_0 = dg_pre.unflatten(1, (Gate, H)).select(1, 0)
     if needs.g_2 or needs.c or needs.f or needs.o or needs.shown:
-        sum_dg_pre_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
+        unflatten_dg_pre_at_1 = dg_pre.unflatten(1, (Gate, H)).select(1, 1)
     if needs.g_2 or needs.i or needs.g or needs.o or needs.shown:
-        sum_dg_pre_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
+        unflatten_dg_pre_at_2 = dg_pre.unflatten(1, (Gate, H)).select(1, 2)
     if needs.g_2 or needs.o or needs.shown:
-        sum_dg_pre = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
+        unflatten_dg_pre_at_3 = dg_pre.unflatten(1, (Gate, H)).select(1, 3)
     if needs.g_2 or needs.i or needs.o or needs.shown:
         dg_g = torch.addcmul(
-            torch.ops.aten.tanh_backward(sum_dg_pre_2, g),
-            sum_dg_pre_4 * g,
+            torch.ops.aten.tanh_backward(unflatten_dg_pre_at_2, g),
+            unflatten_dg_pre_at_0 * g,
             one_minus_i,
         )
     if needs.g_2 or needs.o or needs.shown:
-        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - f))
+        dg_cell = torch.addcmul(dg_g * i, f, torch.addcmul(v_c, unflatten_dg_pre_at_1 * c, 1 - f))
     if needs.g_2:
         v_y = g_2.new_zeros(State, N, H)
         v_y = _runtime.added_at(v_y, 0, 1, dg_cell)
         v_y = _runtime.added_at(
             v_y, 0, 0,
-            o * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, one_minus_o),
+            o * torch.addcmul(
+                dg_cell * one_minus_shown_squared,
+                unflatten_dg_pre_at_3 * shown,
+                one_minus_o,
+            ),
         )
     if needs.c:
-        c_c = torch.ops.aten.sigmoid_backward(sum_dg_pre_3 * g_cell, f)
+        c_c = torch.ops.aten.sigmoid_backward(unflatten_dg_pre_at_1 * g_cell, f)
     if needs.i:
-        c_i = g_cell * torch.addcmul(dg_g, sum_dg_pre_4 * g, i, value=-1)
+        c_i = g_cell * torch.addcmul(dg_g, unflatten_dg_pre_at_0 * g, i, value=-1)
     if needs.f:
-        c_f = g_cell * torch.addcmul(v_c, sum_dg_pre_3 * c, 1 - 2 * f)
+        c_f = g_cell * torch.addcmul(v_c, unflatten_dg_pre_at_1 * c, 1 - 2 * f)
     if needs.g:
-        c_g = g_cell * i * torch.addcmul(sum_dg_pre_4 * one_minus_i, 2 * sum_dg_pre_2, g, value=-1)
+        c_g = g_cell * i * torch.addcmul(
+            unflatten_dg_pre_at_0 * one_minus_i,
+            2 * unflatten_dg_pre_at_2,
+            g, value=-1,
+        )
     if needs.o:
-        c_o = sum_dy * torch.addcmul(dg_cell * g_cell_term, sum_dg_pre * shown, 1 - 2 * o)
+        c_o = dy_at_0 * torch.addcmul(
+            dg_cell * one_minus_shown_squared,
+            unflatten_dg_pre_at_3 * shown,
+            1 - 2 * o,
+        )
     if needs.shown:
-        c_shown = o * sum_dy * torch.addcmul(sum_dg_pre * one_minus_o, 2 * dg_cell, shown, value=-1)
+        c_shown = dy_at_0 * o * torch.addcmul(
+            unflatten_dg_pre_at_3 * one_minus_o,
+            2 * dg_cell,
+            shown, value=-1,
+        )
     return (v_y, c_x, c_h, c_c, c_weight_ih, c_weight_hh, c_i, c_f, c_g, c_o, c_shown)
 
 
@@ -776,10 +814,10 @@ def _plain_pullback(
     Gate = 4
     H = h.shape[1]
     dx = dh = dc = dweight_ih = dweight_hh = None
-    sum_c_y = c_y.select(0, 0)
+    c_y_at_0 = c_y.select(0, 0)
     dcell = (
         c_y.select(0, 1)
-        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, sum_c_y, o), shown)
+        + torch.ops.aten.tanh_backward(torch.addcmul(c_shown, c_y_at_0, o), shown)
     )
     if needs.x or needs.h or needs.weight_ih or needs.weight_hh:
         dgates = x.new_zeros(N, Gate, H)
@@ -797,7 +835,7 @@ def _plain_pullback(
         )
         dgates = _runtime.added_at(
             dgates, 1, 3,
-            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, sum_c_y, shown), o),
+            torch.ops.aten.sigmoid_backward(torch.addcmul(c_o, c_y_at_0, shown), o),
         )
         dpre = dgates.flatten(1, 2)
     if needs.x:

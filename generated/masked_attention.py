@@ -14,9 +14,9 @@ The closed form:
     dprobs = Sum(dy*value, F)
     dvalue = Sum(dy*probs, T)
     dscores = probs*(dprobs - Sum(dprobs*probs, S))
-    dscores_sum = scale*dscores
-    dquery = Sum(dscores_sum*key, S)
-    dkey = Sum(dscores_sum*query, T)
+    scale_times_dscores = scale*dscores
+    dquery = Sum(scale_times_dscores*key, S)
+    dkey = Sum(scale_times_dscores*query, T)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
@@ -26,28 +26,32 @@ Second derivatives, of the sum of each gradient times a vector (v_query and so o
 the tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_probs = Sum(g*value, F)
-    g_scores_term = g_probs - Sum(g_probs*probs, S)
-    g_scores = g_scores_term*probs
-    g_scores_sum = scale*g_scores
-    c_query = Sum(g_scores_sum*v_key, S)
-    c_key = Sum(g_scores_sum*v_query, T)
-    dg_scores_sum = Sum(key*v_query, E) + Sum(query*v_key, E)
-    dg_scores = scale*dg_scores_sum
-    dg_scores_term = dg_scores*probs
-    sum_dg_scores_term = Sum(dg_scores_term, S)
-    dg_probs = dg_scores_term - sum_dg_scores_term*probs
+    g_probs_minus_sum_g_probs_probs = g_probs - Sum(g_probs*probs, S)
+    g_scores = g_probs_minus_sum_g_probs_probs*probs
+    g_sum_key_query = scale*g_scores
+    c_query = Sum(g_sum_key_query*v_key, S)
+    c_key = Sum(g_sum_key_query*v_query, T)
+    dg_sum_key_query = Sum(key*v_query, E) + Sum(query*v_key, E)
+    dg_scores = scale*dg_sum_key_query
+    probs_times_dg_scores = dg_scores*probs
+    sum_probs_times_dg_scores = Sum(probs_times_dg_scores, S)
+    dg_probs = probs_times_dg_scores - sum_probs_times_dg_scores*probs
     c_value = Sum(dg_probs*g, T)
     v_y = Sum(dg_probs*value, S) + Sum(probs*v_value, S)
-    c_probs = Sum(g*v_value, F) + dg_scores*g_scores_term - sum_dg_scores_term*g_probs
+    c_probs = (
+        Sum(g*v_value, F)
+        + dg_scores*g_probs_minus_sum_g_probs_probs
+        - sum_probs_times_dg_scores*g_probs
+    )
 
 From these cotangents back to the inputs:
 
     dvalue = Sum(c_y*probs, T)
     dprobs = c_probs + Sum(c_y*value, F)
     dscores = probs*(dprobs - Sum(dprobs*probs, S))
-    dscores_sum = scale*dscores
-    dquery = Sum(dscores_sum*key, S)
-    dkey = Sum(dscores_sum*query, T)
+    scale_times_dscores = scale*dscores
+    dquery = Sum(scale_times_dscores*key, S)
+    dkey = Sum(scale_times_dscores*query, T)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums.
@@ -143,11 +147,11 @@ def masked_attention_backward(
         dvalue = probs.mT @ dy
     if needs.query or needs.key:
         dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-        dscores_sum = scale * dscores
+        scale_times_dscores = scale * dscores
     if needs.query:
-        dquery = dscores_sum @ key
+        dquery = scale_times_dscores @ key
     if needs.key:
-        dkey = dscores_sum.mT @ query
+        dkey = scale_times_dscores.mT @ query
     return MaskedAttentionGradients(dquery, dkey, dvalue)
 
 
@@ -224,29 +228,29 @@ def _behind(v_query, v_key, v_value, g, query, key, value, probs, scale, needs) 
     v_y = c_query = c_key = c_value = c_probs = None
     if needs.query or needs.key or needs.probs:
         g_probs = g @ value.mT
-        g_scores_term = g_probs - (g_probs * probs).sum(2, keepdim=True)
+        g_probs_minus_sum_g_probs_probs = g_probs - (g_probs * probs).sum(2, keepdim=True)
     if needs.query or needs.key:
-        g_scores = g_scores_term * probs
-        g_scores_sum = scale * g_scores
+        g_scores = g_probs_minus_sum_g_probs_probs * probs
+        g_sum_key_query = scale * g_scores
     if needs.query:
-        c_query = g_scores_sum @ v_key
+        c_query = g_sum_key_query @ v_key
     if needs.key:
-        c_key = g_scores_sum.mT @ v_query
+        c_key = g_sum_key_query.mT @ v_query
     if needs.g or needs.value or needs.probs:
-        dg_scores_sum = torch.baddbmm(v_query @ key.mT, query, v_key.mT)
-        dg_scores = scale * dg_scores_sum
-        dg_scores_term = dg_scores * probs
-        sum_dg_scores_term = dg_scores_term.sum(2, keepdim=True)
+        dg_sum_key_query = torch.baddbmm(v_query @ key.mT, query, v_key.mT)
+        dg_scores = scale * dg_sum_key_query
+        probs_times_dg_scores = dg_scores * probs
+        sum_probs_times_dg_scores = probs_times_dg_scores.sum(2, keepdim=True)
     if needs.g or needs.value:
-        dg_probs = torch.addcmul(dg_scores_term, sum_dg_scores_term, probs, value=-1)
+        dg_probs = torch.addcmul(probs_times_dg_scores, sum_probs_times_dg_scores, probs, value=-1)
     if needs.value:
         c_value = dg_probs.mT @ g
     if needs.g:
         v_y = torch.baddbmm(dg_probs @ value, probs, v_value)
     if needs.probs:
         c_probs = torch.addcmul(
-            torch.addcmul(g @ v_value.mT, dg_scores, g_scores_term),
-            sum_dg_scores_term, g_probs, value=-1,
+            torch.addcmul(g @ v_value.mT, dg_scores, g_probs_minus_sum_g_probs_probs),
+            sum_probs_times_dg_scores, g_probs, value=-1,
         )
     return (v_y, c_query, c_key, c_value, c_probs)
 
@@ -260,11 +264,11 @@ def _pullback(c_y, c_probs, query, key, value, probs, scale, needs) -> tuple:
     if needs.query or needs.key:
         dprobs = torch.baddbmm(c_probs, c_y, value.mT)
         dscores = probs * (dprobs - (dprobs * probs).sum(2, keepdim=True))
-        dscores_sum = scale * dscores
+        scale_times_dscores = scale * dscores
     if needs.query:
-        dquery = dscores_sum @ key
+        dquery = scale_times_dscores @ key
     if needs.key:
-        dkey = dscores_sum.mT @ query
+        dkey = scale_times_dscores.mT @ query
     return (dquery, dkey, dvalue)
 
 

@@ -19,11 +19,11 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    g_x_term = g - Sum(g*y, C)
-    dg_x_term = v_x*y
-    sum_dg_x_term = Sum(dg_x_term, C)
-    v_y = dg_x_term - sum_dg_x_term*y
-    c_y = g_x_term*v_x - sum_dg_x_term*g
+    g_minus_sum_g_y = g - Sum(g*y, C)
+    v_x_times_y = v_x*y
+    sum_v_x_times_y = Sum(v_x_times_y, C)
+    v_y = v_x_times_y - sum_v_x_times_y*y
+    c_y = g_minus_sum_g_y*v_x - sum_v_x_times_y*g
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -139,13 +139,13 @@ class MaskedSoftmaxSecond(NamedTuple):
 def _behind(v_x, g, y, needs) -> tuple:
     v_y = c_y = None
     if needs.y:
-        g_x_term = g - (g * y).sum(1, keepdim=True)
-    dg_x_term = v_x * y
-    sum_dg_x_term = dg_x_term.sum(1, keepdim=True)
+        g_minus_sum_g_y = g - (g * y).sum(1, keepdim=True)
+    v_x_times_y = v_x * y
+    sum_v_x_times_y = v_x_times_y.sum(1, keepdim=True)
     if needs.g:
-        v_y = torch.addcmul(dg_x_term, sum_dg_x_term, y, value=-1)
+        v_y = torch.addcmul(v_x_times_y, sum_v_x_times_y, y, value=-1)
     if needs.y:
-        c_y = torch.addcmul(g_x_term * v_x, sum_dg_x_term, g, value=-1)
+        c_y = torch.addcmul(g_minus_sum_g_y * v_x, sum_v_x_times_y, g, value=-1)
     return (v_y, c_y)
 
 

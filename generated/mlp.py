@@ -36,12 +36,12 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
     g_hpreact = g_h*(1 - h**2)
     g_bngain = Sum(g_hpreact*xhat, N)
     g_bnbias = Sum(g_hpreact, N)
-    g_hpreact_term = 1 - h**2
+    one_minus_h_squared = 1 - h**2
     c_embcat = Sum(bngain*inv_std*v_W1*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), H)
     dg_embcat = Flatten(Sum(v_C*OneHot(contexts, V), V), T, E, into=K)
     c_W1 = Sum(bngain*inv_std*dg_embcat*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)), N)
     dg_hprebn = Sum(dg_embcat*W1, K) + Sum(embcat*v_W1, K)
-    sum_dg_hprebn_g_hprebn_term = Sum(
+    sum_dg_hprebn_terms_in_g_hprebn = Sum(
         dg_hprebn*(g_h*(1 - h**2) - g_bnbias/N - g_bngain*xhat/(N - 1)),
         N,
     )
@@ -52,13 +52,13 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
         + v_bnbias
         - bngain*inv_std*Sum(dg_hprebn, N)/N
     )
-    dg_h = dg_hpreact*g_hpreact_term
+    dg_h = dg_hpreact*one_minus_h_squared
     c_W2 = Sum(g*dg_h*(probs - OneHot(labels, V))/N, N)
     dg_logits = Sum(dg_h*W2, H) + Sum(h*v_W2, H) + v_b2
     v_loss = Sum(dg_logits*(probs - OneHot(labels, V)), N, V)/N
-    c_bngain = sum_dg_hprebn_g_hprebn_term*inv_std
-    c_inv_std = sum_dg_hprebn_g_hprebn_term*bngain
-    c_xhat = dg_bngain*g_hpreact_term*g_h - bngain*g_bngain*inv_std*dg_hprebn/(N - 1)
+    c_bngain = sum_dg_hprebn_terms_in_g_hprebn*inv_std
+    c_inv_std = sum_dg_hprebn_terms_in_g_hprebn*bngain
+    c_xhat = dg_bngain*one_minus_h_squared*g_h - bngain*g_bngain*inv_std*dg_hprebn/(N - 1)
     c_h = Sum(g*v_W2*(probs - OneHot(labels, V))/N, V) - 2*dg_hpreact*g_h*h
     c_probs = g*dg_logits/N
 
@@ -91,50 +91,9 @@ Edge cases:
 - NaN if N is 0: mean divides by it.
 - float32: loss, dC, dW1, dW2, db2, dbngain, dbnbias may be infinite, NaN or inaccurate for C, W1
   beyond 1e18 or b1, bngain, bnbias beyond 1e36.
-- float32: loss loses digits where C and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where C and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where C and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where C and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where W1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and W2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and b2 are large and cancel: give what cancels a line of its
-  own.
-- float32: loss loses digits where b1 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b1 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bnbias are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where W2 and bnbias are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bngain are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bnbias are large and cancel: give what cancels a line of
-  its own.
-- float32: loss loses digits where b2 and bnbias are large and cancel: give what cancels a line of
-  its own.
+- float32: loss loses digits where C and W2, C and b2, W1 and W2, W1 and b2, b1 and W2, b1 and b2,
+  b1 and bngain, W2 and bngain, W2 and bnbias, b2 and bngain, b2 and bnbias are large and cancel:
+  give what cancels a line of its own.
 - TypeError if contexts is not an integer tensor.
 - IndexError if an entry of contexts is not in 0 .. V - 1.
 - TypeError if labels is not an integer tensor.
@@ -474,7 +433,7 @@ def _behind(
     if needs.embcat or needs.W1 or needs.bngain or needs.inv_std:
         g_bnbias = g_hpreact.sum(0, keepdim=True)
     if needs.g or needs.W2 or needs.xhat or needs.probs:
-        g_hpreact_term = 1 - h ** 2
+        one_minus_h_squared = 1 - h ** 2
     if needs.embcat:
         c_embcat = torch.addcmul(
             torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
@@ -511,7 +470,7 @@ def _behind(
     ):
         dg_hprebn = torch.addmm(dg_embcat @ W1, embcat, v_W1)
     if needs.bngain or needs.inv_std:
-        sum_dg_hprebn_g_hprebn_term = (
+        sum_dg_hprebn_terms_in_g_hprebn = (
             dg_hprebn * torch.addcmul(
                 torch.ops.aten.tanh_backward(g_h, h) - g_bnbias / N,
                 g_bngain / (N - 1),
@@ -526,7 +485,7 @@ def _behind(
             - bngain * inv_std * dg_hprebn.sum(0, keepdim=True) / N
         )
     if needs.g or needs.W2 or needs.probs:
-        dg_h = dg_hpreact * g_hpreact_term
+        dg_h = dg_hpreact * one_minus_h_squared
     if needs.W2:
         c_W2 = g / N * (dg_h.mT @ (probs - torch.nn.functional.one_hot(labels, V).to(g.dtype)))
     if needs.g or needs.probs:
@@ -536,12 +495,12 @@ def _behind(
             dg_logits * (probs - torch.nn.functional.one_hot(labels, V).to(g.dtype))
         ).sum() / N
     if needs.bngain:
-        c_bngain = sum_dg_hprebn_g_hprebn_term * inv_std[0]
+        c_bngain = sum_dg_hprebn_terms_in_g_hprebn * inv_std[0]
     if needs.inv_std:
-        c_inv_std = (sum_dg_hprebn_g_hprebn_term * bngain)[None]
+        c_inv_std = (sum_dg_hprebn_terms_in_g_hprebn * bngain)[None]
     if needs.xhat:
         c_xhat = torch.addcmul(
-            dg_bngain * g_hpreact_term * g_h,
+            dg_bngain * one_minus_h_squared * g_h,
             bngain * g_bngain * inv_std / (N - 1),
             dg_hprebn, value=-1,
         )

@@ -29,9 +29,9 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    dg_x_whole = 2*v_x - 2*v_target
-    v_loss = Sum(dg_x_whole*(x - target), N)/N
-    c_x = g*dg_x_whole/N
+    twice_v_x_minus_twice_v_target = 2*v_x - 2*v_target
+    v_loss = Sum(twice_v_x_minus_twice_v_target*(x - target), N)/N
+    c_x = g*twice_v_x_minus_twice_v_target/N
     c_target = -c_x
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
@@ -179,21 +179,21 @@ class MSESecond(NamedTuple):
 def _behind(v_x, v_target, g, x, target, reduction, needs) -> tuple:
     N = x.shape[0]
     v_loss = c_x = c_target = None
-    dg_x_whole = torch.add(2 * v_x, v_target, alpha=-2)
+    twice_v_x_minus_twice_v_target = torch.add(2 * v_x, v_target, alpha=-2)
     if needs.g:
         if reduction == "none":
-            v_loss = dg_x_whole * (x - target)
+            v_loss = twice_v_x_minus_twice_v_target * (x - target)
         elif reduction == "sum":
-            v_loss = (dg_x_whole * (x - target)).sum()
+            v_loss = (twice_v_x_minus_twice_v_target * (x - target)).sum()
         else:
-            v_loss = (dg_x_whole * (x - target)).sum() / N
+            v_loss = (twice_v_x_minus_twice_v_target * (x - target)).sum() / N
     if needs.x or needs.target:
         if reduction == "none":
-            c_x = dg_x_whole * g
+            c_x = twice_v_x_minus_twice_v_target * g
         elif reduction == "sum":
-            c_x = g * dg_x_whole
+            c_x = g * twice_v_x_minus_twice_v_target
         else:
-            c_x = g / N * dg_x_whole
+            c_x = g / N * twice_v_x_minus_twice_v_target
     if needs.target:
         c_target = -c_x
     return (v_loss, c_x, c_target)

@@ -11,14 +11,14 @@ Source: Bishop (2006), "Pattern recognition and machine learning", equation 4.10
 The closed form:
 
     dlogprobs = -dloss*weight*Piecewise(
-        (1/counted_sum_2, Ne(labels_kept, 0)),
+        (1/sum_counted, Ne(labels_kept, 0)),
         (0, True),
     )*OneHot(labels, C)
 
 With reduction="none":
 
-    dlosses_sum = -dloss*Kept(labels)
-    dlogprobs = weight*dlosses_sum*OneHot(labels, C)
+    d_sum_in_losses = -dloss*Kept(labels)
+    dlogprobs = weight*d_sum_in_losses*OneHot(labels, C)
 
 With reduction="sum":
 
@@ -37,14 +37,14 @@ dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved v
 
     v_loss = -Sum(
         weight*Piecewise(
-            (1/counted_sum_2, Ne(labels_kept, 0)),
+            (1/sum_counted, Ne(labels_kept, 0)),
             (0, True),
         )*OneHot(labels, C)*v_logprobs,
         C, N, S,
     )
-    c_counted_sum_2 = -g*Sum(
+    c_sum_counted = -g*Sum(
         weight*Piecewise(
-            (-counted_sum_2**(-2), Ne(labels_kept, 0)),
+            (-sum_counted**(-2), Ne(labels_kept, 0)),
             (0, True),
         )*OneHot(labels, C)*v_logprobs,
         C, N, S,
@@ -53,7 +53,7 @@ dloss, v_loss the tangent of the output, and c_ marks the cotangent of a saved v
 From these cotangents back to the inputs:
 
     dlogprobs = -c_loss*weight*Piecewise(
-        (1/counted_sum_2, Ne(labels_kept, 0)),
+        (1/sum_counted, Ne(labels_kept, 0)),
         (0, True),
     )*OneHot(labels, C)
 
@@ -90,7 +90,7 @@ _pair = _runtime.Pair("nll", """
     weight: C = 1, constant
     loss, g: N *S for none; () for sum mean
     labels_kept, losses, counted: N *S
-    counted_sum_2: () for mean, needed for mean
+    sum_counted: () for mean, needed for mean
     reduction: none | sum | mean
 """)
 
@@ -111,7 +111,7 @@ class NLLForward(NamedTuple):
     labels: Tensor  # (N, *S)
     labels_kept: Tensor  # (N, *S)
     weight: Tensor  # (C,)
-    counted_sum_2: Tensor  # ()
+    sum_counted: Tensor  # ()
     reduction: str
 
 
@@ -132,7 +132,7 @@ def nll_forward(
             0,
         )
         loss = losses
-        counted_sum_2 = None
+        sum_counted = None
     elif reduction == "sum":
         losses = -torch.where(
             labels_kept != 0,
@@ -140,7 +140,7 @@ def nll_forward(
             0,
         )
         loss = losses.sum()
-        counted_sum_2 = None
+        sum_counted = None
     else:
         labels_kept_is_not_0 = labels_kept != 0
         losses = -torch.where(
@@ -149,9 +149,9 @@ def nll_forward(
             0,
         )
         counted = torch.where(labels_kept_is_not_0, weight[labels], 0)
-        counted_sum_2 = counted.sum()
-        loss = losses.sum() / counted_sum_2
-    return NLLForward(loss, labels, labels_kept, weight, counted_sum_2, reduction)
+        sum_counted = counted.sum()
+        loss = losses.sum() / sum_counted
+    return NLLForward(loss, labels, labels_kept, weight, sum_counted, reduction)
 
 
 class NLLGradients(NamedTuple):
@@ -160,21 +160,21 @@ class NLLGradients(NamedTuple):
 
 @_pair.backward
 def nll_backward(
-    dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor,
-    counted_sum_2: Tensor | None, reduction: str = "mean", needs=None,
+    dloss: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, sum_counted: Tensor | None,
+    reduction: str = "mean", needs=None,
 ) -> NLLGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
     if reduction == "none":
-        dlosses_sum = -torch.where(labels_kept != 0, dloss, 0)
+        d_sum_in_losses = -torch.where(labels_kept != 0, dloss, 0)
     dlogprobs = dloss.new_zeros(N, C, S)
     if reduction == "none":
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
             labels.unsqueeze(1),
-            (weight[labels] * dlosses_sum).unsqueeze(1),
+            (weight[labels] * d_sum_in_losses).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogprobs = _runtime.scatter_added(
@@ -186,9 +186,7 @@ def nll_backward(
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
             labels.unsqueeze(1),
-            (
-                -torch.where(labels_kept != 0, dloss / counted_sum_2 * weight[labels], 0)
-            ).unsqueeze(1),
+            (-torch.where(labels_kept != 0, dloss / sum_counted * weight[labels], 0)).unsqueeze(1),
         )
     return NLLGradients(dlogprobs)
 
@@ -268,59 +266,56 @@ class NLLSecond(NamedTuple):
 
 
 @_pair.behind
-def _behind(v_logprobs, g, labels, labels_kept, weight, counted_sum_2, reduction, needs) -> tuple:
+def _behind(v_logprobs, g, labels, labels_kept, weight, sum_counted, reduction, needs) -> tuple:
     if reduction == "none":
         v_loss = -torch.where(
             labels_kept != 0,
             weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
             0,
         )
-        c_counted_sum_2 = None
+        c_sum_counted = None
     elif reduction == "sum":
         v_loss = -torch.where(
             labels_kept != 0,
             weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1),
             0,
         ).sum()
-        c_counted_sum_2 = None
+        c_sum_counted = None
     else:
-        v_loss = c_counted_sum_2 = None
+        v_loss = c_sum_counted = None
         labels_kept_is_not_0 = labels_kept != 0
         if needs.g:
             v_loss = -torch.where(
                 labels_kept_is_not_0,
-                weight[labels] * v_logprobs.gather(
-                    1,
-                    labels.unsqueeze(1),
-                ).squeeze(1) / counted_sum_2,
+                weight[labels] * v_logprobs.gather(1, labels.unsqueeze(1)).squeeze(1) / sum_counted,
                 0,
             ).sum()
-        if needs.counted_sum_2:
-            c_counted_sum_2 = -g * torch.where(
+        if needs.sum_counted:
+            c_sum_counted = -g * torch.where(
                 labels_kept_is_not_0,
                 -weight[labels] * v_logprobs.gather(
                     1,
                     labels.unsqueeze(1),
-                ).squeeze(1) / counted_sum_2 ** 2,
+                ).squeeze(1) / sum_counted ** 2,
                 0,
             ).sum()
-    return (v_loss, None, None, None, c_counted_sum_2)
+    return (v_loss, None, None, None, c_sum_counted)
 
 
 @_pair.pullback
 def _pullback(
-    c_loss, c_counted_sum_2, labels, labels_kept, weight, counted_sum_2, reduction, needs,
+    c_loss, c_sum_counted, labels, labels_kept, weight, sum_counted, reduction, needs,
 ) -> tuple:
     N = labels.shape[0]
     C = weight.shape[0]
     S = labels.shape[1]
     if reduction == "none":
-        dlosses_sum = -torch.where(labels_kept != 0, c_loss, 0)
+        d_sum_in_losses = -torch.where(labels_kept != 0, c_loss, 0)
         dlogprobs = labels_kept.new_zeros(N, C, S)
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
             labels.unsqueeze(1),
-            (weight[labels] * dlosses_sum).unsqueeze(1),
+            (weight[labels] * d_sum_in_losses).unsqueeze(1),
         )
     elif reduction == "sum":
         dlogprobs = labels_kept.new_zeros(N, C, S)
@@ -330,13 +325,11 @@ def _pullback(
             (-torch.where(labels_kept != 0, c_loss * weight[labels], 0)).unsqueeze(1),
         )
     else:
-        dlogprobs = counted_sum_2.new_zeros(N, C, S)
+        dlogprobs = sum_counted.new_zeros(N, C, S)
         dlogprobs = _runtime.scatter_added(
             dlogprobs, 1,
             labels.unsqueeze(1),
-            (
-                -torch.where(labels_kept != 0, c_loss / counted_sum_2 * weight[labels], 0)
-            ).unsqueeze(1),
+            (-torch.where(labels_kept != 0, c_loss / sum_counted * weight[labels], 0)).unsqueeze(1),
         )
     return (dlogprobs,)
 

@@ -19,9 +19,9 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_v_x_x = Sum(v_x*x, C)
-    choice_squares = Piecewise((0, Eq(squares, 0)), (1/sqrt(squares), True))
-    v_y = choice_squares*sum_v_x_x
-    c_x = choice_squares*g*v_x
+    choice_in_dg = Piecewise((0, Eq(squares, 0)), (1/sqrt(squares), True))
+    v_y = choice_in_dg*sum_v_x_x
+    c_x = choice_in_dg*g*v_x
     c_squares = -sum_v_x_x*Piecewise((0, Eq(squares, 0)), (squares**(-1.5), True))*g/2
 
 From these cotangents back to the inputs:
@@ -127,11 +127,11 @@ def _behind(v_x, g, x, squares, needs) -> tuple:
         sum_v_x_x = (v_x * x).sum(1)
     squares_is_0 = squares == 0
     if needs.g or needs.x:
-        choice_squares = torch.where(squares_is_0, 0, torch.where(squares_is_0, 1, squares) ** -0.5)
+        choice_in_dg = torch.where(squares_is_0, 0, torch.where(squares_is_0, 1, squares) ** -0.5)
     if needs.g:
-        v_y = choice_squares * sum_v_x_x
+        v_y = choice_in_dg * sum_v_x_x
     if needs.x:
-        c_x = choice_squares[:, None] * g[:, None] * v_x
+        c_x = choice_in_dg[:, None] * g[:, None] * v_x
     if needs.squares:
         c_squares = -torch.where(
             squares_is_0, 0,

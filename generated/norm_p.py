@@ -20,14 +20,14 @@ tangent of the output, and c_ marks the cotangent of a saved value:
 
     abs_x = Abs(x)
     sign_x = sign(x)
-    sum_p_v_x_x = Sum(sign_x*abs_x**(p - 1)*v_x, C)
-    power_p_powers = powers**(1/p)
-    choice_p_powers = Piecewise((0, Eq(powers, 0)), (power_p_powers/powers, True))
-    v_y = choice_p_powers*sum_p_v_x_x
-    c_x = choice_p_powers*g*abs_x**(p - 2)*sign_x**2*v_x*(p - 1)
-    c_powers = sum_p_v_x_x*Piecewise(
+    sum_in_dg = Sum(sign_x*abs_x**(p - 1)*v_x, C)
+    powers_to_one_over_p = powers**(1/p)
+    choice_in_dg = Piecewise((0, Eq(powers, 0)), (powers_to_one_over_p/powers, True))
+    v_y = choice_in_dg*sum_in_dg
+    c_x = choice_in_dg*g*abs_x**(p - 2)*sign_x**2*v_x*(p - 1)
+    c_powers = sum_in_dg*Piecewise(
         (0, Eq(powers, 0)),
-        (power_p_powers/(p*powers**2) - power_p_powers/powers**2, True),
+        (powers_to_one_over_p/(p*powers**2) - powers_to_one_over_p/powers**2, True),
     )*g
 
 From these cotangents back to the inputs:
@@ -141,23 +141,23 @@ def _behind(v_x, g, x, powers, p, needs) -> tuple:
     abs_x = torch.abs(x)
     if needs.g or needs.powers:
         sign_x = torch.sign(x)
-        sum_p_v_x_x = (sign_x * abs_x ** (p - 1) * v_x).sum(1)
+        sum_in_dg = (sign_x * abs_x ** (p - 1) * v_x).sum(1)
     powers_is_0 = powers == 0
     if needs.g or needs.x:
-        choice_p_powers = torch.where(
+        choice_in_dg = torch.where(
             powers_is_0, 0,
             torch.where(powers_is_0, 1, powers) ** (1 / p - 1),
         )
     if needs.g:
-        v_y = choice_p_powers * sum_p_v_x_x
+        v_y = choice_in_dg * sum_in_dg
     if needs.x:
-        c_x = (p - 1) * choice_p_powers[:, None] * g[:, None] * abs_x ** (
+        c_x = (p - 1) * choice_in_dg[:, None] * g[:, None] * abs_x ** (
             0 if p - 1 == 0 else p - 2
         ) * v_x
     if needs.powers:
         c_powers = torch.where(
             powers_is_0, 0,
-            sum_p_v_x_x * g * (
+            sum_in_dg * g * (
                 torch.where(powers_is_0, 1, powers) ** (1 / p - 2) / p
                 - torch.where(powers_is_0, 1, powers) ** (1 / p - 2)
             ),

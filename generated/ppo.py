@@ -41,16 +41,12 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 Second derivatives, of the sum of each gradient times a vector (v_logp and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    choice_advantage_clipped_ratio = Piecewise(
-        (0, advantage*clipped < advantage*ratio),
-        (advantage, True),
-    )
-    dg_logp_term = ratio*v_logp
+    choice_in_dg = Piecewise((0, advantage*clipped < advantage*ratio), (advantage, True))
+    v_logp_times_ratio = ratio*v_logp
     v_loss = (
-        beta*(Sum(dg_logp_term, N) - Sum(v_logp, N))
-        - Sum(choice_advantage_clipped_ratio*dg_logp_term, N)
+        beta*(Sum(v_logp_times_ratio, N) - Sum(v_logp, N)) - Sum(choice_in_dg*v_logp_times_ratio, N)
     )/N
-    c_ratio = v_logp*(beta*g/N - g*choice_advantage_clipped_ratio/N)
+    c_ratio = v_logp*(beta*g/N - g*choice_in_dg/N)
     c_clipped = 0
 
 From these cotangents back to the inputs:
@@ -286,45 +282,43 @@ class PPOSecond(NamedTuple):
 def _behind(v_logp, g, advantage, ratio, clipped, beta, clip, reduction, needs) -> tuple:
     N = advantage.shape[0]
     v_loss = c_ratio = None
-    choice_advantage_clipped_ratio = torch.ops.aten.threshold_backward(
+    choice_in_dg = torch.ops.aten.threshold_backward(
         advantage,
         torch.sign(advantage * clipped - advantage * ratio),
         -1,
     )
+    if reduction == "none":
+        beta_minus_choice_in_dg = beta - choice_in_dg
     if needs.g:
         if reduction == "none":
-            v_loss = v_logp * (ratio * (beta - choice_advantage_clipped_ratio) - beta)
+            v_loss = v_logp * (ratio * beta_minus_choice_in_dg - beta)
         elif reduction == "sum":
-            dg_logp_term = ratio * v_logp
+            v_logp_times_ratio = ratio * v_logp
             v_loss = (
-                beta * (dg_logp_term.sum() - v_logp.sum())
+                beta * (v_logp_times_ratio.sum() - v_logp.sum())
                 - torch.ops.aten.threshold_backward(
-                    choice_advantage_clipped_ratio * dg_logp_term,
+                    choice_in_dg * v_logp_times_ratio,
                     torch.sign(advantage * clipped - advantage * ratio),
                     -1,
                 ).sum()
             )
         else:
-            dg_logp_term = ratio * v_logp
+            v_logp_times_ratio = ratio * v_logp
             v_loss = (
-                beta * (dg_logp_term.sum() - v_logp.sum())
+                beta * (v_logp_times_ratio.sum() - v_logp.sum())
                 - torch.ops.aten.threshold_backward(
-                    choice_advantage_clipped_ratio * dg_logp_term,
+                    choice_in_dg * v_logp_times_ratio,
                     torch.sign(advantage * clipped - advantage * ratio),
                     -1,
                 ).sum()
             ) / N
     if needs.ratio:
         if reduction == "none":
-            c_ratio = g * v_logp * (beta - choice_advantage_clipped_ratio)
+            c_ratio = g * v_logp * beta_minus_choice_in_dg
         elif reduction == "sum":
-            c_ratio = v_logp * torch.addcmul(beta * g, g, choice_advantage_clipped_ratio, value=-1)
+            c_ratio = v_logp * torch.addcmul(beta * g, g, choice_in_dg, value=-1)
         else:
-            c_ratio = v_logp * torch.addcmul(
-                beta * g / N,
-                g / N,
-                choice_advantage_clipped_ratio, value=-1,
-            )
+            c_ratio = v_logp * torch.addcmul(beta * g / N, g / N, choice_in_dg, value=-1)
     return (v_loss, None, c_ratio, None)
 
 

@@ -26,14 +26,14 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_xhat = gain*g
-    g_x_sum = Sum(g_xhat*x, C)
+    sum_g_xhat_x = Sum(g_xhat*x, C)
     v_y = inv_rms*(gain*v_x + x*(v_gain - gain*inv_rms**2*Sum(v_x*x, C)/C))
-    c_x = inv_rms*(g*(v_gain - gain*inv_rms**2*Sum(v_x*x, C)/C) - g_x_sum*inv_rms**2*v_x/C)
+    c_x = inv_rms*(g*(v_gain - gain*inv_rms**2*Sum(v_x*x, C)/C) - inv_rms**2*sum_g_xhat_x*v_x/C)
     c_gain = Sum(inv_rms*g*(v_x - inv_rms**2*x*Sum(v_x*x, C)/C), N)
     c_inv_rms = (
         Sum(v_gain*g*x, C)
-        + Sum(v_x*(gain*g - g_x_sum*inv_rms**2*x/C), C)
-        - 2*g_x_sum*inv_rms**2*Sum(v_x*x, C)/C
+        + Sum(v_x*(gain*g - inv_rms**2*sum_g_xhat_x*x/C), C)
+        - 2*inv_rms**2*sum_g_xhat_x*Sum(v_x*x, C)/C
     )
 
 From these cotangents back to the inputs:
@@ -187,7 +187,7 @@ def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
     v_y = c_x = c_gain = c_inv_rms = None
     if needs.x or needs.inv_rms:
         g_xhat = gain * g
-        g_x_sum = (g_xhat * x).sum(1, keepdim=True)
+        sum_g_xhat_x = (g_xhat * x).sum(1, keepdim=True)
     if needs.g:
         v_y = inv_rms * torch.addcmul(
             gain * v_x,
@@ -207,7 +207,7 @@ def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
                 (v_x * x).sum(1, keepdim=True),
                 value=-1,
             ),
-            g_x_sum * inv_rms ** 2 / C,
+            inv_rms ** 2 * sum_g_xhat_x / C,
             v_x, value=-1,
         )
     if needs.gain:
@@ -222,9 +222,9 @@ def _behind(v_x, v_gain, g, x, gain, inv_rms, needs) -> tuple:
         c_inv_rms = (
             (v_gain * g * x).sum(1, keepdim=True)
             + (
-                v_x * torch.addcmul(gain * g, g_x_sum * inv_rms ** 2 / C, x, value=-1)
+                v_x * torch.addcmul(gain * g, inv_rms ** 2 * sum_g_xhat_x / C, x, value=-1)
             ).sum(1, keepdim=True)
-            - 2 * g_x_sum * inv_rms ** 2 * (v_x * x).sum(1, keepdim=True) / C
+            - 2 * inv_rms ** 2 * sum_g_xhat_x * (v_x * x).sum(1, keepdim=True) / C
         )
     return (v_y, c_x, c_gain, c_inv_rms)
 
@@ -275,16 +275,20 @@ def _plain_behind(v_x, g, inv_rms, y, needs) -> tuple:
     C = g.shape[1]
     v_y = c_inv_rms = c_y = None
     if needs.inv_rms or needs.y:
-        g_x_sum = (g * y).sum(1, keepdim=True)
+        sum_g_y = (g * y).sum(1, keepdim=True)
     if needs.g or needs.y:
-        dg_x_term = inv_rms * v_x
-        dg_x_sum = -(dg_x_term * y).sum(1, keepdim=True) / C
+        inv_rms_times_v_x = inv_rms * v_x
+        minus_mean_inv_rms_times_v_x_y = -(inv_rms_times_v_x * y).sum(1, keepdim=True) / C
     if needs.g:
-        v_y = torch.addcmul(dg_x_term, dg_x_sum, y)
+        v_y = torch.addcmul(inv_rms_times_v_x, minus_mean_inv_rms_times_v_x_y, y)
     if needs.inv_rms:
-        c_inv_rms = (v_x * torch.addcmul(g, g_x_sum / C, y, value=-1)).sum(1, keepdim=True)
+        c_inv_rms = (v_x * torch.addcmul(g, sum_g_y / C, y, value=-1)).sum(1, keepdim=True)
     if needs.y:
-        c_y = torch.addcmul(dg_x_sum * g, g_x_sum / C, dg_x_term, value=-1)
+        c_y = torch.addcmul(
+            minus_mean_inv_rms_times_v_x_y * g,
+            sum_g_y / C,
+            inv_rms_times_v_x, value=-1,
+        )
     return (v_y, c_inv_rms, c_y)
 
 

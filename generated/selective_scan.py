@@ -14,13 +14,13 @@ The closed form:
     dC = Sum(dy*h, K)
     dD = Sum(dy*x, N, T)
     dh = dy*C
-    scan_decay_dh = Scan(decay, dh, T, transposed=True)
-    sum_B_decay_dh = Sum(B*scan_decay_dh, S)
-    dB = Sum(delta*x*scan_decay_dh, K)
-    ddecay = scan_decay_dh*Previous(h, T)
+    dh_scan = Scan(decay, dh, T, transposed=True)
+    sum_B_dh_scan = Sum(B*dh_scan, S)
+    dB = Sum(delta*x*dh_scan, K)
+    ddecay = dh_scan*Previous(h, T)
     dA = Sum(delta*ddecay*decay, N, T)
-    dx = D*dy + sum_B_decay_dh*delta
-    ddelta = sum_B_decay_dh*x + Sum(A*ddecay*decay, S)
+    dx = D*dy + sum_B_dh_scan*delta
+    ddelta = sum_B_dh_scan*x + Sum(A*ddecay*decay, S)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxKxS =
 2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums; every step of the
@@ -30,34 +30,34 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_h = C*g
-    scan_decay_dh = Scan(decay, g_h, T, transposed=True)
-    sum_B_decay_dh = Sum(B*scan_decay_dh, S)
-    g_decay = Previous(h, T)*scan_decay_dh
+    dh_scan = Scan(decay, g_h, T, transposed=True)
+    sum_B_dh_scan = Sum(B*dh_scan, S)
+    g_decay = Previous(h, T)*dh_scan
     c_A = Sum(v_delta*decay*g_decay, N, T)
     c_D = Sum(g*v_x, N, T)
     dg_decay = decay*(A*v_delta + v_A*delta)
-    dh_previous = dg_decay*scan_decay_dh
-    sum_dg_B_scan_decay_dh = Sum(v_B*scan_decay_dh, S)
-    dsum_B_decay_dh = delta*v_x + v_delta*x
-    c_B = Sum(dsum_B_decay_dh*scan_decay_dh, K)
-    dscan_decay_dh = dsum_B_decay_dh*B + dg_decay*Previous(h, T) + delta*v_B*x
-    dg_h = Scan(decay, dscan_decay_dh, T)
+    dh_scan_times_dg_decay = dg_decay*dh_scan
+    sum_dh_scan_v_B = Sum(v_B*dh_scan, S)
+    dsum_B_dh_scan = delta*v_x + v_delta*x
+    c_B = Sum(dsum_B_dh_scan*dh_scan, K)
+    ddh_scan = dsum_B_dh_scan*B + dg_decay*Previous(h, T) + delta*v_B*x
+    dg_h = Scan(decay, ddh_scan, T)
     c_C = Sum(g*dg_h, K)
     v_y = D*v_x + Sum(C*dg_h, S) + Sum(v_C*h, S) + v_D*x
-    c_x = sum_dg_B_scan_decay_dh*delta + v_D*g + sum_B_decay_dh*v_delta
-    c_delta = sum_B_decay_dh*v_x + sum_dg_B_scan_decay_dh*x + Sum(v_A*decay*g_decay, S)
-    c_decay = Previous(dg_h, T)*scan_decay_dh + g_decay*(A*v_delta + v_A*delta)
-    c_h = Next(dh_previous, T) + g*v_C
+    c_x = sum_dh_scan_v_B*delta + v_D*g + sum_B_dh_scan*v_delta
+    c_delta = sum_B_dh_scan*v_x + sum_dh_scan_v_B*x + Sum(v_A*decay*g_decay, S)
+    c_decay = Previous(dg_h, T)*dh_scan + g_decay*(A*v_delta + v_A*delta)
+    c_h = Next(dh_scan_times_dg_decay, T) + g*v_C
 
 From these cotangents back to the inputs:
 
-    scan = Scan(decay, c_h + C*c_y, T, transposed=True)
-    sum = Sum(B*scan, S)
-    ddecay = c_decay + scan*Previous(h, T)
+    scan_in_sum_in_dx = Scan(decay, c_h + C*c_y, T, transposed=True)
+    sum_B_scan_in_sum_in_dx = Sum(B*scan_in_sum_in_dx, S)
+    ddecay = c_decay + scan_in_sum_in_dx*Previous(h, T)
     dA = Sum(delta*ddecay*decay, N, T)
-    dx = D*c_y + sum*delta
-    ddelta = sum*x + Sum(A*ddecay*decay, S)
-    dB = Sum(delta*x*scan, K)
+    dx = D*c_y + sum_B_scan_in_sum_in_dx*delta
+    ddelta = sum_B_scan_in_sum_in_dx*x + Sum(A*ddecay*decay, S)
+    dB = Sum(delta*x*scan_in_sum_in_dx, K)
     dC = Sum(c_y*h, K)
     dD = Sum(c_y*x, N, T)
 
@@ -143,22 +143,19 @@ def selective_scan_backward(
         dD = (dy * x).sum((0, 1))
     if needs.x or needs.delta or needs.A or needs.B:
         dh = dy[:, :, :, None] * C[:, :, None]
-        scan_decay_dh = _runtime.scanned(
-            _runtime.stepped(decay, 1, reverse=True),
-            dh, 1, reverse=True,
-        )
+        dh_scan = _runtime.scanned(_runtime.stepped(decay, 1, reverse=True), dh, 1, reverse=True)
     if needs.x or needs.delta:
-        sum_B_decay_dh = (B[:, :, None] * scan_decay_dh).sum(3)
+        sum_B_dh_scan = (B[:, :, None] * dh_scan).sum(3)
     if needs.B:
-        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan_decay_dh).sum(2)
+        dB = (delta[:, :, :, None] * x[:, :, :, None] * dh_scan).sum(2)
     if needs.delta or needs.A:
-        ddecay = scan_decay_dh * _runtime.stepped(h, 1)
+        ddecay = dh_scan * _runtime.stepped(h, 1)
     if needs.A:
         dA = (delta[:, :, :, None] * (ddecay * decay)).sum((0, 1))
     if needs.x:
-        dx = torch.addcmul(D * dy, sum_B_decay_dh, delta)
+        dx = torch.addcmul(D * dy, sum_B_dh_scan, delta)
     if needs.delta:
-        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum_B_decay_dh, x)
+        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum_B_dh_scan, x)
     return SelectiveScanGradients(dx, ddelta, dA, dB, dC, dD)
 
 
@@ -247,14 +244,11 @@ def _behind(v_x, v_delta, v_A, v_B, v_C, v_D, g, x, delta, A, B, C, D, decay, h,
     v_y = c_A = c_D = c_B = c_C = c_x = c_delta = c_decay = c_h = None
     if needs.A or needs.B or needs.x or needs.delta or needs.decay or needs.h:
         g_h = C[:, :, None] * g[:, :, :, None]
-        scan_decay_dh = _runtime.scanned(
-            _runtime.stepped(decay, 1, reverse=True),
-            g_h, 1, reverse=True,
-        )
+        dh_scan = _runtime.scanned(_runtime.stepped(decay, 1, reverse=True), g_h, 1, reverse=True)
     if needs.x or needs.delta:
-        sum_B_decay_dh = (B[:, :, None] * scan_decay_dh).sum(3)
+        sum_B_dh_scan = (B[:, :, None] * dh_scan).sum(3)
     if needs.A or needs.delta or needs.decay:
-        g_decay = _runtime.stepped(h, 1) * scan_decay_dh
+        g_decay = _runtime.stepped(h, 1) * dh_scan
     if needs.A:
         c_A = (v_delta[:, :, :, None] * decay * g_decay).sum((0, 1))
     if needs.D:
@@ -262,24 +256,24 @@ def _behind(v_x, v_delta, v_A, v_B, v_C, v_D, g, x, delta, A, B, C, D, decay, h,
     if needs.g or needs.C or needs.decay or needs.h:
         dg_decay = decay * torch.addcmul(A * v_delta[:, :, :, None], v_A, delta[:, :, :, None])
     if needs.h:
-        dh_previous = dg_decay * scan_decay_dh
+        dh_scan_times_dg_decay = dg_decay * dh_scan
     if needs.x or needs.delta:
-        sum_dg_B_scan_decay_dh = (v_B[:, :, None] * scan_decay_dh).sum(3)
+        sum_dh_scan_v_B = (v_B[:, :, None] * dh_scan).sum(3)
     if needs.g or needs.B or needs.C or needs.decay:
-        dsum_B_decay_dh = torch.addcmul(delta * v_x, v_delta, x)
+        dsum_B_dh_scan = torch.addcmul(delta * v_x, v_delta, x)
     if needs.B:
-        c_B = (dsum_B_decay_dh[:, :, :, None] * scan_decay_dh).sum(2)
+        c_B = (dsum_B_dh_scan[:, :, :, None] * dh_scan).sum(2)
     if needs.g or needs.C or needs.decay:
-        dscan_decay_dh = torch.addcmul(
+        ddh_scan = torch.addcmul(
             torch.addcmul(
-                dsum_B_decay_dh[:, :, :, None] * B[:, :, None],
+                dsum_B_dh_scan[:, :, :, None] * B[:, :, None],
                 dg_decay,
                 _runtime.stepped(h, 1),
             ),
             delta[:, :, :, None] * x[:, :, :, None],
             v_B[:, :, None],
         )
-        dg_h = _runtime.scanned(decay, dscan_decay_dh, 1)
+        dg_h = _runtime.scanned(decay, ddh_scan, 1)
     if needs.C:
         c_C = (g[:, :, :, None] * dg_h).sum(2)
     if needs.g:
@@ -288,24 +282,21 @@ def _behind(v_x, v_delta, v_A, v_B, v_C, v_D, g, x, delta, A, B, C, D, decay, h,
             v_D, x,
         )
     if needs.x:
-        c_x = torch.addcmul(
-            torch.addcmul(sum_dg_B_scan_decay_dh * delta, v_D, g),
-            sum_B_decay_dh, v_delta,
-        )
+        c_x = torch.addcmul(torch.addcmul(sum_dh_scan_v_B * delta, v_D, g), sum_B_dh_scan, v_delta)
     if needs.delta:
         c_delta = torch.addcmul(
-            torch.addcmul((v_A * decay * g_decay).sum(3), sum_B_decay_dh, v_x),
-            sum_dg_B_scan_decay_dh, x,
+            torch.addcmul((v_A * decay * g_decay).sum(3), sum_B_dh_scan, v_x),
+            sum_dh_scan_v_B, x,
         )
     if needs.decay:
         c_decay = torch.addcmul(
-            _runtime.stepped(dg_h, 1) * scan_decay_dh,
+            _runtime.stepped(dg_h, 1) * dh_scan,
             g_decay,
             torch.addcmul(A * v_delta[:, :, :, None], v_A, delta[:, :, :, None]),
         )
     if needs.h:
         c_h = torch.addcmul(
-            _runtime.stepped(dh_previous, 1, reverse=True),
+            _runtime.stepped(dh_scan_times_dg_decay, 1, reverse=True),
             g[:, :, :, None],
             v_C[:, :, None],
         )
@@ -316,23 +307,23 @@ def _behind(v_x, v_delta, v_A, v_B, v_C, v_D, g, x, delta, A, B, C, D, decay, h,
 def _pullback(c_y, c_decay, c_h, x, delta, A, B, C, D, decay, h, needs) -> tuple:
     dx = ddelta = dA = dB = dC = dD = None
     if needs.x or needs.delta or needs.A or needs.B:
-        scan = _runtime.scanned(
+        scan_in_sum_in_dx = _runtime.scanned(
             _runtime.stepped(decay, 1, reverse=True),
             torch.addcmul(c_h, C[:, :, None], c_y[:, :, :, None]),
             1, reverse=True,
         )
     if needs.x or needs.delta:
-        sum = (B[:, :, None] * scan).sum(3)
+        sum_B_scan_in_sum_in_dx = (B[:, :, None] * scan_in_sum_in_dx).sum(3)
     if needs.delta or needs.A:
-        ddecay = torch.addcmul(c_decay, scan, _runtime.stepped(h, 1))
+        ddecay = torch.addcmul(c_decay, scan_in_sum_in_dx, _runtime.stepped(h, 1))
     if needs.A:
         dA = (delta[:, :, :, None] * ddecay * decay).sum((0, 1))
     if needs.x:
-        dx = torch.addcmul(D * c_y, sum, delta)
+        dx = torch.addcmul(D * c_y, sum_B_scan_in_sum_in_dx, delta)
     if needs.delta:
-        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum, x)
+        ddelta = torch.addcmul((A * ddecay * decay).sum(3), sum_B_scan_in_sum_in_dx, x)
     if needs.B:
-        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan).sum(2)
+        dB = (delta[:, :, :, None] * x[:, :, :, None] * scan_in_sum_in_dx).sum(2)
     if needs.C:
         dC = (c_y[:, :, :, None] * h).sum(2)
     if needs.D:

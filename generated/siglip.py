@@ -13,9 +13,9 @@ The closed form:
     exp_scale = exp(scale)
     dlogits = dloss*(1/(exp(-logits) + 1) - Identity(M, N))/N
     dbias = Sum(dlogits, M, N)
-    dlogits_sum = exp_scale*dlogits
-    dtext = Sum(dlogits_sum[M, N]*image[M, D], M)
-    dimage = Sum(dlogits_sum*text[M, D], M)
+    dlogits_times_exp_scale = exp_scale*dlogits
+    dtext = Sum(dlogits_times_exp_scale[M, N]*image[M, D], M)
+    dimage = Sum(dlogits_times_exp_scale*text[M, D], M)
     dimages = (
         dimage/image_length
         - Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))*image*Sum(dimage*image, D)
@@ -24,7 +24,7 @@ The closed form:
         dtext/text_length
         - Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))*text*Sum(dtext*text, D)
     )
-    dscale = exp_scale*Sum(dlogits*logits_sum, M, N)
+    dscale = exp_scale*Sum(dlogits*sum_image_text, M, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -34,76 +34,77 @@ v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
     exp_scale = exp(scale)
     g_logits = g*(1/(exp(-logits) + 1) - Identity(M, N))/N
-    g_logits_sum = exp_scale*g_logits
-    g_text = Sum(g_logits_sum[M, N]*image[M, D], M)
-    g_image = Sum(g_logits_sum*text[M, D], M)
-    g_images_sum = Sum(g_image*image, D)
-    g_texts_sum = Sum(g_text*text, D)
-    g_scale_sum = Sum(g_logits*logits_sum, M, N)
+    g_sum_image_text = exp_scale*g_logits
+    g_text = Sum(g_sum_image_text[M, N]*image[M, D], M)
+    g_image = Sum(g_sum_image_text*text[M, D], M)
+    sum_g_image_image = Sum(g_image*image, D)
+    sum_g_text_text = Sum(g_text*text, D)
+    sum_g_logits_sum_image_text = Sum(g_logits*sum_image_text, M, N)
     sum_image_v_images = Sum(image*v_images, D)
     sum_text_v_texts = Sum(text*v_texts, D)
-    g_logits_inverse = 1/(exp(-logits) + 1)
-    choice_image_norm = Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))
-    choice_text_norm = Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))
-    dg_scale_sum = exp_scale*v_scale
-    dg_texts_sum = -choice_text_norm*sum_text_v_texts
-    dg_images_sum = -choice_image_norm*sum_image_v_images
-    dg_image = dg_images_sum*image + v_images/image_length
-    dg_text = dg_texts_sum*text + v_texts/text_length
-    dg_logits_sum = Sum(dg_image*text[M, D], D) + Sum(dg_text[M, D]*image, D)
-    dg_logits = exp_scale*dg_logits_sum + dg_scale_sum*logits_sum + v_bias
-    v_loss = Sum(dg_logits*(g_logits_inverse - Identity(M, N)), M, N)/N
+    sigmoid_logits = 1/(exp(-logits) + 1)
+    choice_in_dsum_g_image_image = Piecewise((1/image_norm, image_norm >= 1e-12), (0, True))
+    choice_in_dsum_g_text_text = Piecewise((1/text_norm, text_norm >= 1e-12), (0, True))
+    v_scale_times_exp_scale = exp_scale*v_scale
+    d_sum_g_text_text = -choice_in_dsum_g_text_text*sum_text_v_texts
+    d_sum_g_image_image = -choice_in_dsum_g_image_image*sum_image_v_images
+    dg_image = d_sum_g_image_image*image + v_images/image_length
+    dg_text = d_sum_g_text_text*text + v_texts/text_length
+    dg_sum_image_text = Sum(dg_image*text[M, D], D) + Sum(dg_text[M, D]*image, D)
+    dg_logits = exp_scale*dg_sum_image_text + v_scale_times_exp_scale*sum_image_text + v_bias
+    v_loss = Sum(dg_logits*(sigmoid_logits - Identity(M, N)), M, N)/N
     c_scale = exp_scale*(
-        g_scale_sum*v_scale + Sum(g*dg_logits_sum*(g_logits_inverse - Identity(M, N))/N, M, N)
+        sum_g_logits_sum_image_text*v_scale
+        + Sum(g*dg_sum_image_text*(sigmoid_logits - Identity(M, N))/N, M, N)
     )
     c_image_norm = -sum_image_v_images*Piecewise(
         (-image_norm**(-2), image_norm >= 1e-12),
         (0, True),
-    )*g_images_sum
+    )*sum_g_image_image
     c_image_length = -Sum(g_image*v_images, D)/image_length**2
     c_image = (
-        Sum(dg_text[M, D]*g_logits_sum, M)
-        + dg_images_sum*g_image
-        - choice_image_norm*g_images_sum*v_images
+        Sum(dg_text[M, D]*g_sum_image_text, M)
+        + d_sum_g_image_image*g_image
+        - choice_in_dsum_g_image_image*sum_g_image_image*v_images
     )
     c_text_norm = -sum_text_v_texts*Piecewise(
         (-text_norm**(-2), text_norm >= 1e-12),
         (0, True),
-    )*g_texts_sum
+    )*sum_g_text_text
     c_text_length = -Sum(g_text*v_texts, D)/text_length**2
     c_text = (
-        Sum(dg_image[M, D]*g_logits_sum[M, N], M)
-        + dg_texts_sum*g_text
-        - choice_text_norm*g_texts_sum*v_texts
+        Sum(dg_image[M, D]*g_sum_image_text[M, N], M)
+        + d_sum_g_text_text*g_text
+        - choice_in_dsum_g_text_text*sum_g_text_text*v_texts
     )
-    c_logits_sum = dg_scale_sum*g*(g_logits_inverse - Identity(M, N))/N
-    c_logits = g*dg_logits*g_logits_inverse*(1 - g_logits_inverse)/N
+    c_sum_image_text = v_scale_times_exp_scale*g*(sigmoid_logits - Identity(M, N))/N
+    c_logits = g*dg_logits*sigmoid_logits*(1 - sigmoid_logits)/N
 
 From these cotangents back to the inputs:
 
     exp_scale = exp(scale)
-    choice_image_norm = Piecewise((1, image_norm >= 1e-12), (0, True))
-    choice_text_norm = Piecewise((1, text_norm >= 1e-12), (0, True))
+    choice_in_dimages = Piecewise((1, image_norm >= 1e-12), (0, True))
+    choice_in_dtexts = Piecewise((1, text_norm >= 1e-12), (0, True))
     dlogits = c_logits + c_loss*(1/(exp(-logits) + 1) - Identity(M, N))/N
     dbias = Sum(dlogits, M, N)
-    dlogits_sum = c_logits_sum + exp_scale*dlogits
-    dtext = c_text + Sum(dlogits_sum[M, N]*image[M, D], M)
-    dimage = c_image + Sum(dlogits_sum*text[M, D], M)
+    dsum_image_text = c_sum_image_text + exp_scale*dlogits
+    dtext = c_text + Sum(dsum_image_text[M, N]*image[M, D], M)
+    dimage = c_image + Sum(dsum_image_text*text[M, D], M)
     dimages = (
         dimage/image_length
         + image*(
-            image_length*(c_image_norm + choice_image_norm*c_image_length)
-            - choice_image_norm*Sum(dimage*image, D)
+            image_length*(c_image_norm + choice_in_dimages*c_image_length)
+            - choice_in_dimages*Sum(dimage*image, D)
         )/image_norm
     )
     dtexts = (
         dtext/text_length
         + text*(
-            text_length*(c_text_norm + choice_text_norm*c_text_length)
-            - choice_text_norm*Sum(dtext*text, D)
+            text_length*(c_text_norm + choice_in_dtexts*c_text_length)
+            - choice_in_dtexts*Sum(dtext*text, D)
         )/text_norm
     )
-    dscale = exp_scale*Sum(dlogits*logits_sum, M, N)
+    dscale = exp_scale*Sum(dlogits*sum_image_text, M, N)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -111,8 +112,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Edge cases:
 
 - NaN if N is 0: loss divides by it.
-- exp(scale) may overflow: then logits, loss, exp_scale, dlogits_sum, dscale may be infinite or
-  NaN.
+- exp(scale) may overflow: then logits, loss, exp_scale, dlogits_times_exp_scale, dtext, dimage,
+  dscale may be infinite or NaN.
 - float32: loss, dimages, dtexts, dscale, dbias may be inaccurate for images, texts beyond 1e19.
 - Forward mode, and transforms under torch.compile, use siglip_forward, which is plain torch.
 - For what all functions share (arguments, dtypes, transforms) see _runtime.py.
@@ -131,7 +132,7 @@ _pair = _runtime.Pair("siglip", """
     images, texts, image, text: N D
     scale, bias, loss, g: ()
     image_norm, image_length, text_norm, text_length: N 1
-    logits_sum, logits: N N
+    sum_image_text, logits: N N
 """)
 
 
@@ -152,7 +153,7 @@ class SiglipForward(NamedTuple):
     text_norm: Tensor  # (N, 1)
     text_length: Tensor  # (N, 1)
     text: Tensor  # (N, D)
-    logits_sum: Tensor  # (N, N)
+    sum_image_text: Tensor  # (N, N)
     logits: Tensor  # (N, N)
 
 
@@ -167,17 +168,17 @@ def siglip_forward(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -
     text_norm = torch.sqrt((texts ** 2).sum(1, keepdim=True))
     text_length = text_norm.clamp(min=1e-12)
     text = texts / text_length
-    logits_sum = image @ text.mT
-    logits = torch.addcmul(bias, torch.exp(scale), logits_sum)
+    sum_image_text = image @ text.mT
+    logits = torch.addcmul(bias, torch.exp(scale), sum_image_text)
     loss = (
         torch.nn.functional.softplus(
-            torch.addcmul(bias, torch.exp(scale), logits_sum),
+            torch.addcmul(bias, torch.exp(scale), sum_image_text),
             threshold=40,
         ).sum()
         - logits.diagonal().sum()
     ) / N
     return SiglipForward(
-        loss, scale, image_norm, image_length, image, text_norm, text_length, text, logits_sum,
+        loss, scale, image_norm, image_length, image, text_norm, text_length, text, sum_image_text,
         logits,
     )
 
@@ -193,7 +194,8 @@ class SiglipGradients(NamedTuple):
 @_runtime.uncast
 def siglip_backward(
     dloss: Tensor, scale: Tensor, image_norm: Tensor, image_length: Tensor, image: Tensor,
-    text_norm: Tensor, text_length: Tensor, text: Tensor, logits_sum: Tensor, logits: Tensor, needs,
+    text_norm: Tensor, text_length: Tensor, text: Tensor, sum_image_text: Tensor, logits: Tensor,
+    needs,
 ) -> SiglipGradients:
     """The gradients of the inputs, from dloss and what the forward saved."""
     N = image_norm.shape[0]
@@ -205,11 +207,11 @@ def siglip_backward(
     if needs.bias:
         dbias = dlogits.sum()
     if needs.images or needs.texts:
-        dlogits_sum = exp_scale * dlogits
+        dlogits_times_exp_scale = exp_scale * dlogits
     if needs.texts:
-        dtext = dlogits_sum.mT @ image
+        dtext = dlogits_times_exp_scale.mT @ image
     if needs.images:
-        dimage = dlogits_sum @ text
+        dimage = dlogits_times_exp_scale @ text
         dimages = torch.addcmul(
             dimage / image_length,
             torch.where(image_norm >= 1e-12, (dimage * image).sum(1, keepdim=True) / image_norm, 0),
@@ -222,7 +224,7 @@ def siglip_backward(
             text, value=-1,
         )
     if needs.scale:
-        dscale = exp_scale * (dlogits * logits_sum).sum()
+        dscale = exp_scale * (dlogits * sum_image_text).sum()
     return SiglipGradients(dimages, dtexts, dscale, dbias)
 
 
@@ -311,15 +313,15 @@ class SiglipSecond(NamedTuple):
 @_runtime.uncast
 def _behind(
     v_images, v_texts, v_scale, v_bias, g, scale, image_norm, image_length, image, text_norm,
-    text_length, text, logits_sum, logits, needs,
+    text_length, text, sum_image_text, logits, needs,
 ) -> tuple:
     N = image_norm.shape[0]
     (
         v_loss, c_scale, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_logits,
+        c_sum_image_text, c_logits,
     ) = (None,) * 10
     exp_scale = torch.exp(scale)
-    sigmoid_logits = torch.sigmoid(logits)
+    sigmoid_logits_here = torch.sigmoid(logits)
     if (
         needs.scale
         or needs.image_norm
@@ -329,7 +331,7 @@ def _behind(
         or needs.text_length
         or needs.text
     ):
-        g_logits = g / N * sigmoid_logits
+        g_logits = g / N * sigmoid_logits_here
         g_logits = _runtime.added_on_diagonal(g_logits, 0, 1, -g / N)
     if (
         needs.image_norm
@@ -339,67 +341,67 @@ def _behind(
         or needs.text_length
         or needs.text
     ):
-        g_logits_sum = exp_scale * g_logits
+        g_sum_image_text = exp_scale * g_logits
     if needs.text_norm or needs.text_length or needs.text:
-        g_text = g_logits_sum.mT @ image
+        g_text = g_sum_image_text.mT @ image
     if needs.image_norm or needs.image_length or needs.image:
-        g_image = g_logits_sum @ text
+        g_image = g_sum_image_text @ text
     if needs.image_norm or needs.image:
-        g_images_sum = (g_image * image).sum(1, keepdim=True)
+        sum_g_image_image = (g_image * image).sum(1, keepdim=True)
     if needs.text_norm or needs.text:
-        g_texts_sum = (g_text * text).sum(1, keepdim=True)
+        sum_g_text_text = (g_text * text).sum(1, keepdim=True)
     if needs.scale:
-        g_scale_sum = (g_logits * logits_sum).sum()
+        sum_g_logits_sum_image_text = (g_logits * sum_image_text).sum()
     if needs.g or needs.scale or needs.image_norm or needs.image or needs.text or needs.logits:
         sum_image_v_images = (image * v_images).sum(1, keepdim=True)
     if needs.g or needs.scale or needs.image or needs.text_norm or needs.text or needs.logits:
         sum_text_v_texts = (text * v_texts).sum(1, keepdim=True)
-    if needs.g or needs.scale or needs.logits_sum or needs.logits:
-        g_logits_inverse = sigmoid_logits
+    if needs.g or needs.scale or needs.sum_image_text or needs.logits:
+        sigmoid_logits = sigmoid_logits_here
     if needs.g or needs.scale or needs.image or needs.text or needs.logits:
-        choice_image_norm = torch.where(
+        choice_in_dsum_g_image_image = torch.where(
             image_norm >= 1e-12,
             torch.where(image_norm >= 1e-12, image_norm, 1) ** -1,
             0,
         )
-        choice_text_norm = torch.where(
+        choice_in_dsum_g_text_text = torch.where(
             text_norm >= 1e-12,
             torch.where(text_norm >= 1e-12, text_norm, 1) ** -1,
             0,
         )
-    if needs.g or needs.logits_sum or needs.logits:
-        dg_scale_sum = exp_scale * v_scale
+    if needs.g or needs.sum_image_text or needs.logits:
+        v_scale_times_exp_scale = exp_scale * v_scale
     if needs.g or needs.scale or needs.image or needs.text or needs.logits:
-        dg_texts_sum = -choice_text_norm * sum_text_v_texts
-        dg_images_sum = -choice_image_norm * sum_image_v_images
+        d_sum_g_text_text = -choice_in_dsum_g_text_text * sum_text_v_texts
+        d_sum_g_image_image = -choice_in_dsum_g_image_image * sum_image_v_images
     if needs.g or needs.scale or needs.text or needs.logits:
-        dg_image = torch.addcmul(v_images / image_length, dg_images_sum, image)
+        dg_image = torch.addcmul(v_images / image_length, d_sum_g_image_image, image)
     if needs.g or needs.scale or needs.image or needs.logits:
-        dg_text = torch.addcmul(v_texts / text_length, dg_texts_sum, text)
+        dg_text = torch.addcmul(v_texts / text_length, d_sum_g_text_text, text)
     if needs.g or needs.scale or needs.logits:
-        dg_logits_sum = torch.addmm(dg_image @ text.mT, image, dg_text.mT)
+        dg_sum_image_text = torch.addmm(dg_image @ text.mT, image, dg_text.mT)
     if needs.g or needs.logits:
         dg_logits = torch.addcmul(
-            torch.addcmul(v_bias, exp_scale, dg_logits_sum),
-            dg_scale_sum, logits_sum,
+            torch.addcmul(v_bias, exp_scale, dg_sum_image_text),
+            v_scale_times_exp_scale, sum_image_text,
         )
     if needs.g:
         v_loss = (
-            dg_logits * (g_logits_inverse - torch.eye(N, dtype=g.dtype, device=g.device))
+            dg_logits * (sigmoid_logits - torch.eye(N, dtype=g.dtype, device=g.device))
         ).sum() / N
     if needs.scale:
         c_scale = exp_scale * (
-            g_scale_sum * v_scale
+            sum_g_logits_sum_image_text * v_scale
             + (
-                g / N * dg_logits_sum * (
-                    g_logits_inverse - torch.eye(N, dtype=g.dtype, device=g.device)
+                g / N * dg_sum_image_text * (
+                    sigmoid_logits - torch.eye(N, dtype=g.dtype, device=g.device)
                 )
             ).sum()
         )
     if needs.image_norm:
         c_image_norm = -torch.where(
             image_norm >= 1e-12,
-            -sum_image_v_images * g_images_sum / torch.where(
+            -sum_image_v_images * sum_g_image_image / torch.where(
                 image_norm >= 1e-12,
                 image_norm, 1,
             ) ** 2,
@@ -409,65 +411,71 @@ def _behind(
         c_image_length = -(g_image * v_images).sum(1, keepdim=True) / image_length ** 2
     if needs.image:
         c_image = torch.addcmul(
-            torch.addcmul(g_logits_sum @ dg_text, dg_images_sum, g_image),
-            choice_image_norm * g_images_sum,
+            torch.addcmul(g_sum_image_text @ dg_text, d_sum_g_image_image, g_image),
+            choice_in_dsum_g_image_image * sum_g_image_image,
             v_images, value=-1,
         )
     if needs.text_norm:
         c_text_norm = -torch.where(
             text_norm >= 1e-12,
-            -sum_text_v_texts * g_texts_sum / torch.where(text_norm >= 1e-12, text_norm, 1) ** 2,
+            -sum_text_v_texts * sum_g_text_text / torch.where(
+                text_norm >= 1e-12,
+                text_norm, 1,
+            ) ** 2,
             0,
         )
     if needs.text_length:
         c_text_length = -(g_text * v_texts).sum(1, keepdim=True) / text_length ** 2
     if needs.text:
         c_text = torch.addcmul(
-            torch.addcmul(g_logits_sum.mT @ dg_image, dg_texts_sum, g_text),
-            choice_text_norm * g_texts_sum,
+            torch.addcmul(g_sum_image_text.mT @ dg_image, d_sum_g_text_text, g_text),
+            choice_in_dsum_g_text_text * sum_g_text_text,
             v_texts, value=-1,
         )
-    if needs.logits_sum:
-        c_logits_sum = dg_scale_sum * g / N * g_logits_inverse
-        c_logits_sum = _runtime.added_on_diagonal(c_logits_sum, 0, 1, -dg_scale_sum * g / N)
+    if needs.sum_image_text:
+        c_sum_image_text = v_scale_times_exp_scale * g / N * sigmoid_logits
+        c_sum_image_text = _runtime.added_on_diagonal(
+            c_sum_image_text, 0, 1,
+            -v_scale_times_exp_scale * g / N,
+        )
     if needs.logits:
-        c_logits = torch.ops.aten.sigmoid_backward(g / N * dg_logits, g_logits_inverse)
+        c_logits = torch.ops.aten.sigmoid_backward(g / N * dg_logits, sigmoid_logits)
     return (
         v_loss, c_scale, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
-        c_logits_sum, c_logits,
+        c_sum_image_text, c_logits,
     )
 
 
 @_pair.pullback
 @_runtime.uncast
 def _pullback(
-    c_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text, c_logits_sum,
-    c_logits, scale, image_norm, image_length, image, text_norm, text_length, text, logits_sum,
-    logits, needs,
+    c_loss, c_image_norm, c_image_length, c_image, c_text_norm, c_text_length, c_text,
+    c_sum_image_text, c_logits, scale, image_norm, image_length, image, text_norm, text_length,
+    text, sum_image_text, logits, needs,
 ) -> tuple:
     N = image_norm.shape[0]
     dimages = dtexts = dscale = dbias = None
     if needs.images or needs.texts or needs.scale:
         exp_scale = torch.exp(scale)
     if needs.images:
-        choice_image_norm = (image_norm >= 1e-12).to(scale.dtype)
+        choice_in_dimages = (image_norm >= 1e-12).to(scale.dtype)
     if needs.texts:
-        choice_text_norm = (text_norm >= 1e-12).to(scale.dtype)
+        choice_in_dtexts = (text_norm >= 1e-12).to(scale.dtype)
     dlogits = torch.addcmul(c_logits, c_loss / N, torch.sigmoid(logits))
     dlogits = _runtime.added_on_diagonal(dlogits, 0, 1, -c_loss / N)
     if needs.bias:
         dbias = dlogits.sum()
     if needs.images or needs.texts:
-        dlogits_sum = torch.addcmul(c_logits_sum, exp_scale, dlogits)
+        dsum_image_text = torch.addcmul(c_sum_image_text, exp_scale, dlogits)
     if needs.texts:
-        dtext = torch.addmm(c_text, dlogits_sum.mT, image)
+        dtext = torch.addmm(c_text, dsum_image_text.mT, image)
     if needs.images:
-        dimage = torch.addmm(c_image, dlogits_sum, text)
+        dimage = torch.addmm(c_image, dsum_image_text, text)
         dimages = torch.addcmul(
             dimage / image_length,
             torch.addcmul(
-                image_length * torch.addcmul(c_image_norm, choice_image_norm, c_image_length),
-                choice_image_norm,
+                image_length * torch.addcmul(c_image_norm, choice_in_dimages, c_image_length),
+                choice_in_dimages,
                 (dimage * image).sum(1, keepdim=True),
                 value=-1,
             ) / image_norm,
@@ -477,15 +485,15 @@ def _pullback(
         dtexts = torch.addcmul(
             dtext / text_length,
             torch.addcmul(
-                text_length * torch.addcmul(c_text_norm, choice_text_norm, c_text_length),
-                choice_text_norm,
+                text_length * torch.addcmul(c_text_norm, choice_in_dtexts, c_text_length),
+                choice_in_dtexts,
                 (dtext * text).sum(1, keepdim=True),
                 value=-1,
             ) / text_norm,
             text,
         )
     if needs.scale:
-        dscale = exp_scale * (dlogits * logits_sum).sum()
+        dscale = exp_scale * (dlogits * sum_image_text).sum()
     return (dimages, dtexts, dscale, dbias)
 
 

@@ -18,9 +18,9 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 Second derivatives, of the sum of each gradient times a vector (v_x and so on): g is dy, v_y the
 tangent of the output, and c_ marks the cotangent of a saved value:
 
-    share_beta_x = 1/(exp(-beta*x) + 1)
-    v_y = Piecewise((1, threshold < beta*x), (share_beta_x, True))*v_x
-    c_x = beta*Piecewise((0, threshold < beta*x), (share_beta_x/(exp(beta*x) + 1), True))*g*v_x
+    sigmoid_x_beta = 1/(exp(-beta*x) + 1)
+    v_y = Piecewise((1, threshold < beta*x), (sigmoid_x_beta, True))*v_x
+    c_x = beta*Piecewise((0, threshold < beta*x), (sigmoid_x_beta/(exp(beta*x) + 1), True))*g*v_x
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums.
@@ -135,12 +135,12 @@ class SoftplusThresholdSecond(NamedTuple):
 @_pair.behind
 def _behind(v_x, g, x, beta, threshold, needs) -> tuple:
     v_y = c_x = None
-    share_beta_x = torch.sigmoid(beta * x)
+    sigmoid_x_beta = torch.sigmoid(beta * x)
     if needs.g:
-        v_y = torch.where(threshold < beta * x, 1, share_beta_x) * v_x
+        v_y = torch.where(threshold < beta * x, 1, sigmoid_x_beta) * v_x
     if needs.x:
         c_x = torch.ops.aten.threshold_backward(
-            beta * share_beta_x * g * torch.sigmoid(-beta * x) * v_x,
+            beta * sigmoid_x_beta * g * torch.sigmoid(-beta * x) * v_x,
             torch.sign(threshold - beta * x),
             -1,
         )

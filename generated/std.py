@@ -20,9 +20,9 @@ Second derivatives, of the sum of each gradient times a vector (v_x and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     sum_diff_v_x = Sum(diff*v_x, C)
-    choice_var = Piecewise((0, var <= 0), (1/sqrt(var), True))
-    v_y = choice_var*sum_diff_v_x/(C - correction)
-    c_diff = choice_var*g*v_x/(C - correction)
+    choice_in_dg = Piecewise((0, var <= 0), (1/sqrt(var), True))
+    v_y = choice_in_dg*sum_diff_v_x/(C - correction)
+    c_diff = choice_in_dg*g*v_x/(C - correction)
     c_var = -sum_diff_v_x*Piecewise((0, var <= 0), (var**(-1.5), True))*g/(2*(C - correction))
 
 From these cotangents back to the inputs:
@@ -164,11 +164,11 @@ def _behind(v_x, g, diff, var, correction, needs) -> tuple:
         sum_diff_v_x = (diff * v_x).sum(1)
     var_up_to_0 = var <= 0
     if needs.g or needs.diff:
-        choice_var = torch.where(var_up_to_0, 0, torch.where(var_up_to_0, 1, var) ** -0.5)
+        choice_in_dg = torch.where(var_up_to_0, 0, torch.where(var_up_to_0, 1, var) ** -0.5)
     if needs.g:
-        v_y = choice_var * sum_diff_v_x / (C - correction)
+        v_y = choice_in_dg * sum_diff_v_x / (C - correction)
     if needs.diff:
-        c_diff = choice_var[:, None] * g[:, None] / (C - correction) * v_x
+        c_diff = choice_in_dg[:, None] * g[:, None] / (C - correction) * v_x
     if needs.var:
         c_var = -torch.where(
             var_up_to_0, 0,

@@ -13,29 +13,29 @@ the margin it has torch's derivative, that of the difference.
 The closed form:
 
     dmissing = dloss*Piecewise((0, near - far + margin < 0), (1, True))/N
-    dfar_term = dmissing*(negative - anchor - eps)/far
-    dnear_term = dmissing*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
+    d_anchor_plus_eps_minus_negative = dmissing*(negative - anchor - eps)/far
+    d_anchor_plus_eps_minus_positive = dmissing*(anchor - positive + eps)/near
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+    dpositive = -d_anchor_plus_eps_minus_positive
+    dnegative = -d_anchor_plus_eps_minus_negative
 
 With reduction="none":
 
     dmissing = dloss*Piecewise((0, near - far + margin < 0), (1, True))
-    dfar_term = dmissing*(negative - anchor - eps)/far
-    dnear_term = dmissing*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
+    d_anchor_plus_eps_minus_negative = dmissing*(negative - anchor - eps)/far
+    d_anchor_plus_eps_minus_positive = dmissing*(anchor - positive + eps)/near
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+    dpositive = -d_anchor_plus_eps_minus_positive
+    dnegative = -d_anchor_plus_eps_minus_negative
 
 With reduction="sum":
 
     dmissing = dloss*Piecewise((0, near - far + margin < 0), (1, True))
-    dfar_term = dmissing*(negative - anchor - eps)/far
-    dnear_term = dmissing*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
+    d_anchor_plus_eps_minus_negative = dmissing*(negative - anchor - eps)/far
+    d_anchor_plus_eps_minus_positive = dmissing*(anchor - positive + eps)/near
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+    dpositive = -d_anchor_plus_eps_minus_positive
+    dnegative = -d_anchor_plus_eps_minus_negative
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
@@ -43,37 +43,35 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Second derivatives, of the sum of each gradient times a vector (v_anchor and so on): g is dloss,
 v_loss the tangent of the output, and c_ marks the cotangent of a saved value:
 
-    dg_near_term = v_anchor - v_positive
-    sum_dg_near_term_g_near_term_term = Sum(dg_near_term*(anchor - positive + eps), C)
-    dg_near_term_term = g*Piecewise((0, near - far + margin < 0), (1/near, True))*dg_near_term/N
-    dg_far_term = v_anchor - v_negative
-    sum_dg_far_term_g_far_term_term = Sum(dg_far_term*(negative - anchor - eps), C)
+    dg_anchor_plus_eps_minus_positive = v_anchor - v_positive
+    sum_in_dg_2 = Sum(dg_anchor_plus_eps_minus_positive*(anchor - positive + eps), C)
+    d_anchor_plus_eps_minus_positive = (
+        g*Piecewise((0, near - far + margin < 0), (1/near, True))
+        *dg_anchor_plus_eps_minus_positive/N
+    )
+    dg_anchor_plus_eps_minus_negative = v_anchor - v_negative
+    sum_in_dg = Sum(dg_anchor_plus_eps_minus_negative*(negative - anchor - eps), C)
     v_loss = Sum(
-        Piecewise((0, near - far + margin < 0), (1, True))*(
-            sum_dg_far_term_g_far_term_term/far + sum_dg_near_term_g_near_term_term/near
-        ),
+        Piecewise((0, near - far + margin < 0), (1, True))*(sum_in_dg/far + sum_in_dg_2/near),
         N,
     )/N
-    c_positive = -dg_near_term_term
-    c_negative = g*Piecewise((0, near - far + margin < 0), (1/far, True))*dg_far_term/N
-    c_anchor = dg_near_term_term - c_negative
-    c_near = -g*sum_dg_near_term_g_near_term_term*Piecewise(
-        (0, near - far + margin < 0),
-        (near**(-2), True),
-    )/N
-    c_far = -g*sum_dg_far_term_g_far_term_term*Piecewise(
-        (0, near - far + margin < 0),
-        (far**(-2), True),
-    )/N
+    c_positive = -d_anchor_plus_eps_minus_positive
+    c_negative = (
+        g*Piecewise((0, near - far + margin < 0), (1/far, True))
+        *dg_anchor_plus_eps_minus_negative/N
+    )
+    c_anchor = d_anchor_plus_eps_minus_positive - c_negative
+    c_near = -g*sum_in_dg_2*Piecewise((0, near - far + margin < 0), (near**(-2), True))/N
+    c_far = -g*sum_in_dg*Piecewise((0, near - far + margin < 0), (far**(-2), True))/N
 
 From these cotangents back to the inputs:
 
     dmissing = c_loss*Piecewise((0, near - far + margin < 0), (1, True))/N
-    dfar_term = (c_far - dmissing)*(anchor - negative + eps)/far
-    dnear_term = (c_near + dmissing)*(anchor - positive + eps)/near
-    danchor = dfar_term + dnear_term
-    dpositive = -dnear_term
-    dnegative = -dfar_term
+    d_anchor_plus_eps_minus_negative = (c_far - dmissing)*(anchor - negative + eps)/far
+    d_anchor_plus_eps_minus_positive = (c_near + dmissing)*(anchor - positive + eps)/near
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+    dpositive = -d_anchor_plus_eps_minus_positive
+    dnegative = -d_anchor_plus_eps_minus_negative
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums.
@@ -81,8 +79,10 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Edge cases:
 
 - NaN if N is 0: loss divides by it.
-- far may be 0 or underflow: then dfar_term may be infinite or NaN.
-- near may be 0 or underflow: then dnear_term may be infinite or NaN.
+- far may be 0 or underflow: then d_anchor_plus_eps_minus_negative, danchor, dnegative may be
+  infinite or NaN.
+- near may be 0 or underflow: then d_anchor_plus_eps_minus_positive, danchor, dpositive may be
+  infinite or NaN.
 - float32: loss, dpositive, dnegative, danchor may be infinite, NaN or inaccurate for anchor,
   positive beyond 1e19.
 - N may be any number of dimensions (even none); they are flattened into one axis and restored in
@@ -172,15 +172,19 @@ def triplet_backward(
     else:
         dmissing = torch.where(near - far + margin < 0, 0, dloss / N)
     if needs.anchor or needs.negative:
-        dfar_term = dmissing[:, None] / far[:, None] * (negative - anchor - eps)
+        d_anchor_plus_eps_minus_negative = dmissing[:, None] / far[:, None] * (
+            negative - anchor - eps
+        )
     if needs.anchor or needs.positive:
-        dnear_term = dmissing[:, None] / near[:, None] * (anchor - positive + eps)
+        d_anchor_plus_eps_minus_positive = dmissing[:, None] / near[:, None] * (
+            anchor - positive + eps
+        )
     if needs.anchor:
-        danchor = dfar_term + dnear_term
+        danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
     if needs.positive:
-        dpositive = -dnear_term
+        dpositive = -d_anchor_plus_eps_minus_positive
     if needs.negative:
-        dnegative = -dfar_term
+        dnegative = -d_anchor_plus_eps_minus_negative
     return TripletGradients(danchor, dpositive, dnegative)
 
 
@@ -270,12 +274,12 @@ def _behind(
     N = anchor.shape[0]
     v_loss = c_positive = c_negative = c_anchor = c_near = c_far = None
     if needs.g or needs.positive or needs.anchor or needs.near:
-        dg_near_term = v_anchor - v_positive
+        dg_anchor_plus_eps_minus_positive = v_anchor - v_positive
     if needs.g or needs.near:
-        sum_dg_near_term_g_near_term_term = (dg_near_term * (anchor - positive + eps)).sum(1)
+        sum_in_dg_2 = (dg_anchor_plus_eps_minus_positive * (anchor - positive + eps)).sum(1)
     if needs.positive or needs.anchor:
         if reduction == "none":
-            dg_near_term_term = torch.where(
+            d_anchor_plus_eps_minus_positive = torch.where(
                 near[:, None] - far[:, None] + margin < 0,
                 0,
                 g[:, None] / torch.where(
@@ -283,47 +287,47 @@ def _behind(
                     1,
                     near[:, None],
                 ),
-            ) * dg_near_term
+            ) * dg_anchor_plus_eps_minus_positive
         elif reduction == "sum":
-            dg_near_term_term = torch.where(
+            d_anchor_plus_eps_minus_positive = torch.where(
                 near[:, None] - far[:, None] + margin < 0,
                 0,
                 g / torch.where(near[:, None] - far[:, None] + margin < 0, 1, near[:, None]),
-            ) * dg_near_term
+            ) * dg_anchor_plus_eps_minus_positive
         else:
-            dg_near_term_term = torch.where(
+            d_anchor_plus_eps_minus_positive = torch.where(
                 near[:, None] - far[:, None] + margin < 0,
                 0,
                 g / N / torch.where(near[:, None] - far[:, None] + margin < 0, 1, near[:, None]),
-            ) * dg_near_term
+            ) * dg_anchor_plus_eps_minus_positive
     if needs.g or needs.negative or needs.anchor or needs.far:
-        dg_far_term = v_anchor - v_negative
+        dg_anchor_plus_eps_minus_negative = v_anchor - v_negative
     if needs.g or needs.far:
-        sum_dg_far_term_g_far_term_term = (dg_far_term * (negative - anchor - eps)).sum(1)
+        sum_in_dg = (dg_anchor_plus_eps_minus_negative * (negative - anchor - eps)).sum(1)
     if needs.g:
         if reduction == "none":
             v_loss = torch.where(
                 near - far + margin < 0,
                 0,
-                sum_dg_far_term_g_far_term_term / torch.where(near - far + margin < 0, 1, far)
-                + sum_dg_near_term_g_near_term_term / torch.where(near - far + margin < 0, 1, near),
+                sum_in_dg / torch.where(near - far + margin < 0, 1, far)
+                + sum_in_dg_2 / torch.where(near - far + margin < 0, 1, near),
             )
         elif reduction == "sum":
             v_loss = torch.where(
                 near - far + margin < 0,
                 0,
-                sum_dg_far_term_g_far_term_term / torch.where(near - far + margin < 0, 1, far)
-                + sum_dg_near_term_g_near_term_term / torch.where(near - far + margin < 0, 1, near),
+                sum_in_dg / torch.where(near - far + margin < 0, 1, far)
+                + sum_in_dg_2 / torch.where(near - far + margin < 0, 1, near),
             ).sum()
         else:
             v_loss = torch.where(
                 near - far + margin < 0,
                 0,
-                sum_dg_far_term_g_far_term_term / torch.where(near - far + margin < 0, 1, far)
-                + sum_dg_near_term_g_near_term_term / torch.where(near - far + margin < 0, 1, near),
+                sum_in_dg / torch.where(near - far + margin < 0, 1, far)
+                + sum_in_dg_2 / torch.where(near - far + margin < 0, 1, near),
             ).sum() / N
     if needs.positive:
-        c_positive = -dg_near_term_term
+        c_positive = -d_anchor_plus_eps_minus_positive
     if needs.negative or needs.anchor:
         if reduction == "none":
             c_negative = torch.where(
@@ -334,76 +338,58 @@ def _behind(
                     1,
                     far[:, None],
                 ),
-            ) * dg_far_term
+            ) * dg_anchor_plus_eps_minus_negative
         elif reduction == "sum":
             c_negative = torch.where(
                 near[:, None] - far[:, None] + margin < 0,
                 0,
                 g / torch.where(near[:, None] - far[:, None] + margin < 0, 1, far[:, None]),
-            ) * dg_far_term
+            ) * dg_anchor_plus_eps_minus_negative
         else:
             c_negative = torch.where(
                 near[:, None] - far[:, None] + margin < 0,
                 0,
                 g / N / torch.where(near[:, None] - far[:, None] + margin < 0, 1, far[:, None]),
-            ) * dg_far_term
+            ) * dg_anchor_plus_eps_minus_negative
     if needs.anchor:
-        c_anchor = dg_near_term_term - c_negative
+        c_anchor = d_anchor_plus_eps_minus_positive - c_negative
     if needs.near:
         if reduction == "none":
             c_near = -torch.where(
                 near - far + margin < 0,
                 0,
-                sum_dg_near_term_g_near_term_term * g / torch.where(
-                    near - far + margin < 0,
-                    1, near,
-                ) ** 2,
+                sum_in_dg_2 * g / torch.where(near - far + margin < 0, 1, near) ** 2,
             )
         elif reduction == "sum":
             c_near = -torch.where(
                 near - far + margin < 0,
                 0,
-                g * sum_dg_near_term_g_near_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, near,
-                ) ** 2,
+                g * sum_in_dg_2 / torch.where(near - far + margin < 0, 1, near) ** 2,
             )
         else:
             c_near = -torch.where(
                 near - far + margin < 0,
                 0,
-                g / N * sum_dg_near_term_g_near_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, near,
-                ) ** 2,
+                g / N * sum_in_dg_2 / torch.where(near - far + margin < 0, 1, near) ** 2,
             )
     if needs.far:
         if reduction == "none":
             c_far = -torch.where(
                 near - far + margin < 0,
                 0,
-                sum_dg_far_term_g_far_term_term * g / torch.where(
-                    near - far + margin < 0,
-                    1, far,
-                ) ** 2,
+                sum_in_dg * g / torch.where(near - far + margin < 0, 1, far) ** 2,
             )
         elif reduction == "sum":
             c_far = -torch.where(
                 near - far + margin < 0,
                 0,
-                g * sum_dg_far_term_g_far_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, far,
-                ) ** 2,
+                g * sum_in_dg / torch.where(near - far + margin < 0, 1, far) ** 2,
             )
         else:
             c_far = -torch.where(
                 near - far + margin < 0,
                 0,
-                g / N * sum_dg_far_term_g_far_term_term / torch.where(
-                    near - far + margin < 0,
-                    1, far,
-                ) ** 2,
+                g / N * sum_in_dg / torch.where(near - far + margin < 0, 1, far) ** 2,
             )
     return (v_loss, c_anchor, c_positive, c_negative, c_near, c_far)
 
@@ -419,17 +405,19 @@ def _pullback(
     else:
         dmissing = torch.where(near - far + margin < 0, 0, c_loss / N)
     if needs.anchor or needs.negative:
-        dfar_term = (c_far[:, None] - dmissing[:, None]) / far[:, None] * (anchor - negative + eps)
+        d_anchor_plus_eps_minus_negative = (
+            c_far[:, None] - dmissing[:, None]
+        ) / far[:, None] * (anchor - negative + eps)
     if needs.anchor or needs.positive:
-        dnear_term = (
+        d_anchor_plus_eps_minus_positive = (
             c_near[:, None] + dmissing[:, None]
         ) / near[:, None] * (anchor - positive + eps)
     if needs.anchor:
-        danchor = dfar_term + dnear_term
+        danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
     if needs.positive:
-        dpositive = -dnear_term
+        dpositive = -d_anchor_plus_eps_minus_positive
     if needs.negative:
-        dnegative = -dfar_term
+        dnegative = -d_anchor_plus_eps_minus_negative
     return (danchor, dpositive, dnegative)
 
 

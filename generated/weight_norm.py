@@ -20,16 +20,19 @@ Second derivatives, of the sum of each gradient times a vector (v_v and so on): 
 tangent of the output, and c_ marks the cotangent of a saved value:
 
     g_g = Sum(g_2*v, K)/norm
-    g_v_term = g_g/norm
-    sum_g_v_term_3_v_v = Sum(v_v*(g_2 - g_v_term*v)/norm, K)
-    dg_v_term_2 = g*v_v/norm
-    sum_dg_v_term_2_v = Sum(dg_v_term_2*v, K)
-    dg_g = v_g - sum_dg_v_term_2_v/norm
-    dg_g_sum = dg_g/norm
-    v_w = dg_v_term_2 + dg_g_sum*v
-    c_v = dg_g_sum*g_2 - g_v_term*dg_v_term_2
-    c_g = sum_g_v_term_3_v_v
-    c_norm = g_v_term*(sum_dg_v_term_2_v/norm - dg_g) - sum_g_v_term_3_v_v*g/norm
+    g_g_over_norm = g_g/norm
+    sum_quotient_in_g_v_v_v = Sum(v_v*(g_2 - g_g_over_norm*v)/norm, K)
+    g_times_v_v_over_norm = g*v_v/norm
+    sum_g_times_v_v_over_norm_v = Sum(g_times_v_v_over_norm*v, K)
+    dg_g = v_g - sum_g_times_v_v_over_norm_v/norm
+    d_sum_g_2_v = dg_g/norm
+    v_w = g_times_v_v_over_norm + d_sum_g_2_v*v
+    c_v = d_sum_g_2_v*g_2 - g_g_over_norm*g_times_v_v_over_norm
+    c_g = sum_quotient_in_g_v_v_v
+    c_norm = (
+        g_g_over_norm*(sum_g_times_v_v_over_norm_v/norm - dg_g)
+        - sum_quotient_in_g_v_v_v*g/norm
+    )
 
 From these cotangents back to the inputs:
 
@@ -147,25 +150,27 @@ def _behind(v_v, v_g, g_2, v, g, norm, needs) -> tuple:
     v_w = c_v = c_g = c_norm = None
     if needs.v or needs.g or needs.norm:
         g_g = (g_2 * v).sum(1, keepdim=True) / norm
-        g_v_term = g_g / norm
+        g_g_over_norm = g_g / norm
     if needs.g or needs.norm:
-        sum_g_v_term_3_v_v = (v_v * torch.addcmul(g_2, g_v_term, v, value=-1) / norm).sum(1)
+        sum_quotient_in_g_v_v_v = (
+            v_v * torch.addcmul(g_2, g_g_over_norm, v, value=-1) / norm
+        ).sum(1)
     if needs.g_2 or needs.v or needs.norm:
-        dg_v_term_2 = g[:, None] / norm * v_v
-        sum_dg_v_term_2_v = (dg_v_term_2 * v).sum(1, keepdim=True)
-        dg_g = v_g[:, None] - sum_dg_v_term_2_v / norm
+        g_times_v_v_over_norm = g[:, None] / norm * v_v
+        sum_g_times_v_v_over_norm_v = (g_times_v_v_over_norm * v).sum(1, keepdim=True)
+        dg_g = v_g[:, None] - sum_g_times_v_v_over_norm_v / norm
     if needs.g_2 or needs.v:
-        dg_g_sum = dg_g / norm
+        d_sum_g_2_v = dg_g / norm
     if needs.g_2:
-        v_w = torch.addcmul(dg_v_term_2, dg_g_sum, v)
+        v_w = torch.addcmul(g_times_v_v_over_norm, d_sum_g_2_v, v)
     if needs.v:
-        c_v = torch.addcmul(dg_g_sum * g_2, g_v_term, dg_v_term_2, value=-1)
+        c_v = torch.addcmul(d_sum_g_2_v * g_2, g_g_over_norm, g_times_v_v_over_norm, value=-1)
     if needs.g:
-        c_g = sum_g_v_term_3_v_v
+        c_g = sum_quotient_in_g_v_v_v
     if needs.norm:
         c_norm = (
-            g_v_term * (sum_dg_v_term_2_v / norm - dg_g)
-            - sum_g_v_term_3_v_v[:, None] * g[:, None] / norm
+            g_g_over_norm * (sum_g_times_v_v_over_norm_v / norm - dg_g)
+            - sum_quotient_in_g_v_v_v[:, None] * g[:, None] / norm
         )
     return (v_w, c_v, c_g, c_norm)
 

@@ -6,8 +6,9 @@
 
 template <class Real>
 static int forward(
-    const Real* first_, const Real* second, Real* unit1_root, Real* unit2_root, Real* unit1,
-    Real* unit2, int64_t D, int64_t N, double eps, int threads
+    const Real* first_, const Real* second, Real* inverse_root_in_unit1,
+    Real* inverse_root_in_unit2, Real* unit1, Real* unit2, int64_t D, int64_t N, double eps,
+    int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(D);
@@ -35,14 +36,14 @@ static int forward(
         });
     }, Columns(sum_5, D), Columns(sum_6, D));
     entries(D, threads, [=](int64_t d) INLINE {
-        unit1_root[d] = 1 / square_root(sum_5[d] / Real(N) + Real(eps));
-        unit2_root[d] = 1 / square_root(sum_6[d] / Real(N) + Real(eps));
+        inverse_root_in_unit1[d] = 1 / square_root(sum_5[d] / Real(N) + Real(eps));
+        inverse_root_in_unit2[d] = 1 / square_root(sum_6[d] / Real(N) + Real(eps));
     });
     entries(N, D, threads, [=](int64_t n, int64_t d) INLINE {
-        unit1[n * D + d] = unit1_root[d] * (first_[n * D + d] - sum_1[d] / Real(N) - sum_2[d]
-                / Real(N));
-        unit2[n * D + d] = unit2_root[d] * (second[n * D + d] - sum_3[d] / Real(N) - sum_4[d]
-                / Real(N));
+        unit1[n * D + d] = inverse_root_in_unit1[d] * (first_[n * D + d] - sum_1[d] / Real(N)
+                - sum_2[d] / Real(N));
+        unit2[n * D + d] = inverse_root_in_unit2[d] * (second[n * D + d] - sum_3[d] / Real(N)
+                - sum_4[d] / Real(N));
     });
     return DONE;
 }
@@ -50,8 +51,8 @@ EXPORTED(forward)
 
 template <class Real>
 static int forward_2(
-    const Real* product_7, Real* correlation, Real* same_term, Real* loss, int64_t D, int64_t N,
-    double weight, int threads
+    const Real* product_7, Real* correlation, Real* diagonal_correlation_minus_1, Real* loss,
+    int64_t D, int64_t N, double weight, int threads
 ) {
     Scratch scratch;
     Real* same = scratch.of<Real>(1);
@@ -62,9 +63,9 @@ static int forward_2(
             correlation[d * D + e] = correlation_now;
             return choose(d == e, Real(0), square(correlation_now));
         });
-        const Real same_term_now = correlation[d * D + d] - Real(1);
-        same_term[d] = same_term_now;
-        same[0] += square(same_term_now);
+        const Real diagonal_correlation_minus_1_now = correlation[d * D + d] - Real(1);
+        diagonal_correlation_minus_1[d] = diagonal_correlation_minus_1_now;
+        same[0] += square(diagonal_correlation_minus_1_now);
     }, Total(same, 1), Total(others, 1));
     loss[0] = same[0] + others[0] * Real(weight);
     return DONE;
@@ -73,13 +74,13 @@ EXPORTED(forward_2)
 
 template <class Real>
 static int backward(
-    const Real* correlation, const Real* dloss, const Real* same_term, Real* dcorrelation_,
-    int64_t D, double weight, int threads
+    const Real* correlation, const Real* diagonal_correlation_minus_1, const Real* dloss,
+    Real* dcorrelation_, int64_t D, double weight, int threads
 ) {
     const auto two_times_dloss_times_weight = Real(2) * (dloss[0] * Real(weight));
     const auto two_times_dloss = Real(2) * dloss[0];
     rows(D, D * D, threads, [=](int64_t d) INLINE {
-        const auto dcorrelation_constant = two_times_dloss * same_term[d]
+        const auto dcorrelation_constant = two_times_dloss * diagonal_correlation_minus_1[d]
                 - two_times_dloss_times_weight * correlation[d * D + d];
         each(D, [=](int64_t e) INLINE {
             dcorrelation_[d * D + e] = two_times_dloss_times_weight * correlation[d * D + e]
@@ -92,9 +93,9 @@ EXPORTED(backward)
 
 template <class Real>
 static int backward_2(
-    const Real* product_1, const Real* product_2, const Real* unit1, const Real* unit1_root,
-    const Real* unit2, const Real* unit2_root, Real* dfirst, Real* dsecond, int64_t D, int64_t N,
-    int threads
+    const Real* inverse_root_in_unit1, const Real* inverse_root_in_unit2, const Real* product_1,
+    const Real* product_2, const Real* unit1, const Real* unit2, Real* dfirst, Real* dsecond,
+    int64_t D, int64_t N, int threads
 ) {
     rows(((D + 31) / 32), D * N, threads, [=](int64_t row, Real* sum_3, Real* sum_3_block,
             double* sum_3_total, Real* sum_4, Real* sum_4_block, double* sum_4_total, Real* sum_5,
@@ -126,10 +127,10 @@ static int backward_2(
         });
         for (int64_t n = 0; n < N; ++n) {
             each(first, last, [=](int64_t d) INLINE {
-                dfirst[n * D + d] = unit1_root[d] * (product_2[n * D + d] / Real(N)
+                dfirst[n * D + d] = inverse_root_in_unit1[d] * (product_2[n * D + d] / Real(N)
                         - sum_4[d - first] / Real(N) - sum_3[d - first] / Real(N)
                         * unit1[n * D + d]);
-                dsecond[n * D + d] = unit2_root[d] * (product_1[n * D + d] / Real(N)
+                dsecond[n * D + d] = inverse_root_in_unit2[d] * (product_1[n * D + d] / Real(N)
                         - sum_6[d - first] / Real(N) - sum_5[d - first] / Real(N)
                         * unit2[n * D + d]);
             });
@@ -143,8 +144,8 @@ EXPORTED(backward_2)
 
 template <class Real>
 static int backward_of_dfirst_2(
-    const Real* product_2, const Real* unit1, const Real* unit1_root, Real* dfirst, int64_t D,
-    int64_t N, int threads
+    const Real* inverse_root_in_unit1, const Real* product_2, const Real* unit1, Real* dfirst,
+    int64_t D, int64_t N, int threads
 ) {
     rows(((D + 31) / 32), D * N, threads, [=](int64_t row, Real* sum_3, Real* sum_3_block,
             double* sum_3_total, Real* sum_4, Real* sum_4_block, double* sum_4_total) INLINE {
@@ -164,7 +165,7 @@ static int backward_of_dfirst_2(
         });
         for (int64_t n = 0; n < N; ++n) {
             each(first, last, [=](int64_t d) INLINE {
-                dfirst[n * D + d] = unit1_root[d] * (product_2[n * D + d] / Real(N)
+                dfirst[n * D + d] = inverse_root_in_unit1[d] * (product_2[n * D + d] / Real(N)
                         - sum_4[d - first] / Real(N) - sum_3[d - first] / Real(N)
                         * unit1[n * D + d]);
             });
@@ -177,8 +178,8 @@ EXPORTED(backward_of_dfirst_2)
 
 template <class Real>
 static int backward_of_dsecond_2(
-    const Real* product_1, const Real* unit2, const Real* unit2_root, Real* dsecond, int64_t D,
-    int64_t N, int threads
+    const Real* inverse_root_in_unit2, const Real* product_1, const Real* unit2, Real* dsecond,
+    int64_t D, int64_t N, int threads
 ) {
     rows(((D + 31) / 32), D * N, threads, [=](int64_t row, Real* sum_5, Real* sum_5_block,
             double* sum_5_total, Real* sum_6, Real* sum_6_block, double* sum_6_total) INLINE {
@@ -198,7 +199,7 @@ static int backward_of_dsecond_2(
         });
         for (int64_t n = 0; n < N; ++n) {
             each(first, last, [=](int64_t d) INLINE {
-                dsecond[n * D + d] = unit2_root[d] * (product_1[n * D + d] / Real(N)
+                dsecond[n * D + d] = inverse_root_in_unit2[d] * (product_1[n * D + d] / Real(N)
                         - sum_6[d - first] / Real(N) - sum_5[d - first] / Real(N)
                         * unit2[n * D + d]);
             });

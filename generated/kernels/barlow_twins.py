@@ -9,34 +9,35 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     first, second, unit1, unit2, dfirst, dsecond: N D
-    unit1_root, unit2_root: 1 D
+    inverse_root_in_unit1, inverse_root_in_unit2: 1 D
     correlation, dcorrelation_: D D
-    same_term: D
+    diagonal_correlation_minus_1: D
     loss, dloss: one number
-""", "324584c34b6d312c046e884f3e29caeb0c883d306ccf10122b13769a5ba18027")
+""", "442a809fb3b305e572b67e3be31383d0c7676801c7ba18d5be8d9feb95331928")
 table.add(
     "forward",
-    "forward(first, second; D, N; eps) -> unit1_root, unit2_root, unit1, unit2",
+    "forward(first, second; D, N; eps) -> inverse_root_in_unit1, inverse_root_in_unit2, unit1, "
+    "unit2",
     ("product_7", lambda unit2, unit1: unit1.mT @ unit2),
-    "forward_2(product_7; D, N; weight) -> correlation, same_term, loss",
+    "forward_2(product_7; D, N; weight) -> correlation, diagonal_correlation_minus_1, loss",
 )
 table.add(
     "backward",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
+    "backward(correlation, diagonal_correlation_minus_1, dloss; D; weight) -> dcorrelation_",
     ("product_1", lambda unit1, dcorrelation_: unit1 @ dcorrelation_),
     ("product_2", lambda unit2, dcorrelation_: unit2 @ dcorrelation_.mT),
-    "backward_2(product_1, product_2, unit1, unit1_root, unit2, unit2_root; D, N) -> dfirst, "
-    "dsecond",
+    "backward_2(inverse_root_in_unit1, inverse_root_in_unit2, product_1, product_2, unit1, unit2; "
+    "D, N) -> dfirst, dsecond",
 )
 table.add(
     "backward of dfirst",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
+    "backward(correlation, diagonal_correlation_minus_1, dloss; D; weight) -> dcorrelation_",
     ("product_2", lambda unit2, dcorrelation_: unit2 @ dcorrelation_.mT),
-    "backward_of_dfirst_2(product_2, unit1, unit1_root; D, N) -> dfirst",
+    "backward_of_dfirst_2(inverse_root_in_unit1, product_2, unit1; D, N) -> dfirst",
 )
 table.add(
     "backward of dsecond",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
+    "backward(correlation, diagonal_correlation_minus_1, dloss; D; weight) -> dcorrelation_",
     ("product_1", lambda unit1, dcorrelation_: unit1 @ dcorrelation_),
-    "backward_of_dsecond_2(product_1, unit2, unit2_root; D, N) -> dsecond",
+    "backward_of_dsecond_2(inverse_root_in_unit2, product_1, unit2; D, N) -> dsecond",
 )

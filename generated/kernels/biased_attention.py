@@ -11,9 +11,9 @@ table = Table(_module, __file__, """
     query: B T E
     key: B S E
     value: B S F
-    bias, probs, dbias, dscores_sum: B T S
+    bias, probs, dbias, scale_times_dbias: B T S
     dy: B T F
-""", "249c28e9dfdbb2aeba065586725819d480dc0ae5dc8b11d93c55f7e41d80a3eb")
+""", "25a4444f9679dc879d88e5d51374cb9f10ea7bf91c5d5afb36fcb3c26317ccba")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -24,14 +24,14 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> dbias, scale_times_dbias",
+    ("dquery", lambda scale_times_dbias, key: scale_times_dbias @ key),
+    ("dkey", lambda query, scale_times_dbias: scale_times_dbias.mT @ query),
 )
 table.add(
     "backward of dkey dvalue dbias",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> dbias, scale_times_dbias",
+    ("dkey", lambda query, scale_times_dbias: scale_times_dbias.mT @ query),
 )

@@ -11,9 +11,9 @@ table = Table(_module, __file__, """
     query: B T E
     key: B S E
     value: B S F
-    probs, dscores_sum: B T S
+    probs, scale_times_dscores: B T S
     dy: B T F
-""", "62cf271db6a8cd48d5eb7814d84059614df0aea7761c363809dbeedddcffa989")
+""", "391745b2332684502c1369f29c11befee28c5d8df82a9a1ea14c0facf5592acf")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -24,26 +24,26 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dquery", lambda scale_times_dscores, key: scale_times_dscores @ key),
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )
 table.add(
     "backward of dquery",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dquery", lambda scale_times_dscores, key: scale_times_dscores @ key),
 )
 table.add(
     "backward of dkey",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )
 table.add(
     "backward of dkey dvalue",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )

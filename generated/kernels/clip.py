@@ -15,52 +15,56 @@ table = Table(_module, __file__, """
     images, texts, image, text, dimages, dtexts: N D
     scale, exp_scale, loss, dloss, sum_5, sum_6, dscale: one number
     image_norm, image_length, text_norm, text_length: N 1
-    own_sum, exp_logits_sum_scaled, exp_logits_sum_2_scaled: N
-    exp_exponent_shifted, exp_exponent_shifted_2, logits_sum, dlogits_sum: N N
-""", "12f8f79f6e513c9f59f76af873a9b9283e1aebd79383d836810bb6516ef24628")
+    sum_image_text_along_D, sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N: N
+    exp_exponent_shifted, exp_exponent_shifted_along_N, sum_image_text, exp_scale_times_dlogits: N N
+""", "8254f30c9f9a428efde27d831c900575859e914282bdfcf27e5e7ba79ad75fa5")
 table.add(
     "forward",
     "forward(images, scale, texts; D, N) -> exp_scale, image_norm, image_length, image, "
-    "text_norm, text_length, text, own_sum",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "forward_2(exp_scale, logits_sum, own_sum, scale; N) -> exp_exponent_shifted, "
-    "exp_logits_sum_scaled, exp_exponent_shifted_2, exp_logits_sum_2_scaled, loss",
+    "text_norm, text_length, text, sum_image_text_along_D",
+    ("sum_image_text", lambda image, text: image @ text.mT),
+    "forward_2(exp_scale, scale, sum_image_text, sum_image_text_along_D; N) -> "
+    "exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, "
+    "sum_exp_exponent_shifted_along_N, loss",
 )
 table.add(
     "backward",
-    "backward(dloss, exp_exponent_shifted, exp_exponent_shifted_2, exp_logits_sum_2_scaled, "
-    "exp_logits_sum_scaled, exp_scale, logits_sum, own_sum; N) -> dlogits_sum, sum_5, sum_6",
-    ("product_1", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("product_2", lambda dlogits_sum, text: dlogits_sum @ text),
+    "backward(dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale, "
+    "sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, sum_image_text, "
+    "sum_image_text_along_D; N) -> exp_scale_times_dlogits, sum_5, sum_6",
+    ("product_1", lambda image, exp_scale_times_dlogits: exp_scale_times_dlogits.mT @ image),
+    ("product_2", lambda exp_scale_times_dlogits, text: exp_scale_times_dlogits @ text),
     "backward_2(dloss, exp_scale, image, image_length, image_norm, product_1, product_2, sum_5, "
     "sum_6, text, text_length, text_norm; D, N) -> dscale, dimages, dtexts",
 )
 table.add(
     "backward of dimages",
-    "backward_of_dimages(dloss, exp_exponent_shifted, exp_exponent_shifted_2, "
-    "exp_logits_sum_2_scaled, exp_logits_sum_scaled, exp_scale; N) -> dlogits_sum",
-    ("product_2", lambda dlogits_sum, text: dlogits_sum @ text),
+    "backward_of_dimages(dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale, "
+    "sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N; N) -> exp_scale_times_dlogits",
+    ("product_2", lambda exp_scale_times_dlogits, text: exp_scale_times_dlogits @ text),
     "backward_of_dimages_2(dloss, exp_scale, image, image_length, image_norm, product_2, text; D, "
     "N) -> dimages",
 )
 table.add(
     "backward of dtexts",
-    "backward_of_dimages(dloss, exp_exponent_shifted, exp_exponent_shifted_2, "
-    "exp_logits_sum_2_scaled, exp_logits_sum_scaled, exp_scale; N) -> dlogits_sum",
-    ("product_1", lambda image, dlogits_sum: dlogits_sum.mT @ image),
+    "backward_of_dimages(dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale, "
+    "sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N; N) -> exp_scale_times_dlogits",
+    ("product_1", lambda image, exp_scale_times_dlogits: exp_scale_times_dlogits.mT @ image),
     "backward_of_dtexts_2(dloss, exp_scale, image, product_1, text, text_length, text_norm; D, N) "
     "-> dtexts",
 )
 table.add(
     "backward of dscale",
-    "backward_of_dscale(dloss, exp_exponent_shifted, exp_exponent_shifted_2, "
-    "exp_logits_sum_2_scaled, exp_logits_sum_scaled, exp_scale, logits_sum, own_sum; N) -> dscale",
+    "backward_of_dscale(dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale, "
+    "sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, sum_image_text, "
+    "sum_image_text_along_D; N) -> dscale",
 )
 table.add(
     "backward of dtexts dscale",
-    "backward(dloss, exp_exponent_shifted, exp_exponent_shifted_2, exp_logits_sum_2_scaled, "
-    "exp_logits_sum_scaled, exp_scale, logits_sum, own_sum; N) -> dlogits_sum, sum_5, sum_6",
-    ("product_1", lambda image, dlogits_sum: dlogits_sum.mT @ image),
+    "backward(dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale, "
+    "sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, sum_image_text, "
+    "sum_image_text_along_D; N) -> exp_scale_times_dlogits, sum_5, sum_6",
+    ("product_1", lambda image, exp_scale_times_dlogits: exp_scale_times_dlogits.mT @ image),
     "backward_of_dtexts_dscale_2(dloss, exp_scale, image, product_1, sum_5, sum_6, text, "
     "text_length, text_norm; D, N) -> dscale, dtexts",
 )

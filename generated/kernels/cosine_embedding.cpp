@@ -6,9 +6,9 @@
 
 template <class Real>
 static int none_forward(
-    const Real* target, const Real* x1, const Real* x2, Real* norms_term, Real* norms_term_2,
-    Real* norms, Real* cosine, Real* losses, int64_t C, int64_t N, double eps, double margin,
-    int threads
+    const Real* target, const Real* x1, const Real* x2, Real* sum_x1_squared_plus_eps,
+    Real* sum_x2_squared_plus_eps, Real* norms, Real* cosine, Real* losses, int64_t C, int64_t N,
+    double eps, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
@@ -18,11 +18,12 @@ static int none_forward(
         const Real product_ = found.of[0];
         const Real sum_1 = found.of[1];
         const Real sum_2 = found.of[2];
-        const Real norms_term_now = sum_1 + Real(eps);
-        norms_term[n] = norms_term_now;
-        const Real norms_term_2_now = sum_2 + Real(eps);
-        norms_term_2[n] = norms_term_2_now;
-        const Real norms_now = square_root(norms_term_now * norms_term_2_now);
+        const Real sum_x1_squared_plus_eps_now = sum_1 + Real(eps);
+        sum_x1_squared_plus_eps[n] = sum_x1_squared_plus_eps_now;
+        const Real sum_x2_squared_plus_eps_now = sum_2 + Real(eps);
+        sum_x2_squared_plus_eps[n] = sum_x2_squared_plus_eps_now;
+        const Real norms_now = square_root(sum_x1_squared_plus_eps_now
+                * sum_x2_squared_plus_eps_now);
         norms[n] = norms_now;
         const Real cosine_now = product_ / norms_now;
         cosine[n] = cosine_now;
@@ -36,17 +37,17 @@ EXPORTED(none_forward)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
 static int none_backward(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    Real* dx2, int64_t C, int64_t N, double margin, int threads
+    const Real* cosine, const Real* dloss, const Real* norms, const Real* sum_x1_squared_plus_eps,
+    const Real* sum_x2_squared_plus_eps, const Real* target, const Real* x1, const Real* x2,
+    Real* dx1, Real* dx2, int64_t C, int64_t N, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real dcosine = choose(target[n] == Real(1), -dloss[n],
                 choose((target[n] == Real(-1)) & (cosine[n] - Real(margin) >= Real(0)), dloss[n],
                 Real(0)));
         const auto dcosine_over_norms_n = dcosine / norms[n];
-        const auto dx1_constant = dcosine * cosine[n] / norms_term[n];
-        const auto dx2_constant = dcosine * cosine[n] / norms_term_2[n];
+        const auto dx1_constant = dcosine * cosine[n] / sum_x1_squared_plus_eps[n];
+        const auto dx2_constant = dcosine * cosine[n] / sum_x2_squared_plus_eps[n];
         each(C, [=](int64_t c) INLINE {
             if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms_n * x2[n * C + c]
                     - dx1_constant * x1[n * C + c];
@@ -62,9 +63,9 @@ PART(none_backward_of_dx2, none_backward, false, true)
 
 template <class Real>
 static int forward(
-    const Real* target, const Real* x1, const Real* x2, Real* norms_term, Real* norms_term_2,
-    Real* norms, Real* cosine, Real* loss, int64_t C, int64_t N, double divisor, double eps,
-    double margin, int threads
+    const Real* target, const Real* x1, const Real* x2, Real* sum_x1_squared_plus_eps,
+    Real* sum_x2_squared_plus_eps, Real* norms, Real* cosine, Real* loss, int64_t C, int64_t N,
+    double divisor, double eps, double margin, int threads
 ) {
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(1);
@@ -76,11 +77,12 @@ static int forward(
         const Real product_ = found.of[0];
         const Real sum_1 = found.of[1];
         const Real sum_2 = found.of[2];
-        const Real norms_term_now = sum_1 + Real(eps);
-        norms_term[n] = norms_term_now;
-        const Real norms_term_2_now = sum_2 + Real(eps);
-        norms_term_2[n] = norms_term_2_now;
-        const Real norms_now = square_root(norms_term_now * norms_term_2_now);
+        const Real sum_x1_squared_plus_eps_now = sum_1 + Real(eps);
+        sum_x1_squared_plus_eps[n] = sum_x1_squared_plus_eps_now;
+        const Real sum_x2_squared_plus_eps_now = sum_2 + Real(eps);
+        sum_x2_squared_plus_eps[n] = sum_x2_squared_plus_eps_now;
+        const Real norms_now = square_root(sum_x1_squared_plus_eps_now
+                * sum_x2_squared_plus_eps_now);
         norms[n] = norms_now;
         const Real cosine_now = product_ / norms_now;
         cosine[n] = cosine_now;
@@ -95,17 +97,17 @@ EXPORTED(forward)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
 static int backward(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    Real* dx2, int64_t C, int64_t N, double divisor, double margin, int threads
+    const Real* cosine, const Real* dloss, const Real* norms, const Real* sum_x1_squared_plus_eps,
+    const Real* sum_x2_squared_plus_eps, const Real* target, const Real* x1, const Real* x2,
+    Real* dx1, Real* dx2, int64_t C, int64_t N, double divisor, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real dcosine = choose(target[n] == Real(1), -(dloss[0] / Real(divisor)),
                 choose((target[n] == Real(-1)) & (cosine[n] - Real(margin) >= Real(0)), dloss[0]
                 / Real(divisor), Real(0)));
         const auto dcosine_over_norms_n = dcosine / norms[n];
-        const auto dx1_constant = dcosine * cosine[n] / norms_term[n];
-        const auto dx2_constant = dcosine * cosine[n] / norms_term_2[n];
+        const auto dx1_constant = dcosine * cosine[n] / sum_x1_squared_plus_eps[n];
+        const auto dx2_constant = dcosine * cosine[n] / sum_x2_squared_plus_eps[n];
         each(C, [=](int64_t c) INLINE {
             if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms_n * x2[n * C + c]
                     - dx1_constant * x1[n * C + c];

@@ -9,31 +9,31 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x1, x2, dx1, dx2: N C
-    target, norms_term, norms_term_2, norms, cosine, dloss: N
+    target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine, dloss: N
     loss: one number
-""", "60fb0e0e539d5f42326fdc13fcd543fd05cd47e23c2bf522d2caed3d315ffc10")
+""", "fa281efc2398629a12aa8555ab6d34abe50ff03dc2accb582db935b72320e312")
 table.add(
     "none forward",
-    "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "
-    "loss: N",
+    "none_forward(target, x1, x2; C, N; eps, margin) -> sum_x1_squared_plus_eps, "
+    "sum_x2_squared_plus_eps, norms, cosine, loss: N",
 )
 table.add(
     "none backward",
-    "none_backward(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2; C, N; margin) "
-    "-> dx1, dx2",
+    "none_backward(cosine, dloss, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, "
+    "target, x1, x2; C, N; margin) -> dx1, dx2",
     of="dx1 | dx2",
 )
 table.add(
     "sum | mean forward",
     "divisor = 1 | N",
-    "forward(target, x1, x2; C, N; divisor, eps, margin) -> norms_term, norms_term_2, norms, "
-    "cosine, loss",
+    "forward(target, x1, x2; C, N; divisor, eps, margin) -> sum_x1_squared_plus_eps, "
+    "sum_x2_squared_plus_eps, norms, cosine, loss",
 )
 table.add(
     "sum | mean backward",
     "divisor = 1 | N",
-    "backward(cosine, dloss: one number, norms, norms_term, norms_term_2, target, x1, x2; C, N; "
-    "divisor, margin) -> dx1, dx2",
+    "backward(cosine, dloss: one number, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, "
+    "target, x1, x2; C, N; divisor, margin) -> dx1, dx2",
     of="dx1 | dx2",
 )
 table.add(

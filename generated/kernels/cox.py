@@ -10,14 +10,14 @@ from ._table import Table
 _runtime = _module._runtime
 
 
-def _scanned_1(scanned_1_factor, dlosses_term):
-    return _runtime.scanned(scanned_1_factor, dlosses_term, 0)
+def _scanned_1(scanned_1_factor, event_times_dloss):
+    return _runtime.scanned(scanned_1_factor, event_times_dloss, 0)
 
 
 table = Table(_module, __file__, """
-    score, event, score_logcumsumexp, dlosses_term, scanned_1_factor, dscore: N
-    loss, dloss, event_sum: one number
-""", "f570361bf8a3b71760fa5df90405da97b5a18aa28a3b5c0dbf11c2a776907245")
+    score, event, score_logcumsumexp, event_times_dloss, scanned_1_factor, dscore: N
+    loss, dloss, sum_event: one number
+""", "a03756d7dd33a1caf2dcf771d9cec1a3b1c250e2025a751be17db8dbe811d9c0")
 table.add(
     "none forward",
     ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
@@ -25,9 +25,9 @@ table.add(
 )
 table.add(
     "none backward",
-    "none_backward(dloss: N, event, score_logcumsumexp; N) -> dlosses_term, scanned_1_factor",
+    "none_backward(dloss: N, event, score_logcumsumexp; N) -> event_times_dloss, scanned_1_factor",
     ("scanned_1", _scanned_1),
-    "none_backward_2(dlosses_term, scanned_1, score, score_logcumsumexp; N) -> dscore",
+    "none_backward_2(event_times_dloss, scanned_1, score, score_logcumsumexp; N) -> dscore",
 )
 table.add(
     "sum forward",
@@ -43,11 +43,11 @@ table.add(
 table.add(
     "mean forward",
     ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "mean_forward(event, score, score_logcumsumexp; N) -> event_sum, loss",
+    "mean_forward(event, score, score_logcumsumexp; N) -> sum_event, loss",
 )
 table.add(
     "mean backward",
     "sum_backward(score_logcumsumexp; N) -> scanned_1_factor",
     ("scanned_1", lambda scanned_1_factor, event: _runtime.scanned(scanned_1_factor, event, 0)),
-    "mean_backward_2(dloss, event, event_sum, scanned_1, score, score_logcumsumexp; N) -> dscore",
+    "mean_backward_2(dloss, event, scanned_1, score, score_logcumsumexp, sum_event; N) -> dscore",
 )

@@ -19,18 +19,19 @@ static int none_forward_without_S(
         counted[n] = counted_now;
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted);
         const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
+            probs[n * C + c] = exp_logits_shifted[c] / sum_exp_logits_shifted;
+            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw
+                    - log_sum_exp_logits_shifted);
         });
         losses[n] = label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
+                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_sum_exp_logits_shifted),
                 Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
                 label_smoothing_over_C * sum_2, Real(0)), Real(0));
     }, Kept<Real>(C));
@@ -50,8 +51,8 @@ static int none_forward(
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* exp_logits_shifted,
-            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
-            double* exp_logits_sum_scaled_total, Real* sum_2, Real* sum_2_block,
+            Real* sum_exp_logits_shifted, Real* sum_exp_logits_shifted_block,
+            double* sum_exp_logits_shifted_total, Real* sum_2, Real* sum_2_block,
             double* sum_2_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
@@ -63,25 +64,25 @@ static int none_forward(
             counted[n * S + s] = choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]], Real(0));
         });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
         });
         in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
                 probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
+                        / sum_exp_logits_shifted[s];
                 sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
+                        - log(sum_exp_logits_shifted[s]));
             });
         }, cleared(sum_2_block, sum_2_total, S));
         each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
@@ -90,9 +91,9 @@ static int none_forward(
                     * choose(labels_kept[n * S + s] != Real(0), counted[n * S + s]
                     * (logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
+                    - log(sum_exp_logits_shifted[s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_over_C * sum_2[s], Real(0)), Real(0));
         });
     }, Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
             Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
@@ -116,14 +117,13 @@ static int none_backward_without_S(
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const auto sum_1_2 = sum_1[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dlogits_constant = -(label_smoothing_over_C * choose(labels_kept[n] != Real(0),
-                Real(1), Real(0)) * dloss[n]);
-        const auto dlogits_constant_2 = sum_1_2 * dlogits_constant
-                + choose(labels_kept[n] != Real(0), Real(1), Real(0)) * (label_smoothing_minus_one
-                * dloss[n]) * counted[n];
+        const auto dlogits_constant = -(label_smoothing_over_C * dloss[n]
+                * choose(labels_kept[n] != Real(0), Real(1), Real(0)));
+        const auto dlogits_constant_2 = sum_1_2 * dlogits_constant + label_smoothing_minus_one
+                * dloss[n] * choose(labels_kept[n] != Real(0), Real(1), Real(0)) * counted[n];
         const auto labels_n = labels[n];
-        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), Real(1), Real(0))
-                * (label_smoothing_minus_one * dloss[n]) * counted[n];
+        const auto dlogits_constant_3 = label_smoothing_minus_one * dloss[n]
+                * choose(labels_kept[n] != Real(0), Real(1), Real(0)) * counted[n];
         each(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = weight[c] * dlogits_constant - dlogits_constant_2
                     * probs[n * C + c] + choose(c == labels_n, dlogits_constant_3, Real(0));
@@ -154,15 +154,16 @@ static int none_backward(
         const int64_t n = row / C;
         const auto weight_c = weight[c];
         each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = weight_c * -(label_smoothing_over_C
+            dlogits_[(n * C + c) * S + s] = weight_c * -(label_smoothing_over_C * dloss[n * S + s]
+                    * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))) - (sum_1_2
+                    * -(label_smoothing_over_C * dloss[n * S + s]
+                    * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0)))
+                    + label_smoothing_minus_one * dloss[n * S + s]
                     * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
-                    * dloss[n * S + s]) - (sum_1_2 * -(label_smoothing_over_C
+                    * counted[n * S + s]) * probs[(n * C + c) * S + s]
+                    + choose(c == labels[n * S + s], label_smoothing_minus_one * dloss[n * S + s]
                     * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
-                    * dloss[n * S + s]) + choose(labels_kept[n * S + s] != Real(0), Real(1),
-                    Real(0)) * (label_smoothing_minus_one * dloss[n * S + s]) * counted[n * S + s])
-                    * probs[(n * C + c) * S + s] + choose(c == labels[n * S + s],
-                    choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
-                    * (label_smoothing_minus_one * dloss[n * S + s]) * counted[n * S + s], Real(0));
+                    * counted[n * S + s], Real(0));
         });
     });
     return DONE;
@@ -178,14 +179,14 @@ static int none_plain_forward_without_S(
     rows(N, C * N, threads, [=](int64_t n, Real* exp_logits_shifted) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        losses[n] = -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
+        losses[n] = -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(sum_exp_logits_shifted));
         each(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
+            probs[n * C + c] = exp_logits_shifted[c] / sum_exp_logits_shifted;
         });
     }, Kept<Real>(C));
     return DONE;
@@ -200,35 +201,35 @@ static int none_plain_forward(
             threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* exp_logits_shifted,
-            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
-            double* exp_logits_sum_scaled_total) INLINE {
+            Real* sum_exp_logits_shifted, Real* sum_exp_logits_shifted_block,
+            double* sum_exp_logits_shifted_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
             });
         }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
         });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
+                        / sum_exp_logits_shifted[s];
             });
         }
         each(S, [=](int64_t s) INLINE {
             losses[n * S + s] = -(logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
+                    - log(sum_exp_logits_shifted[s]));
         });
     }, Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
@@ -288,18 +289,19 @@ static int sum_forward_without_S(
         counted[n] = counted_now;
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted);
         const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
+            probs[n * C + c] = exp_logits_shifted[c] / sum_exp_logits_shifted;
+            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw
+                    - log_sum_exp_logits_shifted);
         });
         loss[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
+                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_sum_exp_logits_shifted),
                 Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
                 label_smoothing_over_C * sum_2, Real(0)), Real(0));
     }, Total(loss, 1), Kept<Real>(C));
@@ -319,8 +321,8 @@ static int sum_forward(
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_2,
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_2,
             Real* sum_2_block, double* sum_2_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
@@ -332,25 +334,25 @@ static int sum_forward(
             counted[n * S + s] = choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]], Real(0));
         });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
         });
         in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
                 probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
+                        / sum_exp_logits_shifted[s];
                 sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
+                        - log(sum_exp_logits_shifted[s]));
             });
         }, cleared(sum_2_block, sum_2_total, S));
         each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
@@ -358,9 +360,9 @@ static int sum_forward(
             return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
                     counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
+                    - log(sum_exp_logits_shifted[s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_over_C * sum_2[s], Real(0)), Real(0));
         });
     }, Total(loss, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
@@ -456,12 +458,12 @@ static int sum_loss_without_S(
     rows(N, C * N, threads, [=](int64_t n, double* loss, Real* exp_logits_shifted) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted);
         const auto one_or_zero = choose(labels_kept[n] != Real(0), Real(1), Real(0));
         const auto dlogits_constant_2 = dlogits_constant + one_minus_label_smoothing
                 * choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
@@ -470,13 +472,14 @@ static int sum_loss_without_S(
                 * choose(labels_kept[n] != Real(0), weight[labels_n], Real(0)), Real(0));
         const Real sum_2 = sum(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = one_or_zero * (dlogits_constant_2 * (exp_logits_shifted[c]
-                    / exp_logits_sum_scaled) - label_smoothing_over_C * weight[c])
+                    / sum_exp_logits_shifted) - label_smoothing_over_C * weight[c])
                     + choose(c == labels_n, dlogits_constant_3, Real(0));
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
+            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw
+                    - log_sum_exp_logits_shifted);
         });
         loss[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0),
                 choose(labels_kept[n] != Real(0), weight[labels_n], Real(0))
-                * (logits[n * C + labels_n] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
+                * (logits[n * C + labels_n] - zero_or_peak_1_raw - log_sum_exp_logits_shifted),
                 Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
                 label_smoothing_over_C * sum_2, Real(0)), Real(0));
     }, Total(loss, 1), Kept<Real>(C));
@@ -502,8 +505,8 @@ static int sum_loss(
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const auto dlogits_constant = Real(label_smoothing) * sum_3[0] / Real(C);
     rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_2,
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_2,
             Real* sum_2_block, double* sum_2_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
@@ -511,16 +514,16 @@ static int sum_loss(
                 peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
             });
         }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
         });
         in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
             const auto weight_c = weight[c];
@@ -528,11 +531,11 @@ static int sum_loss(
             each(S, [=](int64_t s) INLINE {
                 sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
+                        - log(sum_exp_logits_shifted[s]));
                 dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0), Real(1),
                         Real(0)) * ((dlogits_constant + one_minus_label_smoothing
                         * choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]],
-                        Real(0))) * (exp_logits_shifted[c * S + s] / exp_logits_sum_scaled[s])
+                        Real(0))) * (exp_logits_shifted[c * S + s] / sum_exp_logits_shifted[s])
                         - dlogits_constant_2) + choose(c == labels[n * S + s],
                         choose(labels_kept[n * S + s] != Real(0), label_smoothing_minus_one
                         * choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]],
@@ -545,9 +548,9 @@ static int sum_loss(
                     choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0))
                     * (logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
+                    - log(sum_exp_logits_shifted[s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_over_C * sum_2[s], Real(0)), Real(0));
         });
     }, Total(loss, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
@@ -566,14 +569,14 @@ static int plain_forward_without_S(
     rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
+        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(sum_exp_logits_shifted));
         each(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
+            probs[n * C + c] = exp_logits_shifted[c] / sum_exp_logits_shifted;
         });
     }, Total(sum_2, 1), Kept<Real>(C));
     loss[0] = sum_2[0] / Real(divisor);
@@ -591,35 +594,35 @@ static int plain_forward(
     Scratch scratch;
     Real* sum_2 = scratch.of<Real>(1);
     rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
             });
         }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
         });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
+                        / sum_exp_logits_shifted[s];
             });
         }
         sum_2[0] += sum(S, [=](int64_t s) INLINE {
             return -(logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
+                    - log(sum_exp_logits_shifted[s]));
         });
     }, Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S));
@@ -681,16 +684,17 @@ static int plain_loss_without_S(
     rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
+        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(sum_exp_logits_shifted));
         const auto labels_n = labels[n];
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_divisor * (exp_logits_shifted[c] / exp_logits_sum_scaled)
-                    + choose(c == labels_n, minus_one_over_divisor, Real(0));
+            dlogits_[n * C + c] = one_over_divisor * (exp_logits_shifted[c]
+                    / sum_exp_logits_shifted) + choose(c == labels_n, minus_one_over_divisor,
+                    Real(0));
         });
     }, Total(sum_2, 1), Kept<Real>(C));
     loss[0] = sum_2[0] / Real(divisor);
@@ -710,34 +714,34 @@ static int plain_loss(
     const Real one_over_divisor = 1.0 / divisor;
     const Real minus_one_over_divisor = -(1.0 / divisor);
     rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
             });
         }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
         });
         sum_2[0] += sum(S, [=](int64_t s) INLINE {
             return -(logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
+                    - log(sum_exp_logits_shifted[s]));
         });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 dlogits_[(n * C + c) * S + s] = one_over_divisor * (exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s]) + choose(c == labels[n * S + s],
+                        / sum_exp_logits_shifted[s]) + choose(c == labels[n * S + s],
                         minus_one_over_divisor, Real(0));
             });
         }
@@ -751,7 +755,7 @@ EXPORTED(plain_loss)
 template <class Real>
 static int mean_forward_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S,
+    Real* probs, Real* counted, Real* sum_counted, Real* loss, int64_t C, int64_t N, int64_t S,
     double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
@@ -760,49 +764,50 @@ static int mean_forward_without_S(
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_3,
+    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_3,
             Real* exp_logits_shifted) INLINE {
         const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
         counted[n] = counted_now;
-        counted_sum_2[0] += counted_now;
+        sum_counted[0] += counted_now;
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted);
         const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
+            probs[n * C + c] = exp_logits_shifted[c] / sum_exp_logits_shifted;
+            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw
+                    - log_sum_exp_logits_shifted);
         });
         sum_3[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
+                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_sum_exp_logits_shifted),
                 Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
                 label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(C));
-    loss[0] = sum_3[0] / counted_sum_2[0];
+    }, Total(sum_counted, 1), Total(sum_3, 1), Kept<Real>(C));
+    loss[0] = sum_3[0] / sum_counted[0];
     return DONE;
 }
 
 template <class Real>
 static int mean_forward(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S,
+    Real* probs, Real* counted, Real* sum_counted, Real* loss, int64_t C, int64_t N, int64_t S,
     double label_smoothing, int threads
 ) {
     if (S == 1) return mean_forward_without_S<Real>(labels, labels_kept, logits, weight, probs,
-            counted, counted_sum_2, loss, C, N, S, label_smoothing, threads);
+            counted, sum_counted, loss, C, N, S, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(1);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_3,
-            Real* peak_1_raw, Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_2,
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_3, Real* peak_1_raw,
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_2,
             Real* sum_2_block, double* sum_2_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
@@ -810,31 +815,31 @@ static int mean_forward(
                 peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
             });
         }
-        counted_sum_2[0] += sum(S, [=](int64_t s) INLINE {
+        sum_counted[0] += sum(S, [=](int64_t s) INLINE {
             const Real counted_now = choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]], Real(0));
             counted[n * S + s] = counted_now;
             return counted_now;
         });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
         });
         in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
                 probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
+                        / sum_exp_logits_shifted[s];
                 sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
+                        - log(sum_exp_logits_shifted[s]));
             });
         }, cleared(sum_2_block, sum_2_total, S));
         each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
@@ -842,21 +847,21 @@ static int mean_forward(
             return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
                     counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
+                    - log(sum_exp_logits_shifted[s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_over_C * sum_2[s], Real(0)), Real(0));
         });
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
+    }, Total(sum_counted, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
             Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_3[0] / counted_sum_2[0];
+    loss[0] = sum_3[0] / sum_counted[0];
     return DONE;
 }
 EXPORTED(mean_forward)
 
 template <class Real>
 static int mean_backward_without_S(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const int64_t* labels,
-    const Real* labels_kept, const Real* probs, const Real* weight, Real* dlogits_, int64_t C,
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* probs, const Real* sum_counted, const Real* weight, Real* dlogits_, int64_t C,
     int64_t N, int64_t S, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
@@ -868,18 +873,18 @@ static int mean_backward_without_S(
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / sum_counted[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_over_counted_sum_2_or_zero = choose(labels_kept[n] != Real(0),
-                dloss_over_counted_sum_2, Real(0));
+        const auto dloss_over_sum_counted_or_zero = choose(labels_kept[n] != Real(0),
+                dloss_over_sum_counted, Real(0));
         const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing * counted[n];
         const auto labels_n = labels[n];
         const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant_2
                 * counted[n], Real(0));
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_counted_sum_2_or_zero * (dlogits_constant_3
+            dlogits_[n * C + c] = dloss_over_sum_counted_or_zero * (dlogits_constant_3
                     * probs[n * C + c] - label_smoothing_over_C * weight[c]) + choose(c == labels_n,
                     dlogits_constant_4, Real(0));
         });
@@ -889,12 +894,12 @@ static int mean_backward_without_S(
 
 template <class Real>
 static int mean_backward(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const int64_t* labels,
-    const Real* labels_kept, const Real* probs, const Real* weight, Real* dlogits_, int64_t C,
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* probs, const Real* sum_counted, const Real* weight, Real* dlogits_, int64_t C,
     int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    if (S == 1) return mean_backward_without_S<Real>(counted, counted_sum_2, dloss, labels,
-            labels_kept, probs, weight, dlogits_, C, N, S, label_smoothing, threads);
+    if (S == 1) return mean_backward_without_S<Real>(counted, dloss, labels, labels_kept, probs,
+            sum_counted, weight, dlogits_, C, N, S, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -904,16 +909,16 @@ static int mean_backward(
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / sum_counted[0];
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         const auto dlogits_constant_3 = label_smoothing_over_C * weight[c];
         each(S, [=](int64_t s) INLINE {
             dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                    dloss_over_counted_sum_2, Real(0)) * ((dlogits_constant
+                    dloss_over_sum_counted, Real(0)) * ((dlogits_constant
                     + one_minus_label_smoothing * counted[n * S + s]) * probs[(n * C + c) * S + s]
                     - dlogits_constant_3) + choose(c == labels[n * S + s],
                     choose(labels_kept[n * S + s] != Real(0), dlogits_constant_2
@@ -933,8 +938,8 @@ static int mean_loss_without_S(
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
     Real* exp_logits_shifted = scratch.of<Real>(N * C);
-    Real* exp_logits_sum_scaled = scratch.of<Real>(N);
-    Real* counted_sum_2 = scratch.of<Real>(1);
+    Real* sum_exp_logits_shifted = scratch.of<Real>(N);
+    Real* sum_counted = scratch.of<Real>(1);
     Real* sum_3 = scratch.of<Real>(1);
     tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
         sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
@@ -942,43 +947,44 @@ static int mean_loss_without_S(
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_3) INLINE {
-        counted_sum_2[0] += choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
+    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_3) INLINE {
+        sum_counted[0] += choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled_now = sum(C, [=](int64_t c) INLINE {
+        const Real sum_exp_logits_shifted_now = sum(C, [=](int64_t c) INLINE {
             const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
             exp_logits_shifted[n * C + c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        exp_logits_sum_scaled[n] = exp_logits_sum_scaled_now;
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled_now);
+        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted_now);
         const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
+            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw
+                    - log_sum_exp_logits_shifted);
         });
         sum_3[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0),
                 choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0))
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
+                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_sum_exp_logits_shifted),
                 Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
                 label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_3, 1));
-    loss[0] = sum_3[0] / counted_sum_2[0];
+    }, Total(sum_counted, 1), Total(sum_3, 1));
+    loss[0] = sum_3[0] / sum_counted[0];
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C);
-    const auto dlogits_constant_2 = label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant_2 = label_smoothing_minus_one / sum_counted[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto one_over_counted_sum_2_or_zero = choose(labels_kept[n] != Real(0),
-                one_over_counted_sum_2, Real(0));
+        const auto one_over_sum_counted_or_zero = choose(labels_kept[n] != Real(0),
+                one_over_sum_counted, Real(0));
         const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing
                 * choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
+        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
         const auto labels_n = labels[n];
         const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant_2
                 * choose(labels_kept[n] != Real(0), weight[labels_n], Real(0)), Real(0));
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_counted_sum_2_or_zero * (dlogits_constant_3
-                    * (exp_logits_shifted[n * C + c] / exp_logits_sum_scaled_n)
+            dlogits_[n * C + c] = one_over_sum_counted_or_zero * (dlogits_constant_3
+                    * (exp_logits_shifted[n * C + c] / sum_exp_logits_shifted_n)
                     - label_smoothing_over_C * weight[c]) + choose(c == labels_n,
                     dlogits_constant_4, Real(0));
         });
@@ -997,8 +1003,8 @@ static int mean_loss(
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
     Real* exp_logits_shifted = scratch.of<Real>(N * C * S);
-    Real* exp_logits_sum_scaled = scratch.of<Real>(N * S);
-    Real* counted_sum_2 = scratch.of<Real>(1);
+    Real* sum_exp_logits_shifted = scratch.of<Real>(N * S);
+    Real* sum_counted = scratch.of<Real>(1);
     Real* sum_3 = scratch.of<Real>(1);
     tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
         sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
@@ -1006,36 +1012,35 @@ static int mean_loss(
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_3,
-            Real* peak_1_raw, Real* exp_logits_sum_scaled_block,
-            double* exp_logits_sum_scaled_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total) INLINE {
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_3, Real* peak_1_raw,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_2,
+            Real* sum_2_block, double* sum_2_total) INLINE {
         each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
             });
         }
-        counted_sum_2[0] += sum(S, [=](int64_t s) INLINE {
+        sum_counted[0] += sum(S, [=](int64_t s) INLINE {
             return choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0));
         });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
                 const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
                 exp_logits_shifted[(n * C + c) * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[n * S + s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
         });
         in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
                 sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
                         - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[n * S + s]));
+                        - log(sum_exp_logits_shifted[n * S + s]));
             });
         }, cleared(sum_2_block, sum_2_total, S));
         each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
@@ -1044,27 +1049,27 @@ static int mean_loss(
                     choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0))
                     * (logits[(n * C + (labels[n * S + s])) * S + s]
                     - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[n * S + s])), Real(0))
+                    - log(sum_exp_logits_shifted[n * S + s])), Real(0))
                     - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
                     label_smoothing_over_C * sum_2[s], Real(0)), Real(0));
         });
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
+    }, Total(sum_counted, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
             Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_3[0] / counted_sum_2[0];
+    loss[0] = sum_3[0] / sum_counted[0];
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C);
-    const auto dlogits_constant_2 = label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant_2 = label_smoothing_minus_one / sum_counted[0];
     rows(N, C * N * S, threads, [=](int64_t n) INLINE {
         for (int64_t c = 0; c < C; ++c) {
             const auto dlogits_constant_3 = label_smoothing_over_C * weight[c];
             each(S, [=](int64_t s) INLINE {
                 dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                        one_over_counted_sum_2, Real(0)) * ((dlogits_constant
+                        one_over_sum_counted, Real(0)) * ((dlogits_constant
                         + one_minus_label_smoothing * choose(labels_kept[n * S + s] != Real(0),
                         weight[labels[n * S + s]], Real(0)))
                         * (exp_logits_shifted[(n * C + c) * S + s]
-                        / exp_logits_sum_scaled[n * S + s]) - dlogits_constant_3)
+                        / sum_exp_logits_shifted[n * S + s]) - dlogits_constant_3)
                         + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
                         dlogits_constant_2 * choose(labels_kept[n * S + s] != Real(0),
                         weight[labels[n * S + s]], Real(0)), Real(0)), Real(0));

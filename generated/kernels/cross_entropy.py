@@ -19,8 +19,8 @@ table = Table(_module, __file__, """
     labels: N S, whole numbers
     weight = 1: C
     counted, labels_kept: N S
-    loss, dloss, counted_sum_2: one number
-""", "e48d3aa1f25ef0e0ecbd32f70882b566b88acd36ddd36b0c5902dd11e43aeb79")
+    loss, dloss, sum_counted: one number
+""", "0cd350775d979291ea46e60bfc99cc59166b51fcf30fbe62752d3ef71007dfe0")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),
@@ -72,11 +72,11 @@ table.add(
     "mean forward",
     ("labels, labels_kept", _labels),
     "mean_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> probs, "
-    "counted, counted_sum_2, loss",
+    "counted, sum_counted, loss",
 )
 table.add(
     "mean backward",
-    "mean_backward(counted, counted_sum_2, dloss, labels, labels_kept, probs, weight; C, N, S; "
+    "mean_backward(counted, dloss, labels, labels_kept, probs, sum_counted, weight; C, N, S; "
     "label_smoothing) -> dlogits",
 )
 table.add(

@@ -19,17 +19,17 @@ table = Table(_module, __file__, """
     labels: N S, whole numbers
     weight = 1: C
     counted, labels_kept: N S
-    counted_sum_2, loss, dloss: one number
-""", "8a74b0ba568a3d4b40223a014cf5223f9fe37c1e9b40d363f9ce3882306a3524")
+    sum_counted, loss, dloss: one number
+""", "424e81659e1ebc61eeae18ca3f29de1f27d8046846329382e223f510249872aa")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),
     "forward(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing) -> probs, "
-    "counted, counted_sum_2, loss",
+    "counted, sum_counted, loss",
 )
 table.add(
     "backward",
-    "backward(counted, counted_sum_2, dloss, labels, labels_kept, logits, probs, weight; C, N, S; "
+    "backward(counted, dloss, labels, labels_kept, logits, probs, sum_counted, weight; C, N, S; "
     "cap, label_smoothing) -> dlogits",
 )
 table.add(

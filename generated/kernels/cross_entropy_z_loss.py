@@ -19,18 +19,18 @@ table = Table(_module, __file__, """
     labels: N S, whole numbers
     weight = 1: C
     counted, log_z, labels_kept: N S
-    counted_sum_2, excess_sum, loss, dloss: one number
-""", "af879aa34f419a7ebddcccdbfa9b544dc06c02393d0c1a1b374ab3a6fe7f8da2")
+    sum_counted, sum_of_labels_kept_is_not_0, loss, dloss: one number
+""", "29d950abd63dc8e116427f924bb078b2c2afcfd8caabda32083c6afbee89e4ce")
 table.add(
     "forward",
     ("labels, labels_kept", _labels),
     "forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing, z_weight) -> probs, "
-    "counted, counted_sum_2, log_z, excess_sum, loss",
+    "counted, sum_counted, log_z, sum_of_labels_kept_is_not_0, loss",
 )
 table.add(
     "backward",
-    "backward(counted, counted_sum_2, dloss, excess_sum, labels, labels_kept, log_z, probs, "
-    "weight; C, N, S; label_smoothing, z_weight) -> dlogits",
+    "backward(counted, dloss, labels, labels_kept, log_z, probs, sum_counted, "
+    "sum_of_labels_kept_is_not_0, weight; C, N, S; label_smoothing, z_weight) -> dlogits",
 )
 table.add(
     "loss",

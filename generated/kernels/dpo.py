@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     chosen, rejected, reference_chosen, reference_rejected, reward, dloss, dchosen, drejected: N
     loss: one number
-""", "0a90e4c2f6cf764810e6d4e25d1bd2a7ccd852ef7f876ffdb666da54264102b2")
+""", "f629ab8f0032b00d42687832e83866375de9859dd0d0b5910b012a877ea12f78")
 table.add(
     "none forward",
     "none_forward(chosen, reference_chosen, reference_rejected, rejected; N; beta) -> reward, "

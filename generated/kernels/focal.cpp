@@ -36,20 +36,20 @@ static int none_backward(
         const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
         const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
                 - log1p(exp(-absolute(logits[n]))));
-        const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
+        const Real one_minus_met = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
                 - target[n]);
-        const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-        const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
+        const Real one_minus_met_to_gamma = pow(one_minus_met, Real(gamma));
+        const Real one_minus_met_to_gamma_minus_1 = pow(one_minus_met, zero_or_gamma_minus_one);
         if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
                 + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss[n] * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * target[n]) * (probs
-                * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs * (Real(1) - target[n])
-                - target[n] * (Real(1) - probs)));
+                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * target[n])
+                * (probs * (Real(1) - probs)) + one_minus_met_to_gamma * (probs * (Real(1)
+                - target[n]) - target[n] * (Real(1) - probs)));
         if constexpr (want_dtarget) dtarget[n] = dloss[n] * (choose(number_constant, Real(alpha)
                 * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
-                - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies
-                * power_gamma_losses_term_2));
+                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * probs)
+                - one_minus_met_to_gamma * logits[n]) + number_constant_2 * (entropies
+                * one_minus_met_to_gamma));
     });
     return DONE;
 }
@@ -95,20 +95,20 @@ static int backward(
         const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
         const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
                 - log1p(exp(-absolute(logits[n]))));
-        const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
+        const Real one_minus_met = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
                 - target[n]);
-        const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-        const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
+        const Real one_minus_met_to_gamma = pow(one_minus_met, Real(gamma));
+        const Real one_minus_met_to_gamma_minus_1 = pow(one_minus_met, zero_or_gamma_minus_one);
         if constexpr (want_dlogits) dlogits[n] = dloss_over_divisor * choose(number_constant,
                 Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                * (Real(gamma) * entropies * power_gamma_losses_term * (Real(1) - Real(2)
-                * target[n]) * (probs * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs
+                * (Real(gamma) * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2)
+                * target[n]) * (probs * (Real(1) - probs)) + one_minus_met_to_gamma * (probs
                 * (Real(1) - target[n]) - target[n] * (Real(1) - probs)));
         if constexpr (want_dtarget) dtarget[n] = dloss_over_divisor * (choose(number_constant,
                 Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                * (Real(gamma) * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
-                - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies
-                * power_gamma_losses_term_2));
+                * (Real(gamma) * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2)
+                * probs) - one_minus_met_to_gamma * logits[n]) + number_constant_2 * (entropies
+                * one_minus_met_to_gamma));
     });
     return DONE;
 }
@@ -136,20 +136,20 @@ static int loss(
             const Real probs_ = Real(1) / (Real(1) + exp_minus_logits_n);
             const Real entropies_ = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
                     - log1p_exp_minus_abs_logits_n);
-            const Real losses_term = Real(1) - probs_ * target[n] - (Real(1) - probs_) * (Real(1)
+            const Real one_minus_met = Real(1) - probs_ * target[n] - (Real(1) - probs_) * (Real(1)
                     - target[n]);
-            const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-            const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
+            const Real one_minus_met_to_gamma = pow(one_minus_met, Real(gamma));
+            const Real one_minus_met_to_gamma_minus_1 = pow(one_minus_met, zero_or_gamma_minus_one);
             if constexpr (want_dlogits) dlogits[n] = one_over_divisor * choose(number_constant,
                     Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                    * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)
-                    * target[n]) * (probs_ * (Real(1) - probs_)) + power_gamma_losses_term_2
+                    * (Real(gamma) * entropies_ * one_minus_met_to_gamma_minus_1 * (Real(1)
+                    - Real(2) * target[n]) * (probs_ * (Real(1) - probs_)) + one_minus_met_to_gamma
                     * (probs_ * (Real(1) - target[n]) - target[n] * (Real(1) - probs_)));
             if constexpr (want_dtarget) dtarget[n] = one_over_divisor * (choose(number_constant,
                     Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                    * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)
-                    * probs_) - power_gamma_losses_term_2 * logits[n]) + number_constant_2
-                    * (entropies_ * power_gamma_losses_term_2));
+                    * (Real(gamma) * entropies_ * one_minus_met_to_gamma_minus_1 * (Real(1)
+                    - Real(2) * probs_) - one_minus_met_to_gamma * logits[n]) + number_constant_2
+                    * (entropies_ * one_minus_met_to_gamma));
             return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
                     Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
                     * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))

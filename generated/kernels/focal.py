@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     logits, target, dloss, dlogits, dtarget: N
     loss: one number
-""", "5fa2338cb879dd05260992b5eb63f7ca8f0f76de162320c28185fa2d4ced678e")
+""", "d3ec51dbd0a03a9beb6874ee9581d6e35e8d02d97eb251e0c24f7e2b0988c855")
 table.add("none forward", "none_forward(logits, target; N; alpha, gamma) -> loss: N")
 table.add(
     "none backward",

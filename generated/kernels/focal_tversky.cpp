@@ -43,18 +43,18 @@ static int backward(
 ) {
     Scratch scratch;
     Real* dshare = scratch.of<Real>(C);
-    Real* dfound_plus_wrong = scratch.of<Real>(C);
+    Real* d_found_plus_wrong = scratch.of<Real>(C);
     const Real number_constant = pow(gamma, (-1.0)) - 1.0;
     const auto dloss_over_gamma = dloss[0] / Real(gamma);
     entries(C, threads, [=](int64_t c) INLINE {
         const Real dshare_now = dloss_over_gamma * pow(share[c], number_constant);
         dshare[c] = dshare_now;
-        dfound_plus_wrong[c] = -(dshare_now * share[c] / found_plus_wrong[c]);
+        d_found_plus_wrong[c] = -(dshare_now * share[c] / found_plus_wrong[c]);
     });
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        dprobs[n * C + c] = Real(beta) * (dfound_plus_wrong[c] + dshare[c] / found_plus_wrong[c])
-                * (Real(1) - target[n * C + c]) + (dfound_plus_wrong[c] - Real(alpha)
-                * (dfound_plus_wrong[c] + dshare[c] / found_plus_wrong[c])) * target[n * C + c];
+        dprobs[n * C + c] = Real(beta) * (d_found_plus_wrong[c] + dshare[c] / found_plus_wrong[c])
+                * (Real(1) - target[n * C + c]) + (d_found_plus_wrong[c] - Real(alpha)
+                * (d_found_plus_wrong[c] + dshare[c] / found_plus_wrong[c])) * target[n * C + c];
     });
     return DONE;
 }
@@ -71,7 +71,7 @@ static int loss(
     Real* sum_3 = scratch.of<Real>(C);
     Real* share = scratch.of<Real>(C);
     Real* dshare = scratch.of<Real>(C);
-    Real* dfound_plus_wrong = scratch.of<Real>(C);
+    Real* d_found_plus_wrong = scratch.of<Real>(C);
     Real* dwrong = scratch.of<Real>(C);
     rows(N, C * N, threads, [=](int64_t n, Real* sum_1, Real* sum_2, Real* sum_3) INLINE {
         each(C, [=](int64_t c) INLINE {
@@ -90,17 +90,17 @@ static int loss(
             share[c] = share_now;
             const Real dshare_now = one_over_gamma * pow(share_now, number_constant_2);
             dshare[c] = dshare_now;
-            const Real dfound_plus_wrong_now = -(dshare_now * share_now / (sum_1[c] + Real(smooth)
+            const Real d_found_plus_wrong_now = -(dshare_now * share_now / (sum_1[c] + Real(smooth)
                     + (Real(alpha) * sum_3[c] + Real(beta) * sum_2[c])));
-            dfound_plus_wrong[c] = dfound_plus_wrong_now;
-            dwrong[c] = dfound_plus_wrong_now + dshare_now / (sum_1[c] + Real(smooth) + (Real(alpha)
-                    * sum_3[c] + Real(beta) * sum_2[c]));
+            d_found_plus_wrong[c] = d_found_plus_wrong_now;
+            dwrong[c] = d_found_plus_wrong_now + dshare_now / (sum_1[c] + Real(smooth)
+                    + (Real(alpha) * sum_3[c] + Real(beta) * sum_2[c]));
             return pow(share_now, number_constant);
         });
     }, Total(loss, 1));
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         dprobs[n * C + c] = Real(beta) * dwrong[c] * (Real(1) - target[n * C + c])
-                + (dfound_plus_wrong[c] - Real(alpha) * dwrong[c]) * target[n * C + c];
+                + (d_found_plus_wrong[c] - Real(alpha) * dwrong[c]) * target[n * C + c];
     });
     return DONE;
 }

@@ -12,24 +12,22 @@ from ._table import Table
 _runtime = _module._runtime
 
 
-def _solution_covariance_dloss_y(
-    solution_covariance_dloss_y_matrix, solution_covariance_dloss_y_right,
-):
-    solution_covariance_dloss_y = _runtime.solve(
-        solution_covariance_dloss_y_matrix, solution_covariance_dloss_y_right,
+def _solution_in_dcovariance(solution_in_dcovariance_matrix, solution_in_dcovariance_right):
+    solution_in_dcovariance = _runtime.solve(
+        solution_in_dcovariance_matrix, solution_in_dcovariance_right,
     )
-    return solution_covariance_dloss_y
+    return solution_in_dcovariance
 
 
 table = Table(_module, __file__, """
     x, dx: N D
-    y, alpha, solution_covariance_dloss_y_right, dy: N
+    y, alpha, solution_in_dcovariance_right, dy: N
     lengthscale, noise, fit, loss, dloss, dlengthscale, dnoise: one number
-    covariance_term, covariance_, covariance, solution_covariance_dloss_y_matrix: N N
-""", "c276cfcce7869df49e26bdcef4e6d2f1fedb9c984399cf9da0238a6aec164902")
+    quotient_in_covariance, covariance_, covariance, solution_in_dcovariance_matrix: N N
+""", "8548317c835a179307b8bd040e6154437ab6143e3c676ee93b3e2e3e9b6ac183")
 table.add(
     "forward",
-    "forward(lengthscale, noise, x; D, N) -> covariance_term, covariance_",
+    "forward(lengthscale, noise, x; D, N) -> quotient_in_covariance, covariance_",
     ("alpha", lambda covariance_, y: _runtime.solve(covariance_, y)),
     "forward_2(alpha, y; N) -> fit",
     ("of_matrix_1", lambda covariance_: _runtime.logdet(covariance_)),
@@ -38,19 +36,19 @@ table.add(
 )
 table.add(
     "backward",
-    "backward(covariance, dloss, y; N) -> solution_covariance_dloss_y_right, "
-    "solution_covariance_dloss_y_matrix",
-    ("solution_covariance_dloss_y", _solution_covariance_dloss_y),
+    "backward(covariance, dloss, y; N) -> solution_in_dcovariance_right, "
+    "solution_in_dcovariance_matrix",
+    ("solution_in_dcovariance", _solution_in_dcovariance),
     ("of_matrix_1", lambda covariance: torch.linalg.inv(covariance)),
-    "backward_2(alpha, covariance_term, dloss, lengthscale, noise, of_matrix_1, "
-    "solution_covariance_dloss_y, x; D, N) -> dy, dlengthscale, dnoise, dx",
+    "backward_2(alpha, dloss, lengthscale, noise, of_matrix_1, quotient_in_covariance, "
+    "solution_in_dcovariance, x; D, N) -> dy, dlengthscale, dnoise, dx",
 )
 table.add(
     "backward of dy dlengthscale dnoise",
-    "backward_of_dy_dlengthscale_dnoise(dloss, y; N) -> solution_covariance_dloss_y_right",
+    "backward_of_dy_dlengthscale_dnoise(dloss, y; N) -> solution_in_dcovariance_right",
     ("of_matrix_1", lambda covariance: torch.linalg.inv(covariance)),
-    "backward_of_dy_dlengthscale_dnoise_2(covariance; N) -> solution_covariance_dloss_y_matrix",
-    ("solution_covariance_dloss_y", _solution_covariance_dloss_y),
-    "backward_of_dy_dlengthscale_dnoise_3(alpha, covariance_term, dloss, lengthscale, noise, "
-    "of_matrix_1, solution_covariance_dloss_y; N) -> dnoise, dy, dlengthscale",
+    "backward_of_dy_dlengthscale_dnoise_2(covariance; N) -> solution_in_dcovariance_matrix",
+    ("solution_in_dcovariance", _solution_in_dcovariance),
+    "backward_of_dy_dlengthscale_dnoise_3(alpha, dloss, lengthscale, noise, of_matrix_1, "
+    "quotient_in_covariance, solution_in_dcovariance; N) -> dnoise, dy, dlengthscale",
 )

@@ -18,10 +18,10 @@ static int backward(
     const Real* dy, const Real* gate, const Real* x, Real* dgate, Real* dx, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real opened_term = erf(Real(0.7071067811865476) * gate[n]) + Real(1);
-        if constexpr (want_dgate) dgate[n] = dy[n] / Real(2) * x[n] * (opened_term
+        const Real one_plus_erf_scaled_gate = erf(Real(0.7071067811865476) * gate[n]) + Real(1);
+        if constexpr (want_dgate) dgate[n] = dy[n] / Real(2) * x[n] * (one_plus_erf_scaled_gate
                 + Real(0.7978845608028654) * (exp(-(square(gate[n]) / Real(2))) * gate[n]));
-        if constexpr (want_dx) dx[n] = dy[n] * opened_term * gate[n] / Real(2);
+        if constexpr (want_dx) dx[n] = dy[n] * one_plus_erf_scaled_gate * gate[n] / Real(2);
     });
     return DONE;
 }

@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     gate, x, y, dy, dgate, dx: N
-""", "a5024b6182f9e15b1dfe2782d16d4b16fb5129d5b6d187055c2e2bf721a3f110")
+""", "cfaa039c8038ea82962e562eb8df972d0fe118aa7fe1e9e5c8cf00315731e1f2")
 table.add("forward", "forward(gate, x; N) -> y")
 table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

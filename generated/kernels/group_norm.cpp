@@ -125,11 +125,12 @@ static int backward(
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(groups * K);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
-            Real* sum_dy_xhat, Real* sum_dy_xhat_block, double* sum_dy_xhat_total) INLINE {
+            Real* sum_xhat_unflatten_dy, Real* sum_xhat_unflatten_dy_block,
+            double* sum_xhat_unflatten_dy_total) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
         double sum_2_total = 0;
-        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_dy_xhat_block) INLINE {
+        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_xhat_unflatten_dy_block) INLINE {
             const auto gain_gk = gain[g * K + k];
             const auto found = reduced<Real, 3, false>(S, [=](int64_t s) INLINE {
                 return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s]
@@ -137,15 +138,17 @@ static int backward(
                         dy[((n * groups + g) * K + k) * S + s], gain_gk
                         * dy[((n * groups + g) * K + k) * S + s]}};
             });
-            sum_dy_xhat_block[k] += found.of[0];
+            sum_xhat_unflatten_dy_block[k] += found.of[0];
             dbias[g * K + k] += found.of[1];
             sum_2_total += found.of[2];
-        }, cleared(sum_dy_xhat_block, sum_dy_xhat_total, K));
+        }, cleared(sum_xhat_unflatten_dy_block, sum_xhat_unflatten_dy_total, K));
         const Real sum_2 = sum_2_total;
-        each(K, [=](int64_t k) INLINE { sum_dy_xhat[k] = Real(sum_dy_xhat_total[k]); });
+        each(K, [=](int64_t k) INLINE {
+            sum_xhat_unflatten_dy[k] = Real(sum_xhat_unflatten_dy_total[k]);
+        });
         const Real sum_1 = sum(K, [=](int64_t k) INLINE {
-            sum_3[g * K + k] += sum_dy_xhat[k];
-            return gain[g * K + k] * sum_dy_xhat[k];
+            sum_3[g * K + k] += sum_xhat_unflatten_dy[k];
+            return gain[g * K + k] * sum_xhat_unflatten_dy[k];
         });
         const auto inv_std_ng = inv_std[n * groups + g];
         const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
@@ -263,11 +266,11 @@ static int lean_backward_without_S(
         const auto mean_ng = mean[n * groups + g];
         const auto sum_2__ng_over_K_over_one = sum_2_[n * groups + g] / Real(K) / Real(1);
         const auto found = reduced<Real, want_dx ? 2 : 0, false>(K, [=](int64_t k) INLINE {
-            const Real sum_dy_xhat = dy[(n * groups + g) * K + k] * (inv_std_ng
+            const Real sum_xhat_unflatten_dy = dy[(n * groups + g) * K + k] * (inv_std_ng
                     * (x[(n * groups + g) * K + k] - mean_ng - sum_2__ng_over_K_over_one));
             if constexpr (want_dbias) dbias[g * K + k] += dy[(n * groups + g) * K + k];
-            if constexpr (want_dgain) sum_3[g * K + k] += sum_dy_xhat;
-            return Several<Real, 2>{{gain[g * K + k] * sum_dy_xhat, gain[g * K + k]
+            if constexpr (want_dgain) sum_3[g * K + k] += sum_xhat_unflatten_dy;
+            return Several<Real, 2>{{gain[g * K + k] * sum_xhat_unflatten_dy, gain[g * K + k]
                     * dy[(n * groups + g) * K + k]}};
         });
         const Real sum_1 = found.of[0];
@@ -300,14 +303,15 @@ static int lean_backward(
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(groups * K);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
-            Real* sum_dy_xhat, Real* sum_dy_xhat_block, double* sum_dy_xhat_total) INLINE {
+            Real* sum_xhat_unflatten_dy, Real* sum_xhat_unflatten_dy_block,
+            double* sum_xhat_unflatten_dy_total) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
         double sum_2_total = 0;
         const auto inv_std_ng = inv_std[n * groups + g];
         const auto mean_ng = mean[n * groups + g];
         const auto sum_2__ng_over_K_over_S = sum_2_[n * groups + g] / Real(K) / Real(S);
-        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_dy_xhat_block) INLINE {
+        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_xhat_unflatten_dy_block) INLINE {
             const auto gain_gk = gain[g * K + k];
             const auto found = reduced<Real, 3, false>(S, [=](int64_t s) INLINE {
                 return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s] * (inv_std_ng
@@ -315,18 +319,18 @@ static int lean_backward(
                         - sum_2__ng_over_K_over_S)), dy[((n * groups + g) * K + k) * S + s], gain_gk
                         * dy[((n * groups + g) * K + k) * S + s]}};
             });
-            if constexpr (want_dx || want_dgain) sum_dy_xhat_block[k] += found.of[0];
+            if constexpr (want_dx || want_dgain) sum_xhat_unflatten_dy_block[k] += found.of[0];
             if constexpr (want_dbias) dbias[g * K + k] += found.of[1];
             sum_2_total += found.of[2];
-        }, cleared(sum_dy_xhat_block, sum_dy_xhat_total, K));
+        }, cleared(sum_xhat_unflatten_dy_block, sum_xhat_unflatten_dy_total, K));
         const Real sum_2 = sum_2_total;
         if constexpr (want_dx || want_dgain) each(K, [=](int64_t k) INLINE {
-            sum_dy_xhat[k] = Real(sum_dy_xhat_total[k]);
+            sum_xhat_unflatten_dy[k] = Real(sum_xhat_unflatten_dy_total[k]);
         });
         const auto found = reduced<Real, want_dx ? 1 : 0, false>((want_dx || want_dgain) ? K : 0,
                 [=](int64_t k) INLINE {
-            if constexpr (want_dgain) sum_3[g * K + k] += sum_dy_xhat[k];
-            return Several<Real, 1>{{gain[g * K + k] * sum_dy_xhat[k]}};
+            if constexpr (want_dgain) sum_3[g * K + k] += sum_xhat_unflatten_dy[k];
+            return Several<Real, 1>{{gain[g * K + k] * sum_xhat_unflatten_dy[k]}};
         });
         const Real sum_1 = found.of[0];
         const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);

@@ -21,7 +21,7 @@ table = Table(_module, __file__, """
     inv_std, mean: N groups 1 1
     xhat: N groups K S
     sum_2: N groups
-""", "dcdabd182a60bf837896c4301482573c918a7a0e074cffb588934a6b484c047e")
+""", "92aa12c1950d7e0348c7dead1ddc75afa087737cd58fe34ab3b218d1c1347b9a")
 table.add("forward", ("K", _K), "forward(bias, gain, x; K, N, S, groups; eps) -> inv_std, xhat, y")
 table.add("backward", "backward(dy, gain, inv_std, xhat; K, N, S, groups) -> dbias, dx, dgain")
 table.add(

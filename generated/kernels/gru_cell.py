@@ -13,9 +13,9 @@ table = Table(_module, __file__, """
     weight_ih: P K
     weight_hh: P H
     bias_ih = 0, bias_hh = 0, dbias_hh, dbias_ih: P
-    dfrom_state_term, dfrom_input_term, dfrom_state_sum, dfrom_input_sum: N P
+    flatten_dfrom_state, flatten_dfrom_input: N P
     Gate = 3
-""", "b2ade4f41f3299c7c87b09c611fc1a9bd1a9beca98ee39686b285de6ada12763")
+""", "2efdc260ef5e84d0cbf1455ba7c099b7a64c48c750b4e69b6f0638b4fdb7023c")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
@@ -25,21 +25,21 @@ table.add(
 )
 table.add(
     "backward",
-    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_term, "
-    "dbias_hh, dfrom_input_term, dbias_ih",
-    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
-    ("dx", lambda dfrom_input_term, weight_ih: dfrom_input_term @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
-    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
+    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> flatten_dfrom_state, "
+    "dbias_hh, flatten_dfrom_input, dbias_ih",
+    ("dweight_hh", lambda h, flatten_dfrom_state: flatten_dfrom_state.mT @ h),
+    ("dx", lambda flatten_dfrom_input, weight_ih: flatten_dfrom_input @ weight_ih),
+    ("dweight_ih", lambda x, flatten_dfrom_input: flatten_dfrom_input.mT @ x),
+    ("product_1", lambda flatten_dfrom_state, weight_hh: flatten_dfrom_state @ weight_hh),
     "backward_2(dy, product_1, update; H, N) -> dh",
 )
 table.add(
     "backward of dh dweight_ih dweight_hh dbias_ih dbias_hh",
-    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_term, "
-    "dbias_hh, dfrom_input_term, dbias_ih",
-    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
-    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
-    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
+    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> flatten_dfrom_state, "
+    "dbias_hh, flatten_dfrom_input, dbias_ih",
+    ("dweight_hh", lambda h, flatten_dfrom_state: flatten_dfrom_state.mT @ h),
+    ("dweight_ih", lambda x, flatten_dfrom_input: flatten_dfrom_input.mT @ x),
+    ("product_1", lambda flatten_dfrom_state, weight_hh: flatten_dfrom_state @ weight_hh),
     "backward_2(dy, product_1, update; H, N) -> dh",
 )
 table.add(
@@ -50,20 +50,20 @@ table.add(
 )
 table.add(
     "plain backward",
-    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_sum, "
-    "dfrom_input_sum",
-    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
-    ("dx", lambda dfrom_input_sum, weight_ih: dfrom_input_sum @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
-    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
+    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> "
+    "flatten_dfrom_state, flatten_dfrom_input",
+    ("dweight_hh", lambda h, flatten_dfrom_state: flatten_dfrom_state.mT @ h),
+    ("dx", lambda flatten_dfrom_input, weight_ih: flatten_dfrom_input @ weight_ih),
+    ("dweight_ih", lambda x, flatten_dfrom_input: flatten_dfrom_input.mT @ x),
+    ("product_1", lambda flatten_dfrom_state, weight_hh: flatten_dfrom_state @ weight_hh),
     "backward_2(dy, product_1, update; H, N) -> dh",
 )
 table.add(
     "plain backward of dh dweight_ih dweight_hh",
-    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_sum, "
-    "dfrom_input_sum",
-    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
-    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
-    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
+    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> "
+    "flatten_dfrom_state, flatten_dfrom_input",
+    ("dweight_hh", lambda h, flatten_dfrom_state: flatten_dfrom_state.mT @ h),
+    ("dweight_ih", lambda x, flatten_dfrom_input: flatten_dfrom_input.mT @ x),
+    ("product_1", lambda flatten_dfrom_state, weight_hh: flatten_dfrom_state @ weight_hh),
     "backward_2(dy, product_1, update; H, N) -> dh",
 )

@@ -37,24 +37,24 @@ EXPORTED(forward)
 
 template <class Real>
 static int forward_2(
-    const Real* product_3, const Real* sum_4, Real* exp_similarity_shifted, Real* of_all_sum_scaled,
-    Real* loss, int64_t N, double temperature, int threads
+    const Real* product_3, const Real* sum_4, Real* exp_similarity_shifted,
+    Real* sum_exp_similarity_shifted, Real* loss, int64_t N, double temperature, int threads
 ) {
     Scratch scratch;
     Real* sum_5 = scratch.of<Real>(1);
     rows(N, N * N, threads, [=](int64_t n, double* sum_5) INLINE {
-        const Real similarity_max_raw = largest(N,
+        const Real max_similarity_raw = largest(N,
                 [=](int64_t m) INLINE { return product_3[n * N + m] / Real(temperature); });
-        const auto zero_or_similarity_max_raw = choose(absolute(similarity_max_raw) == Real(infinity),
-                Real(0), similarity_max_raw);
-        const Real of_all_sum_scaled_now = sum(N, [=](int64_t m) INLINE {
+        const auto zero_or_max_similarity_raw = choose(absolute(max_similarity_raw) == Real(infinity),
+                Real(0), max_similarity_raw);
+        const Real sum_exp_similarity_shifted_now = sum(N, [=](int64_t m) INLINE {
             const Real exp_similarity_shifted_now = exp(product_3[n * N + m] / Real(temperature)
-                    - zero_or_similarity_max_raw);
+                    - zero_or_max_similarity_raw);
             exp_similarity_shifted[n * N + m] = exp_similarity_shifted_now;
             return exp_similarity_shifted_now;
         });
-        of_all_sum_scaled[n] = of_all_sum_scaled_now;
-        sum_5[0] += zero_or_similarity_max_raw + log(of_all_sum_scaled_now) - sum_4[n]
+        sum_exp_similarity_shifted[n] = sum_exp_similarity_shifted_now;
+        sum_5[0] += zero_or_max_similarity_raw + log(sum_exp_similarity_shifted_now) - sum_4[n]
                 / Real(temperature);
     }, Total(sum_5, 1));
     loss[0] = sum_5[0] / Real(N);
@@ -64,15 +64,16 @@ EXPORTED(forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
-    Real* dsimilarity_sum, int64_t N, double temperature, int threads
+    const Real* dloss, const Real* exp_similarity_shifted, const Real* sum_exp_similarity_shifted,
+    Real* dsimilarity_over_temperature, int64_t N, double temperature, int threads
 ) {
     const auto dloss_over_N = dloss[0] / Real(N);
     rows(N, N * N, threads, [=](int64_t n) INLINE {
-        const auto of_all_sum_scaled_n = of_all_sum_scaled[n];
+        const auto sum_exp_similarity_shifted_n = sum_exp_similarity_shifted[n];
         each(N, [=](int64_t m) INLINE {
-            dsimilarity_sum[n * N + m] = dloss_over_N * exp_similarity_shifted[n * N + m]
-                    / of_all_sum_scaled_n / Real(temperature);
+            dsimilarity_over_temperature[n * N + m] = dloss_over_N
+                    * exp_similarity_shifted[n * N + m] / sum_exp_similarity_shifted_n
+                    / Real(temperature);
         });
     });
     return DONE;

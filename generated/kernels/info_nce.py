@@ -7,43 +7,48 @@
 from .. import info_nce as _module
 from ._table import Table
 
+
+def _product_1(query, dsimilarity_over_temperature):
+    return dsimilarity_over_temperature.mT @ query
+
+
 table = Table(_module, __file__, """
     queries, keys, query, key, dqueries, dkeys: N D
     query_norm, query_length, key_norm, key_length: N 1
-    sum_4, of_all_sum_scaled: N
-    exp_similarity_shifted, dsimilarity_sum: N N
+    sum_4, sum_exp_similarity_shifted: N
+    exp_similarity_shifted, dsimilarity_over_temperature: N N
     loss, dloss: one number
-""", "93bd8b8ef49b3c36e7b1fa9f74b2f55ed8e8a0bcaff3c57d281206fefca1d071")
+""", "d652c51a27ab9caf42d433526c4efb2d226f37d356b741b16e00b68e1098ff31")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "
     "sum_4",
     ("product_3", lambda query, key: query @ key.mT),
-    "forward_2(product_3, sum_4; N; temperature) -> exp_similarity_shifted, of_all_sum_scaled, "
-    "loss",
+    "forward_2(product_3, sum_4; N; temperature) -> exp_similarity_shifted, "
+    "sum_exp_similarity_shifted, loss",
 )
 table.add(
     "backward",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
-    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
+    "backward(dloss, exp_similarity_shifted, sum_exp_similarity_shifted; N; temperature) -> "
+    "dsimilarity_over_temperature",
+    ("product_1", _product_1),
+    ("product_2", lambda dsimilarity_over_temperature, key: dsimilarity_over_temperature @ key),
     "backward_2(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, "
     "query_norm; D, N; temperature) -> dqueries, dkeys",
 )
 table.add(
     "backward of dqueries",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
+    "backward(dloss, exp_similarity_shifted, sum_exp_similarity_shifted; N; temperature) -> "
+    "dsimilarity_over_temperature",
+    ("product_2", lambda dsimilarity_over_temperature, key: dsimilarity_over_temperature @ key),
     "backward_of_dqueries_2(dloss, key, product_2, query, query_length, query_norm; D, N; "
     "temperature) -> dqueries",
 )
 table.add(
     "backward of dkeys",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
+    "backward(dloss, exp_similarity_shifted, sum_exp_similarity_shifted; N; temperature) -> "
+    "dsimilarity_over_temperature",
+    ("product_1", _product_1),
     "backward_of_dkeys_2(dloss, key, key_length, key_norm, product_1, query; D, N; temperature) "
     "-> dkeys",
 )

@@ -34,11 +34,11 @@ static int backward(
     const int64_t NC = N * C;
     const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
     entries(NC, threads, [=](int64_t nc) INLINE {
-        const Real dmixture_whole = -choose(absolute(p[nc] + q[nc]) <= Real(0), Real(0),
+        const Real d_p_plus_q = -choose(absolute(p[nc] + q[nc]) <= Real(0), Real(0),
                 dloss_over_two_over_N * (log(p[nc] / Real(2) + Real(0.5) * q[nc]) + Real(1)));
-        if constexpr (want_dp) dp[nc] = dmixture_whole + choose(absolute(p[nc]) <= Real(0), Real(0),
+        if constexpr (want_dp) dp[nc] = d_p_plus_q + choose(absolute(p[nc]) <= Real(0), Real(0),
                 dloss_over_two_over_N * (log(p[nc]) + Real(1)));
-        if constexpr (want_dq) dq[nc] = dmixture_whole + choose(absolute(q[nc]) <= Real(0), Real(0),
+        if constexpr (want_dq) dq[nc] = d_p_plus_q + choose(absolute(q[nc]) <= Real(0), Real(0),
                 dloss_over_two_over_N * (log(q[nc]) + Real(1)));
     });
     return DONE;
@@ -58,13 +58,13 @@ static int loss(
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
             const auto log_p_nc = log(p[n * C + c]);
             const auto log_q_nc = log(q[n * C + c]);
-            const Real dmixture_whole = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
+            const Real d_p_plus_q = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
                     Real(0), one_over_two_over_N * (log(p[n * C + c] / Real(2) + Real(0.5)
                     * q[n * C + c]) + Real(1)));
-            if constexpr (want_dp) dp[n * C + c] = dmixture_whole
+            if constexpr (want_dp) dp[n * C + c] = d_p_plus_q
                     + choose(absolute(p[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
                     * (log_p_nc + Real(1)));
-            if constexpr (want_dq) dq[n * C + c] = dmixture_whole
+            if constexpr (want_dq) dq[n * C + c] = d_p_plus_q
                     + choose(absolute(q[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
                     * (log_q_nc + Real(1)));
             return Several<Real, 3>{{choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),

@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     p, q, dp, dq: N C
     loss, dloss: one number
-""", "bff872c1d7a2d7878607597ec78a48910608cc2bbef281c6a59e10e6835e86f3")
+""", "ab1bf9d5c0a07e57add2ca7657598d3f37d0450e93db768cb3ddb9db0b5386af")
 table.add("forward", "forward(p, q; C, N) -> loss")
 table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
 table.add("loss", "loss(p, q; C, N) -> dp, dq, loss", of="dp | dq")

@@ -23,9 +23,9 @@ static int none_backward(
 ) {
     const int64_t BD = B * D;
     entries(BD, threads, [=](int64_t bd) INLINE {
-        const Real dtarget_minus_x = dloss[bd] * exp(target[bd]);
-        if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + dloss[bd] * losses[bd];
+        const Real exp_target_times_dloss = dloss[bd] * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -exp_target_times_dloss;
+        if constexpr (want_dtarget) dtarget[bd] = exp_target_times_dloss + dloss[bd] * losses[bd];
     });
     return DONE;
 }
@@ -54,45 +54,131 @@ static int forward(
 EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward(
+static int sum_backward(
     const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, double divisor, int threads
+    int64_t D, int threads
 ) {
     const int64_t BD = B * D;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
+    const auto dloss_2 = dloss[0];
     entries(BD, threads, [=](int64_t bd) INLINE {
-        const Real dtarget_minus_x = dloss_over_divisor * exp(target[bd]);
-        if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + dloss_over_divisor * losses[bd];
+        const Real exp_target_times_dloss = dloss_2 * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -exp_target_times_dloss;
+        if constexpr (want_dtarget) dtarget[bd] = exp_target_times_dloss + dloss_2 * losses[bd];
     });
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
+EXPORTED(sum_backward)
+PART(sum_backward_of_dx, sum_backward, true, false)
+PART(sum_backward_of_dtarget, sum_backward, false, true)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int loss(
+static int sum_loss(
+    const Real* target, const Real* x, Real* loss, Real* dx, Real* dtarget, int64_t B, int64_t D,
+    int threads
+) {
+    const int64_t BD = B * D;
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
+        loss[0] += sum(first, last, [=](int64_t bd) INLINE {
+            const auto exp_target_bd = exp(target[bd]);
+            const Real losses = exp_target_bd * (target[bd] - x[bd]);
+            const Real exp_target_times_dloss = exp_target_bd;
+            if constexpr (want_dx) dx[bd] = -exp_target_times_dloss;
+            if constexpr (want_dtarget) dtarget[bd] = exp_target_times_dloss + losses;
+            return losses;
+        });
+    }, Total(loss, 1));
+    return DONE;
+}
+EXPORTED(sum_loss)
+PART(sum_loss_of_dx, sum_loss, true, false)
+PART(sum_loss_of_dtarget, sum_loss, false, true)
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int batchmean_backward(
+    const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int threads
+) {
+    const int64_t BD = B * D;
+    const auto dloss_over_B = dloss[0] / Real(B);
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        const Real exp_target_times_dloss_over_B = dloss_over_B * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -exp_target_times_dloss_over_B;
+        if constexpr (want_dtarget) dtarget[bd] = exp_target_times_dloss_over_B + dloss_over_B
+                * losses[bd];
+    });
+    return DONE;
+}
+EXPORTED(batchmean_backward)
+PART(batchmean_backward_of_dx, batchmean_backward, true, false)
+PART(batchmean_backward_of_dtarget, batchmean_backward, false, true)
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int batchmean_loss(
     const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    double divisor, int threads
+    int threads
 ) {
     const int64_t BD = B * D;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
+    const Real one_over_B = 1.0 / double(B);
     tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
         sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
             const auto exp_target_bd = exp(target[bd]);
             const Real losses = exp_target_bd * (target[bd] - x[bd]);
-            const Real dtarget_minus_x = one_over_divisor * exp_target_bd;
-            if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
-            if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + one_over_divisor * losses;
+            const Real exp_target_times_dloss_over_B = one_over_B * exp_target_bd;
+            if constexpr (want_dx) dx[bd] = -exp_target_times_dloss_over_B;
+            if constexpr (want_dtarget) dtarget[bd] = exp_target_times_dloss_over_B + one_over_B
+                    * losses;
             return losses;
         });
     }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
+    loss[0] = sum_1[0] / Real(B);
     return DONE;
 }
-EXPORTED(loss)
-PART(loss_of_dx, loss, true, false)
-PART(loss_of_dtarget, loss, false, true)
+EXPORTED(batchmean_loss)
+PART(batchmean_loss_of_dx, batchmean_loss, true, false)
+PART(batchmean_loss_of_dtarget, batchmean_loss, false, true)
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int mean_backward(
+    const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int threads
+) {
+    const int64_t BD = B * D;
+    const auto dloss_over_BD = dloss[0] / Real(BD);
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        const Real d_target_minus_x = dloss_over_BD * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -d_target_minus_x;
+        if constexpr (want_dtarget) dtarget[bd] = d_target_minus_x + dloss_over_BD * losses[bd];
+    });
+    return DONE;
+}
+EXPORTED(mean_backward)
+PART(mean_backward_of_dx, mean_backward, true, false)
+PART(mean_backward_of_dtarget, mean_backward, false, true)
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int mean_loss(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
+    int threads
+) {
+    const int64_t BD = B * D;
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_BD = 1.0 / double(BD);
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
+        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
+            const auto exp_target_bd = exp(target[bd]);
+            const Real losses = exp_target_bd * (target[bd] - x[bd]);
+            const Real d_target_minus_x = one_over_BD * exp_target_bd;
+            if constexpr (want_dx) dx[bd] = -d_target_minus_x;
+            if constexpr (want_dtarget) dtarget[bd] = d_target_minus_x + one_over_BD * losses;
+            return losses;
+        });
+    }, Total(sum_1, 1));
+    loss[0] = sum_1[0] / Real(BD);
+    return DONE;
+}
+EXPORTED(mean_loss)
+PART(mean_loss_of_dx, mean_loss, true, false)
+PART(mean_loss_of_dtarget, mean_loss, false, true)

@@ -8,13 +8,13 @@ from .. import kl_div_log_target as _module
 from ._table import Table
 
 table = Table(_module, __file__, """
-    x, target, losses, dloss, dx, dtarget: B D
-    loss: one number
-""", "62750272cab4cccee2b39848e7a3b3d8255705d5ddac893c99f79a5a412334cf")
+    x, target, losses, dx, dtarget: B D
+    dloss, loss: one number
+""", "68e080b6cac45c7e73ca79c11bd7316a2cc93003073ada1f40388d4d8fc5caa9")
 table.add("none forward", "none_forward(target, x; B, D) -> losses", "loss = losses")
 table.add(
     "none backward",
-    "none_backward(dloss, losses, target; B, D) -> dx, dtarget",
+    "none_backward(dloss: B D, losses, target; B, D) -> dx, dtarget",
     of="dx | dtarget",
 )
 table.add(
@@ -23,14 +23,24 @@ table.add(
     "forward(target, x; B, D; divisor) -> losses, loss",
 )
 table.add(
-    "sum | batchmean | mean backward",
-    "divisor = 1 | B | B * D",
-    "backward(dloss: one number, losses, target; B, D; divisor) -> dx, dtarget",
+    "sum backward",
+    "sum_backward(dloss, losses, target; B, D) -> dx, dtarget",
+    of="dx | dtarget",
+)
+table.add("sum loss", "sum_loss(target, x; B, D) -> loss, dx, dtarget", of="dx | dtarget")
+table.add(
+    "batchmean backward",
+    "batchmean_backward(dloss, losses, target; B, D) -> dx, dtarget",
     of="dx | dtarget",
 )
 table.add(
-    "sum | batchmean | mean loss",
-    "divisor = 1 | B | B * D",
-    "loss(target, x; B, D; divisor) -> dx, dtarget, loss",
+    "batchmean loss",
+    "batchmean_loss(target, x; B, D) -> dx, dtarget, loss",
     of="dx | dtarget",
 )
+table.add(
+    "mean backward",
+    "mean_backward(dloss, losses, target; B, D) -> dx, dtarget",
+    of="dx | dtarget",
+)
+table.add("mean loss", "mean_loss(target, x; B, D) -> dx, dtarget, loss", of="dx | dtarget")

@@ -11,44 +11,44 @@ table = Table(_module, __file__, """
     query, key, q, k, weight, dquery, cumulated_3_operand, dkey: B T E
     value, y, dy, dvalue: B T F
     state_operand, state, dstate: B T E F
-    y_sum: B T
-""", "29fa1a12a654b54c0632673bdf6ebeb58e410ba5517d856290a98c42e6df3e93")
+    sum_q_weight: B T
+""", "f2bae548f8dce75ac9328dc041eef6bb25d2e720bb0ddd194a4bbed0cef6db7b")
 table.add(
     "forward",
     "forward(key, query, value; B, E, F, T) -> q, k, state_operand",
     ("state", lambda state_operand: state_operand.cumsum(1)),
     ("weight", lambda k: k.cumsum(1)),
-    "forward_2(q, state, weight; B, E, F, T) -> y_sum, y",
+    "forward_2(q, state, weight; B, E, F, T) -> sum_q_weight, y",
 )
 table.add(
     "backward",
-    "backward(dy, q, query, state, weight, y, y_sum; B, E, F, T) -> dstate, dquery, "
+    "backward(dy, q, query, state, sum_q_weight, weight, y; B, E, F, T) -> dstate, dquery, "
     "cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
+    ("dstate_cumsum", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
     ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_2(cumsum_dstate, cumulated_3, k, key, value; B, E, F, T) -> dvalue, dkey",
+    "backward_2(cumulated_3, dstate_cumsum, k, key, value; B, E, F, T) -> dvalue, dkey",
 )
 table.add(
     "backward of dquery",
-    "backward_of_dquery(dy, query, state, weight, y, y_sum; B, E, F, T) -> dquery",
+    "backward_of_dquery(dy, query, state, sum_q_weight, weight, y; B, E, F, T) -> dquery",
 )
 table.add(
     "backward of dkey",
-    "backward_of_dkey(dy, q, y, y_sum; B, E, F, T) -> dstate, cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
+    "backward_of_dkey(dy, q, sum_q_weight, y; B, E, F, T) -> dstate, cumulated_3_operand",
+    ("dstate_cumsum", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
     ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_of_dkey_2(cumsum_dstate, cumulated_3, key, value; B, E, F, T) -> dkey",
+    "backward_of_dkey_2(cumulated_3, dstate_cumsum, key, value; B, E, F, T) -> dkey",
 )
 table.add(
     "backward of dvalue",
-    "backward_of_dvalue(dy, q, y_sum; B, E, F, T) -> dstate",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
-    "backward_of_dvalue_2(cumsum_dstate, k; B, E, F, T) -> dvalue",
+    "backward_of_dvalue(dy, q, sum_q_weight; B, E, F, T) -> dstate",
+    ("dstate_cumsum", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
+    "backward_of_dvalue_2(dstate_cumsum, k; B, E, F, T) -> dvalue",
 )
 table.add(
     "backward of dkey dvalue",
-    "backward_of_dkey(dy, q, y, y_sum; B, E, F, T) -> dstate, cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
+    "backward_of_dkey(dy, q, sum_q_weight, y; B, E, F, T) -> dstate, cumulated_3_operand",
+    ("dstate_cumsum", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
     ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_2(cumsum_dstate, cumulated_3, k, key, value; B, E, F, T) -> dvalue, dkey",
+    "backward_2(cumulated_3, dstate_cumsum, k, key, value; B, E, F, T) -> dvalue, dkey",
 )

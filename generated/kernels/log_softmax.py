@@ -9,6 +9,6 @@ from ._table import Table
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "94234fe0cc050544808eb54d2d96f11380f5fdcc4d2f562e6721f177c57d2560")
+""", "06aec6d8740666a75c5e84fa27b89d4dd1aad7bf2c17a86f94e81a8e5c3fb2f9")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

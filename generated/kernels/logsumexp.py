@@ -10,6 +10,6 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, dx: N C
     y, dy: N
-""", "e922f27384c1d5713c56ea06c39dbbf83439c32e9c8ca43b44d5db39b904417a")
+""", "59e32291719d0f978967c7ebc67e9a3e860efa20cd79e23a21fa409739cd1fce")
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, x, y; C, N) -> dx")

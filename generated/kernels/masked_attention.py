@@ -11,9 +11,9 @@ table = Table(_module, __file__, """
     query: B T E
     key: B S E
     value: B S F
-    mask, probs, dscores_sum: B T S
+    mask, probs, scale_times_dscores: B T S
     dy: B T F
-""", "4c984143f39da5ef5b30aadce836c181b1b5070af0800b4fc65a27fefc0892f2")
+""", "533498fd05b5ba9127f38fbd7d7eef20f53b15087f9971083d519b53362d62be")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -24,26 +24,26 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dquery", lambda scale_times_dscores, key: scale_times_dscores @ key),
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )
 table.add(
     "backward of dquery",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dquery", lambda scale_times_dscores, key: scale_times_dscores @ key),
 )
 table.add(
     "backward of dkey",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )
 table.add(
     "backward of dkey dvalue",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )

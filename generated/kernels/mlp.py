@@ -43,7 +43,7 @@ table = Table(_module, __file__, """
     xhat, h, dhprebn: N H
     probs, dlogits_: N V
     loss, dloss: one number
-""", "796592eddbbfbb0b08006b5471f73b6fb5d91b63245137064b3a801aa755e013")
+""", "f8292696d2ee1e5650b14f03763012e6ffea6a8dea79eb16764fb44cff6cd1fc")
 table.add(
     "forward",
     "forward(C, contexts; E, N, T, V) -> embcat",

@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss: one number
-""", "45c960a9c3137a75a4c6f23f48a29d31dec860a07920bf37e6acbf01a52820e9")
+""", "d24e9158ae41ace9590343f725393580849c4f0ce16e46464cc2635aaff20ecd")
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
 table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")

@@ -376,60 +376,60 @@ EXPORTED(plain_loss)
 template <class Real>
 static int mean_forward_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S, int threads
+    Real* sum_counted, Real* loss, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* counted_sum_2,
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_counted,
             double* sum_1) INLINE {
         const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
             return Several<Real, 2>{{choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0)),
                     -choose(labels_kept[n] != Real(0), weight[labels[n]]
                     * logprobs[n * C + labels[n]], Real(0))}};
         });
-        counted_sum_2[0] += found.of[0];
+        sum_counted[0] += found.of[0];
         sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
+    }, Total(sum_counted, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / sum_counted[0];
     return DONE;
 }
 
 template <class Real>
 static int mean_forward(
     const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S, int threads
+    Real* sum_counted, Real* loss, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (S == 1) return mean_forward_without_S<Real>(labels, labels_kept, logprobs, weight,
-            counted_sum_2, loss, C, N, S, threads);
+            sum_counted, loss, C, N, S, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_1) INLINE {
+    rows(N, N * S, threads, [=](int64_t n, double* sum_counted, double* sum_1) INLINE {
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
             return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]], Real(0)), -choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]] * logprobs[(n * C + (labels[n * S + s])) * S + s],
                     Real(0))}};
         });
-        counted_sum_2[0] += found.of[0];
+        sum_counted[0] += found.of[0];
         sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
+    }, Total(sum_counted, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / sum_counted[0];
     return DONE;
 }
 EXPORTED(mean_forward)
 
 template <class Real>
 static int mean_backward_without_S(
-    const Real* counted_sum_2, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* sum_counted,
     const Real* weight, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
-        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), dloss_over_counted_sum_2
+        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), dloss_over_sum_counted
                 * weight[labels_n], Real(0));
         each(C, [=](int64_t c) INLINE {
             dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
@@ -440,19 +440,19 @@ static int mean_backward_without_S(
 
 template <class Real>
 static int mean_backward(
-    const Real* counted_sum_2, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* sum_counted,
     const Real* weight, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return mean_backward_without_S<Real>(counted_sum_2, dloss, labels, labels_kept,
+    if (S == 1) return mean_backward_without_S<Real>(dloss, labels, labels_kept, sum_counted,
             weight, dlogprobs_, C, N, S, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
             dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -choose(labels_kept[n * S + s] != Real(0), dloss_over_counted_sum_2
+                    -choose(labels_kept[n * S + s] != Real(0), dloss_over_sum_counted
                     * weight[labels[n * S + s]], Real(0)), Real(0));
         });
     });
@@ -467,23 +467,23 @@ static int mean_loss_without_S(
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
-    Real* counted_sum_2 = scratch.of<Real>(1);
+    Real* sum_counted = scratch.of<Real>(1);
     Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* counted_sum_2,
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_counted,
             double* sum_1) INLINE {
         const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
             return Several<Real, 2>{{choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0)),
                     -choose(labels_kept[n] != Real(0), weight[labels[n]]
                     * logprobs[n * C + labels[n]], Real(0))}};
         });
-        counted_sum_2[0] += found.of[0];
+        sum_counted[0] += found.of[0];
         sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
+    }, Total(sum_counted, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / sum_counted[0];
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
-        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), one_over_counted_sum_2
+        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), one_over_sum_counted
                 * weight[labels_n], Real(0));
         each(C, [=](int64_t c) INLINE {
             dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
@@ -501,26 +501,26 @@ static int mean_loss(
             dlogprobs_, C, N, S, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
-    Real* counted_sum_2 = scratch.of<Real>(1);
+    Real* sum_counted = scratch.of<Real>(1);
     Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_1) INLINE {
+    rows(N, N * S, threads, [=](int64_t n, double* sum_counted, double* sum_1) INLINE {
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
             return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]], Real(0)), -choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]] * logprobs[(n * C + (labels[n * S + s])) * S + s],
                     Real(0))}};
         });
-        counted_sum_2[0] += found.of[0];
+        sum_counted[0] += found.of[0];
         sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
+    }, Total(sum_counted, 1), Total(sum_1, 1));
+    loss[0] = sum_1[0] / sum_counted[0];
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
             dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -choose(labels_kept[n * S + s] != Real(0), one_over_counted_sum_2
+                    -choose(labels_kept[n * S + s] != Real(0), one_over_sum_counted
                     * weight[labels[n * S + s]], Real(0)), Real(0));
         });
     });

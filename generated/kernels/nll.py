@@ -18,9 +18,9 @@ table = Table(_module, __file__, """
     logprobs, dlogprobs: N C S
     labels: N S, whole numbers
     weight = 1: C
-    loss, dloss, counted_sum_2: one number
+    loss, dloss, sum_counted: one number
     labels_kept: N S
-""", "67f62cea7937f2134cd4df16be51c2a6c819291c5519f8b354df45ce461b7091")
+""", "9230fc7e14ca82220cb0349ac206d53f64536ec43e3a9aeefaa81950f409efd2")
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),
@@ -61,11 +61,11 @@ table.add(
 table.add(
     "mean forward",
     ("labels, labels_kept", _labels),
-    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> counted_sum_2, loss",
+    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> sum_counted, loss",
 )
 table.add(
     "mean backward",
-    "mean_backward(counted_sum_2, dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs",
+    "mean_backward(dloss, labels, labels_kept, sum_counted, weight; C, N, S) -> dlogprobs",
 )
 table.add(
     "mean loss",

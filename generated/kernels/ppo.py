@@ -10,7 +10,7 @@ from ._table import Table
 table = Table(_module, __file__, """
     logp, logp_old, advantage, ratio, clipped, dloss, dlogp: N
     loss: one number
-""", "68ba315b22f8cd19e775eab1ea71baedd4b3550be401910fffb21649d7bf4225")
+""", "d2aad237c0a7d669e79adb2502db19aec5ea5e89f6cdaf9ca0c432b1d2921e42")
 table.add(
     "none forward",
     "none_forward(advantage, logp, logp_old; N; beta, clip) -> ratio, clipped, loss: N",

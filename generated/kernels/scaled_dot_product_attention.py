@@ -11,9 +11,9 @@ table = Table(_module, __file__, """
     query: B T E
     key: B S E
     value: B S F
-    probs, dscores_sum: B T S
+    probs, scale_times_dscores: B T S
     dy: B T F
-""", "450ac01fa1788edb1f9f96689198385bb3da2041ade7dcbd9dbd75d05923b6b6")
+""", "ccb831cfe03ae6acf174eb2e5c5e0619f99a24f92da5a022671a95eb052322cc")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -24,26 +24,26 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dquery", lambda scale_times_dscores, key: scale_times_dscores @ key),
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )
 table.add(
     "backward of dquery",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dquery", lambda scale_times_dscores, key: scale_times_dscores @ key),
 )
 table.add(
     "backward of dkey",
     ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )
 table.add(
     "backward of dkey dvalue",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )

@@ -44,7 +44,7 @@ EXPORTED(forward_2)
 template <class Real>
 static int backward(
     const Real* C, const Real* decay, const Real* dy, const Real* h, const Real* x, Real* dC,
-    Real* dD, Real* dh, Real* scan_decay_dh_factor, int64_t K, int64_t N, int64_t S, int64_t T,
+    Real* dD, Real* dh, Real* dh_scan_factor, int64_t K, int64_t N, int64_t S, int64_t T,
     int threads
 ) {
     rows(N * T * K, K * N * S * T, threads, [=](int64_t row, double* dC, double* dD) INLINE {
@@ -53,13 +53,13 @@ static int backward(
         const int64_t n = row / K / T;
         dD[k] += dy[(n * T + t) * K + k] * x[(n * T + t) * K + k];
         const auto dy_ntk = dy[(n * T + t) * K + k];
-        const int scan_decay_dh_factor_constant = t + 1 < T;
-        const auto scan_decay_dh_factor_constant_2 = t + 1;
+        const int dh_scan_factor_constant = t + 1 < T;
+        const auto dh_scan_factor_constant_2 = t + 1;
         each(S, [=](int64_t s) INLINE {
             dC[(n * T + t) * S + s] += dy_ntk * h[((n * T + t) * K + k) * S + s];
             dh[((n * T + t) * K + k) * S + s] = dy_ntk * C[(n * T + t) * S + s];
-            scan_decay_dh_factor[((n * T + t) * K + k) * S + s] = (scan_decay_dh_factor_constant
-                    ? decay[((n * T + scan_decay_dh_factor_constant_2) * K + k) * S + s] : Real(0));
+            dh_scan_factor[((n * T + t) * K + k) * S + s] = (dh_scan_factor_constant
+                    ? decay[((n * T + dh_scan_factor_constant_2) * K + k) * S + s] : Real(0));
         });
     }, Total(dC, N * T * S), Total(dD, K));
     return DONE;
@@ -69,8 +69,8 @@ EXPORTED(backward)
 template <class Real>
 static int backward_2(
     const Real* A, const Real* B, const Real* D, const Real* decay, const Real* delta,
-    const Real* dy, const Real* h, const Real* scan_decay_dh, const Real* x, Real* dB, Real* dA,
-    Real* dx, Real* ddelta, int64_t K, int64_t N, int64_t S, int64_t T, int threads
+    const Real* dh_scan, const Real* dy, const Real* h, const Real* x, Real* dB, Real* dA, Real* dx,
+    Real* ddelta, int64_t K, int64_t N, int64_t S, int64_t T, int threads
 ) {
     rows(N * T * K, K * N * S * T, threads, [=](int64_t row, double* dB, double* dA) INLINE {
         const int64_t k = row % K;
@@ -82,20 +82,20 @@ static int backward_2(
         const auto dA_constant_2 = t - 1;
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
             dB[(n * T + t) * S + s] += delta_ntk_times_x_ntk
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s];
-            dA[k * S + s] += delta_ntk * (scan_decay_dh[((n * T + t) * K + k) * S + s]
-                    * (dA_constant ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0))
+                    * dh_scan[((n * T + t) * K + k) * S + s];
+            dA[k * S + s] += delta_ntk * (dh_scan[((n * T + t) * K + k) * S + s] * (dA_constant
+                    ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0))
                     * decay[((n * T + t) * K + k) * S + s]);
             return Several<Real, 2>{{B[(n * T + t) * S + s]
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s], A[k * S + s]
-                    * (scan_decay_dh[((n * T + t) * K + k) * S + s] * (dA_constant
+                    * dh_scan[((n * T + t) * K + k) * S + s], A[k * S + s]
+                    * (dh_scan[((n * T + t) * K + k) * S + s] * (dA_constant
                     ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0)))
                     * decay[((n * T + t) * K + k) * S + s]}};
         });
-        const Real sum_B_decay_dh = found.of[0];
+        const Real sum_B_dh_scan = found.of[0];
         const Real sum_1 = found.of[1];
-        dx[(n * T + t) * K + k] = D[k] * dy[(n * T + t) * K + k] + sum_B_decay_dh * delta_ntk;
-        ddelta[(n * T + t) * K + k] = sum_1 + sum_B_decay_dh * x[(n * T + t) * K + k];
+        dx[(n * T + t) * K + k] = D[k] * dy[(n * T + t) * K + k] + sum_B_dh_scan * delta_ntk;
+        ddelta[(n * T + t) * K + k] = sum_1 + sum_B_dh_scan * x[(n * T + t) * K + k];
     }, Total(dB, N * T * S), Total(dA, K * S));
     return DONE;
 }
@@ -103,9 +103,9 @@ EXPORTED(backward_2)
 
 template <class Real>
 static int backward_of_ddelta_dA_dB_dC_dD_2(
-    const Real* A, const Real* B, const Real* decay, const Real* delta, const Real* h,
-    const Real* scan_decay_dh, const Real* x, Real* dB, Real* dA, Real* ddelta, int64_t K,
-    int64_t N, int64_t S, int64_t T, int threads
+    const Real* A, const Real* B, const Real* decay, const Real* delta, const Real* dh_scan,
+    const Real* h, const Real* x, Real* dB, Real* dA, Real* ddelta, int64_t K, int64_t N, int64_t S,
+    int64_t T, int threads
 ) {
     rows(N * T * K, K * N * S * T, threads, [=](int64_t row, double* dB, double* dA) INLINE {
         const int64_t k = row % K;
@@ -117,19 +117,19 @@ static int backward_of_ddelta_dA_dB_dC_dD_2(
         const auto dA_constant_2 = t - 1;
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
             dB[(n * T + t) * S + s] += delta_ntk_times_x_ntk
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s];
-            dA[k * S + s] += delta_ntk * (scan_decay_dh[((n * T + t) * K + k) * S + s]
-                    * (dA_constant ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0))
+                    * dh_scan[((n * T + t) * K + k) * S + s];
+            dA[k * S + s] += delta_ntk * (dh_scan[((n * T + t) * K + k) * S + s] * (dA_constant
+                    ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0))
                     * decay[((n * T + t) * K + k) * S + s]);
             return Several<Real, 2>{{B[(n * T + t) * S + s]
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s], A[k * S + s]
-                    * (scan_decay_dh[((n * T + t) * K + k) * S + s] * (dA_constant
+                    * dh_scan[((n * T + t) * K + k) * S + s], A[k * S + s]
+                    * (dh_scan[((n * T + t) * K + k) * S + s] * (dA_constant
                     ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0)))
                     * decay[((n * T + t) * K + k) * S + s]}};
         });
-        const Real sum_B_decay_dh = found.of[0];
+        const Real sum_B_dh_scan = found.of[0];
         const Real sum_1 = found.of[1];
-        ddelta[(n * T + t) * K + k] = sum_1 + sum_B_decay_dh * x[(n * T + t) * K + k];
+        ddelta[(n * T + t) * K + k] = sum_1 + sum_B_dh_scan * x[(n * T + t) * K + k];
     }, Total(dB, N * T * S), Total(dA, K * S));
     return DONE;
 }

@@ -9,18 +9,13 @@ from ._table import Table
 
 _runtime = _module._runtime
 
-
-def _scan_decay_dh(scan_decay_dh_factor, dh):
-    return _runtime.scanned(scan_decay_dh_factor, dh, 1, reverse=True)
-
-
 table = Table(_module, __file__, """
     x, delta, y, dy, dx, ddelta: N T K
     A, dA: K S
     B, C, dC, dB: N T S
     D, dD: K
-    decay, h_term, h, dh, scan_decay_dh_factor: N T K S
-""", "77cf22e3d9be64013f6f6ed718dd2fc2ddb095b761bafa78f2b5d5b335163830")
+    decay, h_term, h, dh, dh_scan_factor: N T K S
+""", "ebc8998b4382de47bcd64f4cde359b3b2f7a3358a19f394e6695144537af2260")
 table.add(
     "forward",
     "forward(A, B, delta, x; K, N, S, T) -> decay, h_term",
@@ -29,14 +24,14 @@ table.add(
 )
 table.add(
     "backward",
-    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, scan_decay_dh_factor",
-    ("scan_decay_dh", _scan_decay_dh),
-    "backward_2(A, B, D, decay, delta, dy, h, scan_decay_dh, x; K, N, S, T) -> dB, dA, dx, ddelta",
+    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, dh_scan_factor",
+    ("dh_scan", lambda dh_scan_factor, dh: _runtime.scanned(dh_scan_factor, dh, 1, reverse=True)),
+    "backward_2(A, B, D, decay, delta, dh_scan, dy, h, x; K, N, S, T) -> dB, dA, dx, ddelta",
 )
 table.add(
     "backward of ddelta dA dB dC dD",
-    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, scan_decay_dh_factor",
-    ("scan_decay_dh", _scan_decay_dh),
-    "backward_of_ddelta_dA_dB_dC_dD_2(A, B, decay, delta, h, scan_decay_dh, x; K, N, S, T) -> dB, "
-    "dA, ddelta",
+    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, dh_scan_factor",
+    ("dh_scan", lambda dh_scan_factor, dh: _runtime.scanned(dh_scan_factor, dh, 1, reverse=True)),
+    "backward_of_ddelta_dA_dB_dC_dD_2(A, B, decay, delta, dh_scan, h, x; K, N, S, T) -> dB, dA, "
+    "ddelta",
 )

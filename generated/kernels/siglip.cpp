@@ -34,7 +34,7 @@ EXPORTED(forward)
 
 template <class Real>
 static int forward_2(
-    const Real* bias, const Real* logits_sum, const Real* scale, Real* logits, Real* loss,
+    const Real* bias, const Real* scale, const Real* sum_image_text, Real* logits, Real* loss,
     int64_t N, int threads
 ) {
     Scratch scratch;
@@ -44,9 +44,9 @@ static int forward_2(
     const auto exp_scale = exp(scale[0]);
     rows(N, N * N, threads, [=](int64_t n, double* sum_3, double* sum_4) INLINE {
         sum_3[0] += sum(N, [=](int64_t m) INLINE {
-            logits[n * N + m] = bias_2 + exp_scale * logits_sum[n * N + m];
-            return larger(bias_2 + exp_scale * logits_sum[n * N + m], Real(0))
-                    + log1p(exp(-absolute(bias_2 + exp_scale * logits_sum[n * N + m])));
+            logits[n * N + m] = bias_2 + exp_scale * sum_image_text[n * N + m];
+            return larger(bias_2 + exp_scale * sum_image_text[n * N + m], Real(0))
+                    + log1p(exp(-absolute(bias_2 + exp_scale * sum_image_text[n * N + m])));
         });
         sum_4[0] += logits[n * N + n];
     }, Total(sum_3, 1), Total(sum_4, 1));
@@ -57,8 +57,8 @@ EXPORTED(forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* logits, const Real* logits_sum, const Real* scale,
-    Real* exp_scale, Real* dbias, Real* dlogits_sum, Real* sum_3, int64_t N, int threads
+    const Real* dloss, const Real* logits, const Real* scale, const Real* sum_image_text,
+    Real* exp_scale, Real* dbias, Real* dlogits_times_exp_scale, Real* sum_3, int64_t N, int threads
 ) {
     exp_scale[0] = exp(scale[0]);
     const auto dloss_over_N = dloss[0] / Real(N);
@@ -68,8 +68,8 @@ static int backward(
         const auto found = reduced<Real, 2, false>(N, [=](int64_t m) INLINE {
             const Real dlogits_ = dloss_over_N * (Real(1) / (Real(1) + exp(-logits[n * N + m])))
                     + choose(n == m, minus_dloss_over_N, Real(0));
-            dlogits_sum[n * N + m] = exp_scale_2 * dlogits_;
-            return Several<Real, 2>{{dlogits_, dlogits_ * logits_sum[n * N + m]}};
+            dlogits_times_exp_scale[n * N + m] = exp_scale_2 * dlogits_;
+            return Several<Real, 2>{{dlogits_, dlogits_ * sum_image_text[n * N + m]}};
         });
         dbias[0] += found.of[0];
         sum_3[0] += found.of[1];

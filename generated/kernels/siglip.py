@@ -15,27 +15,29 @@ table = Table(_module, __file__, """
     images, texts, image, text, dimages, dtexts: N D
     scale, bias, loss, dloss, exp_scale, dbias, sum_3, dscale: one number
     image_norm, image_length, text_norm, text_length: N 1
-    logits, logits_sum, dlogits_sum: N N
-""", "38465e47e3647a611408e27b1a98d38a2aa81233918c50e3d5082a19d88ae1b2")
+    logits, sum_image_text, dlogits_times_exp_scale: N N
+""", "cfc4e0227c01b6b460a713c49c329853c7c43804f8f812c57bdb93256a0125fe")
 table.add(
     "forward",
     "forward(images, texts; D, N) -> image_norm, image_length, image, text_norm, text_length, "
     "text",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "forward_2(bias, logits_sum, scale; N) -> logits, loss",
+    ("sum_image_text", lambda image, text: image @ text.mT),
+    "forward_2(bias, scale, sum_image_text; N) -> logits, loss",
 )
 table.add(
     "backward",
-    "backward(dloss, logits, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
-    ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("dimage", lambda dlogits_sum, text: dlogits_sum @ text),
+    "backward(dloss, logits, scale, sum_image_text; N) -> exp_scale, dbias, "
+    "dlogits_times_exp_scale, sum_3",
+    ("dtext", lambda image, dlogits_times_exp_scale: dlogits_times_exp_scale.mT @ image),
+    ("dimage", lambda dlogits_times_exp_scale, text: dlogits_times_exp_scale @ text),
     "backward_2(dimage, dtext, exp_scale, image, image_length, image_norm, sum_3, text, "
     "text_length, text_norm; D, N) -> dscale, dimages, dtexts",
 )
 table.add(
     "backward of dtexts dscale dbias",
-    "backward(dloss, logits, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
-    ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
+    "backward(dloss, logits, scale, sum_image_text; N) -> exp_scale, dbias, "
+    "dlogits_times_exp_scale, sum_3",
+    ("dtext", lambda image, dlogits_times_exp_scale: dlogits_times_exp_scale.mT @ image),
     "backward_of_dtexts_dscale_dbias_2(dtext, exp_scale, sum_3, text, text_length, text_norm; D, "
     "N) -> dscale, dtexts",
 )

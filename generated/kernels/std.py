@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     x, diff, dx: N C
     var, y, dy, sum_2: N
     mean: N 1
-""", "eb44f8aae69be61f607dd75f8d0182cd68808b98fb74addd6c10f9f6790a53ae")
+""", "1190357c485ed774b571d6976bc18150ba98c9b23afe4b82e7c1e063d28079e1")
 table.add("forward", "forward(x; C, N; correction) -> diff, var, y")
 table.add("backward", "backward(diff, dy, var; C, N; correction) -> dx")
 table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, var, y")

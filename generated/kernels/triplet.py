@@ -11,7 +11,7 @@ table = Table(_module, __file__, """
     anchor, positive, negative, danchor, dpositive, dnegative: N C
     near, far, dloss: N
     loss: one number
-""", "a16c544d550b6ecaba29fe710d34cce4749696141757da32b553ce40fb3338b7")
+""", "a30f4761fde2bdbb594e2cec5bb5d77e16b11cb01de2c111f755f930f3834121")
 table.add(
     "none forward",
     "none_forward(anchor, negative, positive; C, N; eps, margin) -> near, far, loss: N",

@@ -13,8 +13,8 @@ from textwrap import wrap
 from codegen.header import header
 from codegen.program import Function, Program
 from codegen.program import steps as of
-from codegen.targets.lean.outside import Outside
-from codegen.targets.lean.plain import DONE_OUTSIDE, FunctionText, PlainFunctions, doc, promoted
+from codegen.targets.lean.outside import DONE_OUTSIDE, Outside
+from codegen.targets.lean.plain import FunctionText, PlainFunctions, doc
 from codegen.targets.lean.target import WIDTH, rendered
 from codegen.targets.torch.documentation import part, safe
 from codegen.targets.torch.functions import layouts_in
@@ -82,8 +82,7 @@ class ChainPage(PlainFunctions):
     def atoms(self) -> FunctionText:
         """Every statement."""
         function = self.program.atoms
-        wide = f"{self.wide} = {promoted(self.floats, 'torch.float32')}"
-        lines = [broken(wide), *self._widened(self.tensors), *self.lines(function)]
+        lines = [*self._formats(), *self._widened(self.tensors), *self.lines(function)]
         return FunctionText(
             self._signature("atoms", self._typed(self.inner), function),
             doc("Every statement of the forward, as it is written."),

@@ -12,7 +12,7 @@ from torch import Tensor
 from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.torch.check import arguments_of, largest_of
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
@@ -22,7 +22,9 @@ from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of
 
 
-def largest_difference(module: ModuleType, definition: Definition, program: Program) -> float:
+def largest_difference(
+    module: ModuleType | OfEntries, definition: Definition, program: Program
+) -> float:
     """The largest difference of an output or a gradient of the public function to autograd's, for
     each word of a reduction, relative to autograd's largest entry.
     """
@@ -65,33 +67,34 @@ class _Comparing:
                 yield oracle.difference(f"0 d{name}", own)
 
 
-def check_every_use(text: str, outside: Outside, program: Program) -> tuple[str, ...]:
-    """Use the public function in every way, twice differentiated too. Raises `WrongUse`; in words,
-    what is infinite or NaN.
+def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
+    """Use the public function in every way in which it calls a pair, twice differentiated too.
+    Raises `WrongUse`; in words, what is infinite or NaN.
     """
-    program = replace(program, without_second="its lines are differentiated")
+    program = replace(pair.program, without_second="its lines are differentiated")
 
-    def load(text: str) -> _OfEntries:
-        return _OfEntries(loaded(text, program.name), program.name, outside)
+    def load(text: str) -> OfEntries:
+        return OfEntries(loaded(text, program.name), pair)
 
-    return infinite_in_use(text, outside.inside, program, load)
+    return infinite_in_use(text, pair.definition, program, load)
 
 
-class _OfEntries:
+class OfEntries:
     """The public function where every entry is returned."""
 
-    def __init__(self, module: ModuleType, name: str, outside: Outside):
-        function = getattr(module, name)
-        more = {REDUCTION: NONE} if outside.reductions else {}
-        setattr(self, name, lambda **arguments: function(**arguments, **more))
+    def __init__(self, module: ModuleType, pair: Pair):
+        function = getattr(module, pair.program.name)
+        more = {REDUCTION: NONE} if pair.outside.reductions else {}
+        setattr(self, pair.program.name, lambda **arguments: function(**arguments, **more))
 
 
-def rounding(module: ModuleType, outside: Outside, program: Program) -> Rounding:
+def rounding(module: ModuleType, pair: Pair) -> Rounding:
     """How far the public function is off in float32, and the statements."""
-    function = getattr(_OfEntries(module, program.name, outside), program.name)
+    program = pair.program
+    function = getattr(OfEntries(module, pair), program.name)
 
     def written(**arguments: object) -> list[Tensor]:
-        statements = interpreted(outside.inside, arguments)
+        statements = interpreted(pair.definition, arguments)
         return [statements[name] for name in program.outputs]
 
-    return rounding_of(function, written, outside.inside, program)
+    return rounding_of(function, written, pair.definition, program)

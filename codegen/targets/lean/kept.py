@@ -7,11 +7,11 @@ alive anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.lowering import sizes_used
-from codegen.program import NUMBERS, Parameter, Program
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import (
     ArgMaxOf,
     Contract,
@@ -31,6 +31,7 @@ from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import LengthOf, Load, SizeOf, Value
+from codegen.targets.lean.outside import DONE_OUTSIDE
 from codegen.targets.torch.functions import layouts_in
 from derive.notation.layout import Layout
 
@@ -85,6 +86,16 @@ def is_small(layout: Layout, program: Program) -> bool:
     return any(own < _axes(p.layout) for p in program.forward.parameters)
 
 
+def of_results(function: Function, results: Sequence[str]) -> Function:
+    """The function as far as it computes these."""
+    wanted, steps = {*results}, []
+    for step in function.steps[::-1]:
+        if step.name in wanted or isinstance(step, DONE_OUTSIDE):
+            steps.append(step)
+            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
+    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
+
+
 @dataclass(frozen=True)
 class _Plan:
     """The values that are computed ``again``, and what they are made of, by name."""
@@ -119,7 +130,10 @@ class _Kept:
                 reads |= plan.reads
         if not again:
             return self.program
-        return self._with([step for step in self.steps if step.name in again], reads - again)
+        try:
+            return self._with([step for step in self.steps if step.name in again], reads - again)
+        except KeyError:  # a size that only what is computed again shows
+            return self.program
 
     def _with(self, again: list[Step], reads: set[str]) -> Program:
         """The program where the backward begins with the lines ``again``, which read these."""
@@ -135,7 +149,7 @@ class _Kept:
         )
         outputs = self.program.outputs
         results = (*outputs, *(p.name for p in needs if p.name not in outputs))
-        forward = replace(forward, steps=tuple(self.steps), results=results)
+        forward = of_results(replace(forward, steps=tuple(self.steps)), results)
         return replace(self.program, forward=forward, backward=backward)
 
     def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):
@@ -158,8 +172,8 @@ class _Kept:
                 return
             length = self._length(name, parameters)
             if length is None:
-                length = known.get(name, derived.get(name))
-                if isinstance(length, LengthOf) and length.tensor not in own:
+                length = known.get(name)
+                if length is None or (isinstance(length, LengthOf) and length.tensor not in own):
                     length = derived[name]
                 length = with_replaced(length, shown)
                 for value in (length, *values_in(length)):
