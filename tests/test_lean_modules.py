@@ -23,10 +23,13 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.utils.checkpoint import checkpoint
 
 import codegen.functions
+import codegen.lean
 from codegen.functions import function
 from codegen.recognized import digest_of
+from codegen.targets import WrongUse
 from derive import Axes, Axis, Forward, Given, Input, Kept, Label, OneHot, Reduced, Scalar, Sum
 from derive.language.errors import QuestionError, UnprovedError
+from derive.orders import SECOND
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 IGNORED = -100
@@ -346,6 +349,31 @@ def test_a_label_out_of_range_is_refused(wrong):
     torch.testing.assert_close(picked(w, torch.tensor([0, 3])), w[[0, 3]] ** 2)
     with pytest.raises(IndexError, match=f"picked: labels holds {wrong}, not in 0 .. 3"):
         picked(w, torch.tensor([0, wrong]))
+
+
+@pytest.mark.parametrize("case", [Norm, Centred], ids=lambda case: case.__name__)
+def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch):
+    """In words, wherever one is asked for; the first order is what it was."""
+    checked = codegen.lean.check_every_use
+
+    def wrong(text, pair):
+        if pair.twice:
+            raise WrongUse(f"{case.__name__}: the second derivative differs", SECOND)
+        return checked(text, pair)
+
+    monkeypatch.setattr(codegen.lean, "check_every_use", wrong)
+    made = function(case).derive()
+    assert "Second derivatives are refused" in made.source
+    for first in ("gradient", "vmap of gradient", "compiled", "jacrev", "batched gradients"):
+        of = TRANSFORMS[first]
+        torch.testing.assert_close(of(made), of(CASES[case]), rtol=1e-9, atol=1e-9)
+    own = leaves()
+    y = made(*own)
+    for graph in (made, lambda *args: made(*args) + args[0] ** 2):
+        for second in ("double backward", "jacrev of jacrev"):
+            with pytest.raises(NotImplementedError, match="the second derivative differs"):
+                TRANSFORMS[second](graph)
+    torch.autograd.grad(y.sum(), own, create_graph=True)
 
 
 def test_the_module_needs_nothing_but_torch(functions, tmp_path):

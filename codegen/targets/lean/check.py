@@ -68,10 +68,13 @@ class _Comparing:
 
 
 def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
-    """Use the public function in every way in which it calls a pair, twice differentiated too.
+    """Use the public function in every way in which it calls a pair, twice differentiated too
+    where it permits that.
     Raises `WrongUse`; in words, what is infinite or NaN.
     """
-    program = replace(pair.program, without_second="its lines are differentiated")
+    program = replace(
+        pair.program, without_second="its lines are differentiated" if pair.twice else ""
+    )
 
     def load(text: str) -> OfEntries:
         return OfEntries(loaded(text, program.name), pair)
