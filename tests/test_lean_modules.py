@@ -223,6 +223,27 @@ def test_every_transform_without_options_is_that_of_torch(case, transform, funct
     torch.testing.assert_close(*pair, rtol=1e-9, atol=1e-9)
 
 
+def test_scalars_are_compared_at_another_value_than_their_default(monkeypatch):
+    """Within their range; what is wrong there alone is not emitted."""
+
+    class Smoothed(Forward):
+        x = Input(N, C)
+        smoothing = Scalar(0, at_least=0, at_most=1)
+        y = (1 - smoothing) * x**2 + smoothing * exp(x)
+
+    printed = codegen.lean.module_text
+
+    def broken(*pairs):
+        text = printed(*pairs)
+        assert text.count("smoothing * torch.exp(x)")
+        return text.replace("smoothing * torch.exp(x)", "smoothing * torch.exp(-x)")
+
+    function(Smoothed).derive()
+    monkeypatch.setattr(codegen.lean, "module_text", broken)
+    with pytest.raises(UnprovedError, match="differs from autograd"):
+        function(Smoothed).derive()
+
+
 # What is broken in the text of a module, and a transform that shows it.
 BREAKS = (
     (Norm, "if torch.is_grad_enabled():", "if False:", "double backward"),
@@ -334,6 +355,26 @@ def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
     shown = "".join(traceback.format_exception(error.value))
     assert any(line.strip().startswith("raise ") for line in shown.splitlines())
     assert linecache.getlines(traceback.extract_tb(error.value.__traceback__)[-1].filename)
+
+
+def test_a_mask_that_does_not_broadcast_and_a_divisor_of_0_are_refused_in_words():
+    class Masked(Forward):
+        x = Input(N, C)
+        p = Scalar(2)
+        mask = Given(N, C, default=1, broadcast=True)
+        y = mask * x + 1 / p
+
+    masked = function(Masked)
+    compiled = torch.compile(masked.derive(), backend="aot_eager", fullgraph=True)
+    for shape in ((4,), (5, 1), (1, 4), ()):
+        mask = torch.randn(shape, dtype=x.dtype)
+        for run in (masked, compiled):
+            torch.testing.assert_close(run(x, mask=mask), x * mask + 0.5)
+    for shape in ((5,), (2, 4), (1, 5, 4)):
+        with pytest.raises(ValueError, match=r"masked: mask must be broadcast to \(N, C\), got"):
+            masked(x, mask=torch.ones(shape))
+    with pytest.raises(ValueError, match="divides by p, which is 0"):
+        masked(x, p=0)
 
 
 @pytest.mark.parametrize("wrong", [-1, 4])

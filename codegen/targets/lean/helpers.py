@@ -103,6 +103,14 @@ def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     return (index.unsqueeze(-1) == torch.arange(count, device=index.device)).to(dtype)
 
 
+def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
+    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
+    if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
+        raise ValueError(f"{said}, got {tuple(tensor.shape)}")
+    return tensor.expand(shape)
+
+
 def sqrt(square: Tensor) -> Tensor:
     """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
     if not torch.is_grad_enabled():

@@ -29,7 +29,7 @@ from codegen.program.arrays import (
 from codegen.program.loops import Collected, Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
-from codegen.program.steps import AddAt, Assign, Step
+from codegen.program.steps import AddAt, Assign, NotZero, Step
 from codegen.program.values import LengthOf, Load, SizeOf, Value
 from codegen.targets.lean.outside import DONE_OUTSIDE
 from codegen.targets.torch.functions import layouts_in
@@ -90,7 +90,7 @@ def of_results(function: Function, results: Sequence[str]) -> Function:
     """The function as far as it computes these."""
     wanted, steps = {*results}, []
     for step in function.steps[::-1]:
-        if step.name in wanted or isinstance(step, DONE_OUTSIDE):
+        if step.name in wanted or isinstance(step, (*DONE_OUTSIDE, NotZero)):
             steps.append(step)
             wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
     return replace(function, steps=tuple(steps[::-1]), results=tuple(results))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from codegen.program import arrays, parts, steps, values
 from codegen.program.arrays import Expand
 from codegen.targets.lean.held import Graded, RootOffZero
@@ -38,6 +40,9 @@ class LeanPrinter(Printer):
         else:
             value = f"{self.tight(step.value)}.unsqueeze({along})"
         return f"{name} = {name}.scatter_add{here}({along}, {index}, {value})"
+
+    def _NotZero(self, step: steps.NotZero) -> str:
+        return super()._NotZero(replace(step, name=self.around.program))
 
     def _Fill(self, step: steps.Fill) -> str:
         before, filled = super()._Fill(step).split(" = ")
