@@ -11,9 +11,11 @@ from types import ModuleType
 
 from torch import Tensor
 
+from codegen.beside import reason_of
 from codegen.driver import Generated, compared, file_of, goes_wrong
 from codegen.loading import loaded
 from codegen.program import Program
+from codegen.targets import WrongUse
 from codegen.targets.lean.check import OfEntries, check_every_use, largest_difference, rounding
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of
@@ -32,6 +34,7 @@ from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.library import source_hash
 from derive.notation.specialised import without_options
+from derive.orders import FIRST
 from derive.proving.proof import prove
 from derive.proving.proved import Proved
 from derive.running.limits import limited, seconds_of
@@ -89,15 +92,28 @@ def lean_module(
     pair = Pair(lean_program(proved, source, source_hash(forward)), outside)
     pairs = [pair, *_without_options(pair, proved, limit, progress)]
     progress("comparing with autograd")
-    tried = _Tried(forward, pairs)
-    for i, pair in enumerate(pairs):
+    tried = _tried(forward, pairs)
+    for i, pair in enumerate(tried.pairs):
         if tried.unsafe[i] and (held := with_arguments_held(pair.program)) != pair.program:
             pairs = [*tried.pairs]
             pairs[i] = replace(pair, program=held)
-            other = _Tried(forward, pairs)
-            tried = other if len(other.unsafe[i]) < len(tried.unsafe[i]) else tried
+            other = _tried(forward, pairs)
+            better = len(other.unsafe[i]) < len(tried.unsafe[i])
+            tried = other if better and other.twice >= tried.twice else tried
     progress("trying hard points")
     return tried.with_edges()
+
+
+def _tried(forward: type[Forward], pairs: Sequence[Pair]) -> _Tried:
+    """The module, which refuses second derivatives where those of its lines are wrong."""
+    try:
+        return _Tried(forward, pairs)
+    except WrongUse as error:
+        if error.order == FIRST or not pairs[0].twice:
+            raise
+        why = reason_of(error)
+        once = [replace(p, program=replace(p.program, without_second=why)) for p in pairs]
+        return _Tried(forward, once)
 
 
 def _without_options(
@@ -142,7 +158,7 @@ class _Tried:
     def __init__(self, forward: type[Forward], pairs: Sequence[Pair]):
         self.forward, self.pairs = forward, tuple(pairs)
         self.text, self.program = module_text(*pairs), pairs[0].program
-        self.runs = _Lean()
+        self.runs, self.twice = _Lean(), pairs[0].twice
         self.difference = compared(forward, self.program, self.text, self)
         with undefined_where_singular(forward.definition):
             self.unsafe = [check_every_use(self.text, pair) for pair in pairs]

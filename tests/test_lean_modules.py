@@ -23,10 +23,13 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.utils.checkpoint import checkpoint
 
 import codegen.functions
+import codegen.lean
 from codegen.functions import function
 from codegen.recognized import digest_of
+from codegen.targets import WrongUse
 from derive import Axes, Axis, Forward, Given, Input, Kept, Label, OneHot, Reduced, Scalar, Sum
 from derive.language.errors import QuestionError, UnprovedError
+from derive.orders import SECOND
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 IGNORED = -100
@@ -220,6 +223,27 @@ def test_every_transform_without_options_is_that_of_torch(case, transform, funct
     torch.testing.assert_close(*pair, rtol=1e-9, atol=1e-9)
 
 
+def test_scalars_are_compared_at_another_value_than_their_default(monkeypatch):
+    """Within their range; what is wrong there alone is not emitted."""
+
+    class Smoothed(Forward):
+        x = Input(N, C)
+        smoothing = Scalar(0, at_least=0, at_most=1)
+        y = (1 - smoothing) * x**2 + smoothing * exp(x)
+
+    printed = codegen.lean.module_text
+
+    def broken(*pairs):
+        text = printed(*pairs)
+        assert text.count("smoothing * torch.exp(x)")
+        return text.replace("smoothing * torch.exp(x)", "smoothing * torch.exp(-x)")
+
+    function(Smoothed).derive()
+    monkeypatch.setattr(codegen.lean, "module_text", broken)
+    with pytest.raises(UnprovedError, match="differs from autograd"):
+        function(Smoothed).derive()
+
+
 # What is broken in the text of a module, and a transform that shows it.
 BREAKS = (
     (Norm, "if torch.is_grad_enabled():", "if False:", "double backward"),
@@ -333,6 +357,26 @@ def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
     assert linecache.getlines(traceback.extract_tb(error.value.__traceback__)[-1].filename)
 
 
+def test_a_mask_that_does_not_broadcast_and_a_divisor_of_0_are_refused_in_words():
+    class Masked(Forward):
+        x = Input(N, C)
+        p = Scalar(2)
+        mask = Given(N, C, default=1, broadcast=True)
+        y = mask * x + 1 / p
+
+    masked = function(Masked)
+    compiled = torch.compile(masked.derive(), backend="aot_eager", fullgraph=True)
+    for shape in ((4,), (5, 1), (1, 4), ()):
+        mask = torch.randn(shape, dtype=x.dtype)
+        for run in (masked, compiled):
+            torch.testing.assert_close(run(x, mask=mask), x * mask + 0.5)
+    for shape in ((5,), (2, 4), (1, 5, 4)):
+        with pytest.raises(ValueError, match=r"masked: mask must be broadcast to \(N, C\), got"):
+            masked(x, mask=torch.ones(shape))
+    with pytest.raises(ValueError, match="divides by p, which is 0"):
+        masked(x, p=0)
+
+
 @pytest.mark.parametrize("wrong", [-1, 4])
 def test_a_label_out_of_range_is_refused(wrong):
     """Plain indexing would count -1 from the end."""
@@ -346,6 +390,31 @@ def test_a_label_out_of_range_is_refused(wrong):
     torch.testing.assert_close(picked(w, torch.tensor([0, 3])), w[[0, 3]] ** 2)
     with pytest.raises(IndexError, match=f"picked: labels holds {wrong}, not in 0 .. 3"):
         picked(w, torch.tensor([0, wrong]))
+
+
+@pytest.mark.parametrize("case", [Norm, Centred], ids=lambda case: case.__name__)
+def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch):
+    """In words, wherever one is asked for; the first order is what it was."""
+    checked = codegen.lean.check_every_use
+
+    def wrong(text, pair):
+        if pair.twice:
+            raise WrongUse(f"{case.__name__}: the second derivative differs", SECOND)
+        return checked(text, pair)
+
+    monkeypatch.setattr(codegen.lean, "check_every_use", wrong)
+    made = function(case).derive()
+    assert "Second derivatives are refused" in made.source
+    for first in ("gradient", "vmap of gradient", "compiled", "jacrev", "batched gradients"):
+        of = TRANSFORMS[first]
+        torch.testing.assert_close(of(made), of(CASES[case]), rtol=1e-9, atol=1e-9)
+    own = leaves()
+    y = made(*own)
+    for graph in (made, lambda *args: made(*args) + args[0] ** 2):
+        for second in ("double backward", "jacrev of jacrev"):
+            with pytest.raises(NotImplementedError, match="the second derivative differs"):
+                TRANSFORMS[second](graph)
+    torch.autograd.grad(y.sum(), own, create_graph=True)
 
 
 def test_the_module_needs_nothing_but_torch(functions, tmp_path):

@@ -43,7 +43,7 @@ class ChainPage(PlainFunctions):
     """The two functions, and what they return."""
 
     def is_left_out(self, step: of.Step, function: Function) -> bool:
-        return isinstance(step, DONE_OUTSIDE)
+        return isinstance(step, (*DONE_OUTSIDE, of.NotZero))
 
     def documentation(self) -> tuple[str, ...]:
         """The lines of the docstring after the first one."""

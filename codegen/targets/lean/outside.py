@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sympy import Expr
 
 from codegen.lowering import Lowering
-from codegen.program.steps import Default, Fill, NotZero, SplitLabel, Step
+from codegen.program.steps import Default, Fill, SplitLabel, Step
 from derive.language.nodes import Sum
 from derive.language.symbols import Tensor, tensors_in
 from derive.notation.definition import NONE, SUM, Definition, Ignoring
@@ -20,7 +20,7 @@ from derive.notation.reduced import reduced
 from derive.notation.specialised import with_every_label
 
 DIVISOR = "divisor"
-DONE_OUTSIDE = (Default, Fill, NotZero, SplitLabel)  # by the public function
+DONE_OUTSIDE = (Default, Fill, SplitLabel)  # by the public function
 
 
 @dataclass(frozen=True)

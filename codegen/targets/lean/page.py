@@ -97,12 +97,14 @@ class LeanPage(AutogradFunction):
                     lines += self._within(step, printer)
                 case of.Fits():
                     if step.name in spread:
-                        continue  # torch refuses to spread what does not fit
+                        continue  # said where it is broadcast
                     lines += self._fits(steps, printer)
                 case of.Spread():
                     shape = printer._expected(step.dims, (True,) * len(step.dims))
-                    line = f"{step.name} = {step.name}.expand({shape})"
-                    lines.append(printer._if_there(step, line))
+                    words = f"{self.name}: {step.name} must be broadcast to "
+                    said = f'"{words}{printer.written(step.dims)}"'
+                    call = wrapped("_runtime.spread", [said, step.name, shape], "", len(METHOD))
+                    lines.append(printer._if_there(step, f"{step.name} = {call}"))
                 case of.MergeDims():
                     lines += self._merged(step)
                 case _:

@@ -25,6 +25,11 @@ class Pair:
         return self.outside.inside
 
     @property
+    def twice(self) -> bool:
+        """Whether its lines may be differentiated again: torch's derivatives of them are right."""
+        return not self.program.without_second
+
+    @property
     def tests(self) -> list[str]:
         """Python that is true for these calls: it reads no tensor."""
         tests = [f"{name} is None" for name in self.absent]

@@ -95,6 +95,9 @@ class PlainFunctions(Functions):
         return printer
 
     def is_left_out(self, step: of.Step, function: Function) -> bool:
+        if isinstance(step, of.NotZero):  # a backward asks only what its forward does not
+            asked = [s.divisor for s in self.program.forward.steps if isinstance(s, of.NotZero)]
+            return function is self.program.backward and step.divisor in asked
         return isinstance(step, DONE_OUTSIDE) or step.name in self.renamed
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:

@@ -117,6 +117,8 @@ def _edges(pair: Pair, plain: Pair | None) -> list[str]:
     """What was tried and goes wrong, and what labels and masks do."""
     program, outside = pair.program, pair.outside
     found = [f"{line}." for line in program.unsafe]
+    if not pair.twice:
+        found.append(f"Second derivatives are refused: {program.without_second}.")
     if plain:
         more = (line for line in plain.program.unsafe if not _says(program.unsafe, line))
         found += [f"Where {plain.when}: {line}." for line in more]
