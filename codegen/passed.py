@@ -8,9 +8,9 @@ from pathlib import Path
 import codegen.driver
 from codegen.cache import Cache, cache_folder
 from codegen.driver import file_of
-from codegen.program import Program
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of, proved_inside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import backward_lines, lean_program, module_text
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
@@ -35,13 +35,13 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
     outside = outside_of(forward.definition)
     try:
         inside = proved_inside(outside, proved)
-        program, text = _passed(forward, outside, inside)
-        lines = _lines_in(text, backward_lines(program, outside))
+        pair, text = _passed(forward, outside, inside)
+        lines = _lines_in(text, backward_lines(pair))
     except (QuestionError, UnprovedError) as error:
         why = str(error)
         return Lines(f"There is no code to show. {why[0].upper()}{why[1:]}.", refused=why)
     words = (
-        f"These lines are from {program.backward.name}. Its module was compared with autograd on "
+        f"These lines are from {pair.program.backward.name}. Its module was compared with autograd on "
         "random data in float64; every gradient agrees within "
         f"{codegen.driver.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
     )
@@ -59,19 +59,20 @@ def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:
     return lines
 
 
-def _passed(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Program, str]:
+def _passed(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Pair, str]:
     """The module that passed: one that is known, or it passes now."""
     known, plain = [*_known(forward)], lean_program(forward, proved)
     for program in dict.fromkeys((plain, with_arguments_held(plain))):
-        text = module_text(program, outside)
+        pair = Pair(program, outside)
+        text = module_text(pair)
         start = text.index(f"def {forward.definition.snake}_backward(")
         backward = text[start : text.index("\n\n\n", start)]
         if any(backward in other for other in known):
-            return program, text
+            return pair, text
     from codegen.lean import lean_tried  # torch takes a second
 
     tried = lean_tried(forward, outside, proved)
-    return tried.program, tried.text
+    return tried.pairs[0], tried.text
 
 
 def _known(forward: type[Forward]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
 from codegen.targets import Target, targets
 from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import saved_in
 from derive.notation.layout import plain, shape
 from derive.proving.proved import Proved
@@ -70,7 +71,7 @@ def _quality(generated: Generated, program: Program, proved: Proved, target: Tar
 
 def _saved(generated: Generated, program: Program) -> tuple[str, ...]:
     if generated.is_lean:
-        return saved_in(program, Outside(generated.proved.definition))
+        return saved_in(Pair(program, Outside(generated.proved.definition)))
     kept = program.backward.tensors[len(program.upstreams) :]
     return tuple(f"{p.name} {shape(p.layout)}" for p in kept)
 

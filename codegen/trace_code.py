@@ -13,7 +13,7 @@ from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Whole
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.planning import planned
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import backward_lines
 from derive.language.errors import QuestionError
 from derive.notation.layout import shape
@@ -82,6 +82,6 @@ def _tree(value: Value) -> str:
     return f"{name}({inside})" if inside else name
 
 
-def text_blocks(text: str, program: Program, outside: Outside) -> Iterator[Block]:
+def text_blocks(text: str, pair: Pair) -> Iterator[Block]:
     yield Prose(f"{len(text.splitlines())} lines; of these the closed form:")
-    yield Code(tuple(backward_lines(program, outside).items()))
+    yield Code(tuple(backward_lines(pair).items()))

@@ -57,7 +57,8 @@ class AutogradFunction(PlainFunctions):
         kept = [*self.saved, *self.made]
         if kept:
             lines.append(broken(f"{unpacked(kept)} = {ctx}.saved_tensors", METHOD))
-        if self.made:
+        once = self.program.without_second
+        if self.made and not once:
             asked = [p.name if p.role not in NUMBERS else f"{ctx}.{p.name}" for p in self.inner]
             taken = ", ".join([*["_"] * len(self.outputs), *self.made])
             lines.append("if torch.is_grad_enabled():  # gradients of gradients: of the inputs")
@@ -78,7 +79,18 @@ class AutogradFunction(PlainFunctions):
         called, results = f"{self.name}_backward", [*self.program.backward.results]
         places = [f"d{p.name}" if p.role == "input" else "None" for p in self.inner]
         nothing = ", None" * (len(places) - len(results))
-        if results == places[: len(results)] and {*places[len(results) :]} <= {"None"}:
+        if once:
+            lines.append("with torch.no_grad():")
+            call = wrapped(f"{', '.join(results)} = {called}", arguments, indent=len(INNER))
+            lines.append(STEP + call)
+            of = [*upstreams, *(n for n in kept if n not in self.made)]
+            said = repr(f"{self.name}: no second derivatives: {once}")
+            tuples = [f"({unpacked(names)})" for names in (results, of)]
+            lines.append(
+                wrapped(f"{unpacked(results)} = _runtime.once", [said, *tuples], "", len(METHOD))
+            )
+            lines.append(returning(places))
+        elif results == places[: len(results)] and {*places[len(results) :]} <= {"None"}:
             star = "*" * bool(nothing and results[1:])
             lines.append(wrapped(f"return {star}{called}", arguments, nothing, len(METHOD)))
         else:

@@ -10,9 +10,9 @@ from textwrap import wrap
 from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import steps as of
-from codegen.program.parts import values_in
 from codegen.program.values import LengthOf, Load
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.kept import of_results
+from codegen.targets.lean.outside import DONE_OUTSIDE, Outside
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import Surroundings, condition
 from codegen.targets.torch.functions import Functions
@@ -20,10 +20,9 @@ from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.wrapping import KINDS, free, wrapped
 from codegen.wanted import wanted_by
 
-DONE_OUTSIDE = (of.Default, of.Fill, of.NotZero, of.SplitLabel)  # by the public function
 FEW = 3  # tensors that are named twice on a line
 OWN = (  # names that a module uses
-    *("dtype", "wide", "run", "total", "name", "t", "atoms"),
+    *("dtype", "wide", "run", "plain", "total", "name", "t", "atoms"),
     *("ctx", "inputs", "output"),
 )
 QUOTES = 3  # round a docstring
@@ -97,6 +96,9 @@ class PlainFunctions(Functions):
         return printer
 
     def is_left_out(self, step: of.Step, function: Function) -> bool:
+        if isinstance(step, of.NotZero):  # a backward asks only what its forward does not
+            asked = [s.divisor for s in self.program.forward.steps if isinstance(s, of.NotZero)]
+            return function is self.program.backward and step.divisor in asked
         return isinstance(step, DONE_OUTSIDE) or step.name in self.renamed
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:
@@ -136,7 +138,7 @@ class PlainFunctions(Functions):
         if function is self.program.forward:
             return None
         said = "The forward as it is written: torch differentiates it to any order."
-        return self._plain(_of_results(function, self.outputs), "statements", said, ())
+        return self._plain(of_results(function, self.outputs), "statements", said, ())
 
     def _plain(self, function: Function, kind: str, said: str, more: Sequence[str]) -> FunctionText:
         results = [*map(self.returned, self.outputs), *more]
@@ -220,16 +222,6 @@ class PlainFunctions(Functions):
         everything = frozenset(function.results)
         some = set().union(*(by for by in wanted_by(function) if by != everything))
         return [name for name in self.differentiable if f"d{name}" in some]
-
-
-def _of_results(function: Function, results: Sequence[str]) -> Function:
-    """The function as far as it computes these."""
-    wanted, steps = {*results}, []
-    for step in function.steps[::-1]:
-        if step.name in wanted or isinstance(step, DONE_OUTSIDE):
-            steps.append(step)
-            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
-    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
 def promoted(names: Sequence[str]) -> str:

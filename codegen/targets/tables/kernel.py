@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import jinja2
-
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What all kernels share, by the names of the files beside them; a language has ``_running.py`` too.

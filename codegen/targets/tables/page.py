@@ -106,9 +106,7 @@ class KernelPage(PlainFunctions):
         """The memory for what a kernel makes."""
         return f"{self.printer(loops.function).like}.new_empty({', '.join(shape) or '()'})"
 
-    def launched(
-        self, piece: Kernel, named: Callable[[str], str], margin: int
-    ) -> Iterator[str]:
+    def launched(self, piece: Kernel, named: Callable[[str], str], margin: int) -> Iterator[str]:
         """The lines that call a kernel; ``named`` says what arrays are called."""
         for name in piece.repeated:
             yield f"{name}, {name}_repeated = one_number({name})"

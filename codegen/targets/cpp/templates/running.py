@@ -54,7 +54,11 @@ class Kernels:
     """The kernels of a file, as attributes. It is built when the first one is called."""
 
     def __init__(self, file: str):
-        self.source, self.library, self.lock = Path(file).with_suffix(".cpp"), None, threading.Lock()
+        self.source, self.library, self.lock = (
+            Path(file).with_suffix(".cpp"),
+            None,
+            threading.Lock(),
+        )
         self.called: list[str] | None = None
 
     def __getattr__(self, name: str) -> Kernel:
