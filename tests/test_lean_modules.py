@@ -27,11 +27,25 @@ import codegen.lean
 from codegen.functions import function
 from codegen.recognized import digest_of
 from codegen.targets import WrongUse
-from derive import Axes, Axis, Forward, Given, Input, Kept, Label, OneHot, Reduced, Scalar, Sum
+from derive import (
+    Axes,
+    Axis,
+    Concat,
+    Forward,
+    Given,
+    Input,
+    Kept,
+    Label,
+    OneHot,
+    Reduced,
+    Scalar,
+    Sum,
+)
 from derive.language.errors import QuestionError, UnprovedError
 from derive.orders import SECOND
 
-N, C, S = Axis("N"), Axis("C"), Axes("S")
+N, C, K, S = Axis("N"), Axis("C"), Axis("K"), Axes("S")
+CK = Axis("CK", C + K)
 IGNORED = -100
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = torch.tensor([1, IGNORED, 0, 3, 2])
@@ -375,6 +389,23 @@ def test_a_mask_that_does_not_broadcast_and_a_divisor_of_0_are_refused_in_words(
             masked(x, mask=torch.ones(shape))
     with pytest.raises(ValueError, match="divides by p, which is 0"):
         masked(x, p=0)
+
+
+def test_a_size_that_only_what_is_kept_shows_is_read_off_it():
+    class Joined(Forward):
+        x = Input(N, C)
+        w = Input(N, K)
+        both = Concat((x, C), (w, K), into=CK)
+        p = exp(both) / Sum(exp(both), CK)
+        y = Sum(p * both, CK)
+
+    def joined(a, b):
+        both = torch.cat([a, b], 1)
+        return (both.softmax(1) * both).sum(1)
+
+    own = x, dx[:, :3]
+    pair = [torch.func.grad(loss_of(f), (0, 1))(*own) for f in (function(Joined), joined)]
+    torch.testing.assert_close(*pair)
 
 
 @pytest.mark.parametrize("wrong", [-1, 4])
