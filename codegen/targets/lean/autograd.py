@@ -58,7 +58,10 @@ class AutogradFunction(PlainFunctions):
         return wrapped(f"{unpacked(results)} = _runtime.once", arguments, indent=len(METHOD))
 
     def gradient(self) -> FunctionText:
-        """The backward of the Function."""
+        """The backward of the Function.
+
+        Long: what is saved, made again, asked for and returned is one text, line by line.
+        """
         ctx, upstreams = self.called["ctx"], [p.name for p in self.program.upstreams]
         lines = []
         if len(self.outputs) == 1:
