@@ -335,6 +335,21 @@ def test_what_is_kept_has_16_bits_and_is_an_input_or_a_statistic(dtype, function
         torch.testing.assert_close(one.double(), other, rtol=2e-2, atol=2e-2)
 
 
+def test_a_single_input_gives_its_format_and_no_whole_numbers():
+    class Bump(Forward):
+        x = Input(N, C)
+        y = x * exp(-(x**2))
+
+    bump = function(Bump)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
+        a = x.detach().to(dtype, copy=True).requires_grad_()
+        y = bump(a)
+        y.sum().backward()
+        assert y.dtype == a.grad.dtype == dtype
+    with pytest.raises(TypeError, match=r"bump: x must be floating point, got torch.int64"):
+        bump(x.long())
+
+
 def test_formats_that_differ_are_promoted_as_torch_does(functions):
     y = functions[0][Norm](x.bfloat16(), w.float())
     assert y.dtype == torch.float32
@@ -359,6 +374,8 @@ def test_autocast_changes_no_number(functions):
         ((x[0, 0], w), "norm: x must be (*S, C), got ()"),
         ((x, w, -1.0), "norm: eps must be a number above 0, got -1.0"),
         ((x, w, torch.tensor(1.0)), "norm: eps must be a number above 0, got 1.0"),
+        ((x.long(), w.int()), "norm: x must be floating point, got torch.int64"),
+        ((x.to(torch.complex64), w * 1j), "norm: x must be floating point, got torch.complex64"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -105,10 +106,13 @@ class PlainFunctions(Functions):
         return condition([f"need_{name}" for name in asked])
 
     def lines(self, function: Function, margin: str = STEP) -> list[str]:
-        """Sizes of one tensor stand on one line where they are all that it shows."""
-        of_tensor: dict[str, dict[int, str]] = {}
+        """Sizes of one tensor stand on one line where they are all that it shows, and those alone
+        that are used.
+        """
+        body, of_tensor = super().lines(function, margin), {}
+        used = {*re.findall(r"\w+", "\n".join(body))}
         for name, value in function.sizes:
-            if isinstance(value, LengthOf):
+            if isinstance(value, LengthOf) and name in used:
                 of_tensor.setdefault(value.tensor, {})[value.along] = name
         ranks = {p.name: len(p.layout) for p in function.parameters}
         read = []
@@ -117,7 +121,7 @@ class PlainFunctions(Functions):
                 read.append(f"{', '.join(names[i] for i in sorted(names))} = {tensor}.shape")
             else:
                 read += [f"{name} = {tensor}.shape[{i}]" for i, name in names.items()]
-        return [*read, *super().lines(function, margin)]
+        return [*read, *body]
 
     def at_hand(self, function: Function) -> set[str]:
         return {name for name, value in function.sizes if isinstance(value, LengthOf)}
@@ -174,9 +178,11 @@ class PlainFunctions(Functions):
     def names_of(self, function: Function) -> list[str]:
         return [p.name for p in function.parameters]
 
-    def _formats(self) -> list[str]:
-        """The format of the inputs together, and that of the lines, which is at least float32."""
-        if len(self.floats) == 1:
+    def _formats(self, returned: bool = True) -> list[str]:
+        """The format of the inputs together, which is that of what is ``returned``, and that of the
+        lines, which is at least float32.
+        """
+        if len(self.floats) == 1 and not (returned and not self.outside.reductions):
             return [f"{self.wide} = torch.promote_types({self.floats[0]}.dtype, torch.float32)"]
         joined = broken(f"{self.both} = {promoted(self.floats)}")
         return [
@@ -199,8 +205,7 @@ class PlainFunctions(Functions):
         name = self.renamed.get(name, name)
         if self.outside.reductions:
             return name
-        dtype = f"{self.floats[0]}.dtype" if len(self.floats) == 1 else self.both
-        return f"{name}.to({dtype})"
+        return f"{name}.to({self.both})"
 
     def _uncast(self, lines: list[str], like: str, function: Function) -> list[str]:
         """The lines without autocast, which would change the format of products of matrices."""
