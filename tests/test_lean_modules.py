@@ -27,11 +27,25 @@ import codegen.lean
 from codegen.functions import function
 from codegen.recognized import digest_of
 from codegen.targets import WrongUse
-from derive import Axes, Axis, Forward, Given, Input, Kept, Label, OneHot, Reduced, Scalar, Sum
+from derive import (
+    Axes,
+    Axis,
+    Concat,
+    Forward,
+    Given,
+    Input,
+    Kept,
+    Label,
+    OneHot,
+    Reduced,
+    Scalar,
+    Sum,
+)
 from derive.language.errors import QuestionError, UnprovedError
 from derive.orders import SECOND
 
-N, C, S = Axis("N"), Axis("C"), Axes("S")
+N, C, K, S = Axis("N"), Axis("C"), Axis("K"), Axes("S")
+CK = Axis("CK", C + K)
 IGNORED = -100
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = torch.tensor([1, IGNORED, 0, 3, 2])
@@ -321,6 +335,21 @@ def test_what_is_kept_has_16_bits_and_is_an_input_or_a_statistic(dtype, function
         torch.testing.assert_close(one.double(), other, rtol=2e-2, atol=2e-2)
 
 
+def test_a_single_input_gives_its_format_and_no_whole_numbers():
+    class Bump(Forward):
+        x = Input(N, C)
+        y = x * exp(-(x**2))
+
+    bump = function(Bump)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
+        a = x.detach().to(dtype, copy=True).requires_grad_()
+        y = bump(a)
+        y.sum().backward()
+        assert y.dtype == a.grad.dtype == dtype
+    with pytest.raises(TypeError, match=r"bump: x must be floating point, got torch.int64"):
+        bump(x.long())
+
+
 def test_formats_that_differ_are_promoted_as_torch_does(functions):
     y = functions[0][Norm](x.bfloat16(), w.float())
     assert y.dtype == torch.float32
@@ -345,6 +374,8 @@ def test_autocast_changes_no_number(functions):
         ((x[0, 0], w), "norm: x must be (*S, C), got ()"),
         ((x, w, -1.0), "norm: eps must be a number above 0, got -1.0"),
         ((x, w, torch.tensor(1.0)), "norm: eps must be a number above 0, got 1.0"),
+        ((x.long(), w.int()), "norm: x must be floating point, got torch.int64"),
+        ((x.to(torch.complex64), w * 1j), "norm: x must be floating point, got torch.complex64"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
@@ -375,6 +406,23 @@ def test_a_mask_that_does_not_broadcast_and_a_divisor_of_0_are_refused_in_words(
             masked(x, mask=torch.ones(shape))
     with pytest.raises(ValueError, match="divides by p, which is 0"):
         masked(x, p=0)
+
+
+def test_a_size_that_only_what_is_kept_shows_is_read_off_it():
+    class Joined(Forward):
+        x = Input(N, C)
+        w = Input(N, K)
+        both = Concat((x, C), (w, K), into=CK)
+        p = exp(both) / Sum(exp(both), CK)
+        y = Sum(p * both, CK)
+
+    def joined(a, b):
+        both = torch.cat([a, b], 1)
+        return (both.softmax(1) * both).sum(1)
+
+    own = x, dx[:, :3]
+    pair = [torch.func.grad(loss_of(f), (0, 1))(*own) for f in (function(Joined), joined)]
+    torch.testing.assert_close(*pair)
 
 
 @pytest.mark.parametrize("wrong", [-1, 4])

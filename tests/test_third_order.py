@@ -142,16 +142,22 @@ def test_of_a_forward_of_ones_own(tmp_path):
         assert_alike(got, other)
 
 
-def test_it_is_written_where_it_is_asked_for(tmp_path, capsys):
-    assert gradform(["tanh", "--order", "3", "--out", str(tmp_path)]) == 0
+def test_it_is_written_beside_kernels_where_it_is_asked_for(tmp_path, capsys):
+    out = "--out", str(tmp_path), "--target", "cpp"
+    assert gradform(["tanh", "--order", "3", *out]) == 0
     assert "def _behind_again(" in (tmp_path / "tanh.py").read_text()
-    assert gradform(["tanh", "--order", "3", "--out", str(tmp_path), "--check"]) == 0
-    assert gradform(["tanh", "--out", str(tmp_path), "--check"]) == 1
-    assert gradform(["tanh", "--order", "1", "--out", str(tmp_path)]) == 0
+    assert gradform(["tanh", "--order", "3", *out, "--check"]) == 0
+    assert gradform(["tanh", *out, "--check"]) == 1
+    assert gradform(["tanh", "--order", "1", *out]) == 0
     assert "_double_backward" not in (tmp_path / "tanh.py").read_text()
     capsys.readouterr()
-    assert gradform(["tanh", "--order", "4", "--out", str(tmp_path)]) == 2
+    assert gradform(["tanh", "--order", "4", *out]) == 2
     assert "there are orders 1, 2 and 3" in capsys.readouterr().err
+
+
+def test_a_lean_module_needs_none(tmp_path, capsys):
+    assert gradform(["tanh", "--order", "3", "--out", str(tmp_path)]) == 2
+    assert "can be differentiated any number of times" in capsys.readouterr().err
 
 
 def test_it_is_shown(capsys):

@@ -261,7 +261,7 @@ def test_the_page_says_why(emitted):
     assert "differentiate the lines by autograd" in words and "nothing was emitted" not in words
     reasons = {
         "scaled": "the gradients of the saved values need u, which is not saved",
-        "attended": "of peak_x",
+        "attended": "of max_x",
     }
     assert reasons.get(str(emitted), REASON) in words
 

@@ -114,7 +114,21 @@ class LeanPage(AutogradFunction):
             lines.append(broken(f"{self.called['plain']} = {tests}"))
         lines += [printer.step(s) for s in forward.steps if isinstance(s, of.Default)]
         lines += self._filled() if self._fills_first else []
-        return [*lines, *self._reduction_asked()]
+        return [*lines, *self._reduction_asked(), *self._floating()]
+
+    def _floating(self) -> list[str]:
+        """A test that numbers are not whole ones alone, nor complex: results would be cut."""
+        given = {p.name for p in self.program.forward.tensors if p.default is None}
+        names = [name for name in self.floats if name in given] or self.floats
+        if len(names) == 1:
+            test = f"if not {names[0]}.is_floating_point():"
+            said = f'f"{self.name}: {names[0]} must be floating point, got {{{names[0]}.dtype}}"'
+        else:
+            own = self.called["t"]
+            each = ", ".join(names)
+            test = wrapped("if not any", [f"{own}.is_floating_point() for {own} in ({each})"], ":")
+            said = f'"{self.name}: one of {each} must be floating point"'
+        return [test, STEP + broken(f"raise TypeError({said})", METHOD)]
 
     def _filled(self) -> list[str]:
         """The tensors that are left out."""
