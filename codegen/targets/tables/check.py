@@ -57,7 +57,10 @@ class Beside:
         """That to autograd in float64. Raises `QuestionError` where nothing can be run, and
         `UnprovedError` where a kernel was not reached, or is far from the lines that it stands for.
         """
-        imported, singular = self._imported(text, program.name), undefined_where_singular(definition)
+        imported, singular = (
+            self._imported(text, program.name),
+            undefined_where_singular(definition),
+        )
         with imported as (module, kernels), singular:
             self.prepare(kernels, program.name)
             wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")

@@ -62,9 +62,7 @@ class TritonPage(KernelPage):
         inputs = {f"d{p.name}": p.layout for p in self.program.forward.parameters}
         return inputs.get(result, ())
 
-    def launched(
-        self, piece: Kernel, named: Callable[[str], str], margin: int
-    ) -> Iterator[str]:
+    def launched(self, piece: Kernel, named: Callable[[str], str], margin: int) -> Iterator[str]:
         arrays = [*map(named, (*piece.reads, *piece.writes))]
         numbers = [f"{name}={name}" for name in (*piece.sizes, *piece.scalars)]
         numbers += [f"{number.name}={number.text}" for number in piece.computed]
