@@ -76,10 +76,12 @@ class CppTarget:
             header=lines,
             name=program.name,
             title=program.title,
+            kernels=page.own["kernels"],
+            lines=page.own["lines"],
             digest=hashlib.sha256(module.encode()).hexdigest(),
             functions=functions,
-            imports=imports_of(program.name, functions, folder),
-            steps=[call_of(program, step)] if step else [],
+            imports=imports_of(program.name, page.own["lines"], functions, folder),
+            steps=[call_of(program, step, page.own["lines"])] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)
 

@@ -1,11 +1,10 @@
-"""What a table knows of a kernel, in whatever language that is."""
+"""A kernel as it is called, in whatever language it is, and what stands beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import jinja2
 
@@ -25,10 +24,10 @@ class Computed:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes
-    and the numbers ``scalars``, and with others that are ``computed`` of these; ``flags`` are what it has
-    for results that it can leave out; ``repeated`` and ``filled`` are
-    arrays that may be one number everywhere (see `Asked`).
+    """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
+    the numbers ``scalars`` and others ``computed`` of these. ``flags`` are what it has for results
+    that it can leave out; ``repeated`` and ``filled`` are arrays that may be one number everywhere
+    (see `Asked`).
     """
 
     name: str
@@ -41,10 +40,6 @@ class Kernel:
     repeated: tuple[str, ...] = ()
     filled: tuple[str, ...] = ()
 
-    def does_the_same_as(self, other: Self) -> bool:
-        """Whether it is the same but for its name."""
-        return replace(self, name="") == replace(other, name="")
-
 
 def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
     """The texts of the files that stand beside kernels: those of all, and ``files`` of one
@@ -55,9 +50,9 @@ def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(folder: Path) -> jinja2.Environment:
-    """The templates of a language, and that of a table."""
+    """The templates of a language."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, TEMPLATES]),
+        loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -25,7 +25,7 @@ from codegen.targets.lean.plain import FunctionText, PlainFunctions
 from codegen.targets.tables.kernel import Kernel
 from codegen.targets.tables.sizes import Sizes
 from codegen.targets.torch.lines import STEP, broken
-from codegen.targets.torch.wrapping import not_asked, wrapped
+from codegen.targets.torch.wrapping import free, not_asked, wrapped
 from derive.language.errors import QuestionError
 
 # Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, and
@@ -53,12 +53,18 @@ class KernelPage(PlainFunctions):
         super().__init__(program, outside)
         self.prints, self.codes = prints, dict(program.sizes)
         self.renamed = {}  # what is made is called as the results are
+        taken = {*self.sizes.values(), *self.outputs}
+        for function in (program.forward, program.backward):
+            taken |= {p.name for p in function.parameters} | {s.name for s in function.steps}
+        self.own = {name: free(name, taken) for name in ("kernels", "lines", "forward", "backward")}
         self.loops = [
             found
             for found in (
-                self._loops("forward", program.forward, ()),
+                self._loops(self.own["forward"], program.forward, ()),
                 self._loops(
-                    "backward", program.backward, program.backward.results if self.asked() else ()
+                    self.own["backward"],
+                    program.backward,
+                    program.backward.results if self.asked() else (),
                 ),
             )
             if found.kernels
@@ -113,7 +119,7 @@ class KernelPage(PlainFunctions):
         arrays = [*map(named, (*piece.reads, *piece.writes))]
         others = [*piece.sizes, *(f"{name}_repeated" for name in piece.repeated)]
         others += [*(f"is_one_number({name})" for name in piece.filled), *piece.scalars]
-        yield wrapped(f"kernels.{piece.name}", [*arrays, *others], indent=margin)
+        yield wrapped(f"{self.own['kernels']}.{piece.name}", [*arrays, *others], indent=margin)
 
     def multiplies_matrices(self, function: Function) -> bool:
         """Whether a line of torch does."""
@@ -195,10 +201,11 @@ class _Lines:
     def _piece(self, piece: Kernel | Whole, by: frozenset[str] | None) -> Iterator[str]:
         if isinstance(piece, Whole):
             text = self.printer.step(Assign(piece.name, piece.value), self.margin)
-            yield CALLED.sub(r"lines._\1", text)
+            yield CALLED.sub(rf"{self.page.own['lines']}._\1", text)
             return
         for name in piece.writes:
-            line = f"{self._name(name)} = {self.page.memory_for(self.loops, piece, name, self._shape(name))}"
+            memory = self.page.memory_for(self.loops, piece, name, self._shape(name))
+            line = f"{self._name(name)} = {memory}"
             if piece.flags and self.wanted[name] != by and self.wanted[name] <= self.asked:
                 asked = self.page.asks_for(self._results(self.wanted[name]), self.function)
                 line += f" {asked.removesuffix(':')} else None"
@@ -215,9 +222,9 @@ class _Lines:
         taken = {p.name for p in self.function.parameters} | made | spoken
         found: dict[str, str] = {}
         for result, node in self.flat.results:
-            if result != node and node in made - spoken and node not in found:
-                if result not in taken and result not in found.values():
-                    found[node] = result
+            is_free = result not in taken and result not in found.values()
+            if is_free and result != node and node in made - spoken and node not in found:
+                found[node] = result
         return found
 
     def _shape(self, name: str) -> list[str]:
@@ -264,7 +271,7 @@ class _Lines:
         return found
 
     def _sizes(self) -> list[str]:
-        """The sizes that the lines speak of: read off the shapes of arguments, or made of others."""
+        """The sizes that the lines speak of: of shapes of arguments, or made of others."""
         needed = self._sizes_needed()
         given = {p.name for p in self.function.parameters if p.role in NUMBERS}
         places: dict[str, tuple[str, int]] = {}
@@ -336,18 +343,19 @@ def _is_zero(p: Parameter) -> bool:
 
 def imports_of(
     name: str,
+    lines: str,
     functions: Sequence[FunctionText],
     folder: Sequence[str],
     libraries: Sequence[str] = (),
 ) -> list[str]:
-    """The lines that import what the functions name; with those for ``libraries`` and of the
-    ``folder``.
+    """The lines that import what the functions name, the module ``name`` as ``lines`` among it;
+    with those for ``libraries`` and of the ``folder``.
     """
     code = "\n".join(line for f in functions for line in (f.signature, *f.lines))
     found = [f"import {module}" for module in ("functools", "math") if f"{module}." in code]
     found += [""] * bool(found)
     found += ["import torch", *libraries, "from torch import Tensor", ""]
-    return [*found, f"from .. import {name} as lines", *folder]
+    return [*found, f"from .. import {name} as {lines}", *folder]
 
 
 def of_running(functions: Sequence[FunctionText]) -> str:

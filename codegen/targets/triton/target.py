@@ -62,7 +62,7 @@ class TritonTarget:
         if not page.kernels:
             return ()
         kernels = [f.text(k.name) for k in page.kernels for f in k.functions]
-        functions = [*page.written()]
+        functions, lines = [*page.written()], page.own["lines"]
         text = (
             environment(TEMPLATES)
             .get_template("kernels.py.jinja")
@@ -70,9 +70,10 @@ class TritonTarget:
                 header=header(program.source, program.source_hash),
                 name=program.name,
                 title=program.title,
-                imports=imports_of(program.name, functions, _folder(kernels), LIBRARIES),
+                imports=imports_of(program.name, lines, functions, _folder(kernels), LIBRARIES),
                 kernels=kernels,
                 functions=functions,
+                lines=lines,
                 digest=hashlib.sha256(module.encode()).hexdigest(),
             )
         )

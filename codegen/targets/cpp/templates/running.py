@@ -70,14 +70,14 @@ class Kernels:
 
 def every(module: ModuleType) -> set[str]:
     """The names of the kernels of a module."""
-    text = module.kernels.source.read_text()
+    text = Path(module.__file__).with_suffix(".cpp").read_text()
     return {*re.findall(r"^EXPORTED\((\w+)", text, re.MULTILINE)}
 
 
 @contextmanager
 def watched(module: ModuleType) -> Iterator[list[str]]:
     """The names of the kernels that are called inside the block."""
-    kernels = module.kernels
+    kernels = next(value for value in vars(module).values() if isinstance(value, Kernels))
     kernels.called, before = [], kernels.called
     try:
         yield kernels.called

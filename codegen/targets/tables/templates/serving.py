@@ -115,7 +115,7 @@ class Served:
     """
 
     def __init__(self, kernels: ModuleType, target: str, serves: Callable[..., bool]):
-        self.lines = lines = kernels.lines
+        self.lines = lines = kernels.MODULE
         text = lines.__loader__.get_source(lines.__name__)
         name = lines.__name__.rpartition(".")[2]
         if hashlib.sha256(text.encode()).hexdigest() != kernels.DIGEST:
