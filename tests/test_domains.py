@@ -17,7 +17,7 @@ from generating import draw, forward_file, generated, module_from
 from rich.console import Console
 from sympy import Rational
 
-from codegen.driver import generate
+from codegen.lean import generate
 from derive import NotationError, check, derive, forward_from
 from derive.language.domain import Bound, Domain
 from derive.presentation import document_of
@@ -289,7 +289,7 @@ def test_what_a_callee_demands_the_caller_checks(passed, inside, wrong, tmp_path
         f"    x = Input(N)\n    b = Scalar(0.5)\n    y = Rooted(x, {passed})\n",
     )
     own.write_text(f"{HEAD}\n{COMPOSED.split('class Outer')[0]}\n{own.read_text()[len(HEAD) :]}")
-    module = module_from(generate(forward_from(f"{own}:Whole"), order=1).text, tmp_path, "whole")
+    module = module_from(generate(forward_from(f"{own}:Whole")).text, tmp_path, "whole")
     x = draw(5)
     factor = {"b": inside, "1 - b": 1 - inside, "2 * b": 2 * inside}[passed]
     torch.testing.assert_close(module.whole(x, inside), factor * x)

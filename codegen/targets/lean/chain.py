@@ -82,7 +82,11 @@ class ChainPage(PlainFunctions):
     def atoms(self) -> FunctionText:
         """Every statement."""
         function = self.program.atoms
-        lines = [*self._formats(returned=False), *self._widened(self.tensors), *self.lines(function)]
+        lines = [
+            *self._formats(returned=False),
+            *self._widened(self.tensors),
+            *self.lines(function),
+        ]
         return FunctionText(
             self._signature("atoms", self._typed(self.inner), function),
             doc("Every statement of the forward, as it is written."),
