@@ -79,7 +79,17 @@ class LeanPage(AutogradFunction):
                 case _:
                     lines.append(printer.step(step))
         lines += [printer.step(s) for s in forward.steps if isinstance(s, (of.Default, of.Fill))]
-        return [*lines, *self._reduction_asked()]
+        return [*lines, *self._floating(), *self._reduction_asked()]
+
+    def _floating(self) -> list[str]:
+        """A test of the formats that have gradients: whole numbers would be rounded to such."""
+        names = self.differentiable
+        name, shown = names[0], names[0]
+        if len(names) > 1:
+            name, shown = self.called["t"], f"{{{self.called['name']}}}"
+        said = f'f"{self.name}: {shown} must be floating point, got {{{name}.dtype}}"'
+        test = f"if not {name}.is_floating_point():"
+        return self._for_each(names, name, test, f"raise TypeError({said})")
 
     def _fits(self, steps: Sequence[of.Fits], printer: LeanPrinter) -> list[str]:
         """A test of the shape that arguments have, and what is raised."""
@@ -215,8 +225,10 @@ class LeanPage(AutogradFunction):
         if not self.outside.reductions:
             return [*lines, *([] if self._is_at_once else [returning(restored)])]
         printer, (output,) = self.printer(self.program.forward), self.outputs
-        dtype, total = promoted(self.floats), self.called["total"]
-        if len(self.floats) > 2:
+        dtype, total = promoted(self.deciding), self.called["total"]
+        if self.deciding != self.floats:
+            dtype = f"{dtype} if {output}.dtype == torch.float32 else {output}.dtype"
+        if len(self.floats) > 1:
             lines.append(broken(f"{self.both} = {dtype}"))
             dtype = self.both
         lines += [
