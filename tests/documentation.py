@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.cli import gradform
-from codegen.driver import generate
+from codegen.lean import generate
 from derive.notation.library import forward_from
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -159,7 +159,7 @@ def changed(before: str, folder: Path) -> str:
     (old,) = re.findall(rf"^    {name} = .*$", text, re.M)
     edited = folder / Path(file).name
     edited.write_text(text.replace(old, f"    {line}"))
-    modules = (generate(forward_from(path), order=1).text for path in (ROOT / file, edited))
+    modules = (generate(forward_from(path)).text for path in (ROOT / file, edited))
     was, now = (text.partition("Atoms(NamedTuple)")[0].splitlines() for text in modules)
     lines = difflib.unified_diff(was, now, n=0, lineterm="")
     shown = (line for line in lines if not line.startswith(("---", "+++", "@@")))

@@ -135,7 +135,8 @@ class Emitted:
         }
 
 
-EVERYTHING = tuple(
+EVERYTHING = tuple(Emitted(forward.definition) for forward in list_forwards())
+EVERY_REDUCTION = tuple(  # which torch computes: what is made of a loss
     Emitted(reduced(forward.definition, word))
     for forward in list_forwards()
     for word in words_of(forward.definition) or (None,)

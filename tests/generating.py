@@ -10,7 +10,8 @@ import torch
 from forwards import forward_file as forward_file
 from rich.console import Console
 
-from codegen.driver import Generated, generate
+from codegen.driver import Generated
+from codegen.lean import generate
 from derive import forward_from
 from derive.presentation import document_of
 from derive.presentation.formats import FORMATS
@@ -30,11 +31,9 @@ def module_from(text: str, folder: Path, name: str) -> ModuleType:
     return module
 
 
-def generated(file: Path, folder: Path, order: int = 1):
-    """(differentiable function, module, `Generated`) for the one forward in ``file``; second
-    derivatives take as long again, and are asked for by tests of these.
-    """
-    result: Generated = generate(forward_from(file), order=order)
+def generated(file: Path, folder: Path):
+    """(differentiable function, module, `Generated`) for the one forward in ``file``."""
+    result: Generated = generate(forward_from(file))
     module = module_from(result.text, folder, result.program.name)
     return getattr(module, result.program.name), module, result
 

@@ -12,7 +12,7 @@ from random_forwards.grammar import READING_FROM, random_forward
 
 import codegen.as_written.comparing as comparing
 from codegen.as_written import difference_from_body
-from codegen.driver import generate
+from codegen.lean import generate
 from derive import NotationError, UnprovedError, forward_from
 from derive.language.nodes import OneHot
 from derive.notation.class_body import ClassBody
@@ -158,7 +158,7 @@ def test_a_forward_that_is_taken_for_another_one_is_refused(tmp_path, monkeypatc
 
     monkeypatch.setattr(ClassBody, "_as_written", with_an_axis)
     with pytest.raises(UnprovedError, match=r"y lies along \(T\) as it is written, and along"):
-        generate(read(tmp_path, "y = Sum(x, V)"), order=1)
+        generate(read(tmp_path, "y = Sum(x, V)"))
 
 
 def test_a_class_body_that_draws_numbers_is_not_compared(tmp_path):
@@ -176,7 +176,7 @@ def test_other_numbers_are_refused(tmp_path, monkeypatch):
     other = read(tmp_path, "y = Shift(x, T, -1)")
     forward.outside_names = other.outside_names
     with pytest.raises(UnprovedError, match=r"as it is written, and .* as it is read"):
-        generate(forward, order=1)
+        generate(forward)
 
 
 @pytest.mark.parametrize(("number", "place"), {"2": "2", "-1": "V - 1"}.items())

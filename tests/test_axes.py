@@ -9,7 +9,7 @@ from generating import assert_same_gradients, draw, generated, module_from
 from sympy import exp
 
 import derive
-from codegen.driver import generate
+from codegen.lean import generate
 from derive import Axes, Axis, Flatten, Forward, Input, Label, Max, NotationError, OneHot, Rename
 from derive import Sum as Total
 from derive.commands.main import main
@@ -325,7 +325,7 @@ def test_a_maximum_along_several_axes_goes_to_the_first_of_equals(tmp_path):
         + "class Whole(Forward):\n    x = Input(B, C)\n    y = Highest(x)\n",
         encoding="utf-8",
     )
-    result = generate(derive.forward_from(f"{file}:Whole"), order=1)
+    result = generate(derive.forward_from(f"{file}:Whole"))
     whole = module_from(result.text, tmp_path, "whole").whole
     x = torch.tensor([[0.0, 3, 1], [3, 3, 2]], dtype=torch.float64, requires_grad=True)
     (dx,) = torch.autograd.grad(whole(x), x)

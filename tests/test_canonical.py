@@ -28,7 +28,7 @@ from sympy import (
     tanh,
 )
 
-from codegen.driver import generate
+from codegen.lean import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Sum, forward_from
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
@@ -249,7 +249,7 @@ def test_a_forward_costs_the_same_however_it_is_written(usual, tmp_path):
         file = tmp_path / f"own{number}.py"
         file.write_text(f"{HEAD}\n\nclass Own(Forward):\n    {body}\n")
         forward = forward_from(file)
-        module = module_from(generate(forward, order=1).text, tmp_path, f"own{number}")
+        module = module_from(generate(forward).text, tmp_path, f"own{number}")
         results.append((close(derive_chain(forward.definition)), module.own))
     form, own = results[0]
     for other, respelled in results[1:]:

@@ -10,7 +10,7 @@ import torch
 from generating import module_from
 from sympy import Abs, Piecewise, Rational, cosh, erf, exp, log, sqrt, tanh
 
-from codegen.driver import generate
+from codegen.lean import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Scalar, Sum
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
@@ -222,7 +222,7 @@ FORWARDS = {name: f for name, f in FORWARDS.items() if issubclass(f, Forward)}
 @pytest.fixture(scope="module")
 def made():
     """What is generated of a forward above, by its name."""
-    return cache(lambda name: generate(FORWARDS[name], order=1))
+    return cache(lambda name: generate(FORWARDS[name]))
 
 
 @pytest.fixture(scope="module")

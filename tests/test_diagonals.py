@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from generating import assert_same_gradients, draw, generated, pages
 
-from codegen.driver import generate
+from codegen import driver
 from codegen.sharding import sharded
 from codegen.sharding.counting import axes_of
 from codegen.targets import kernels, targets
@@ -184,7 +184,7 @@ def test_nothing_is_a_mask_of_full_size(made, name):
     "name", ["trace", "put on a diagonal", "of a batch", "siglip", "barlow_twins", "joseph"]
 )
 def test_every_transform_of_torch(name, tmp_path):
-    function, _, _ = generated(written(CASES[name][0], tmp_path), tmp_path, order=2)
+    function, _, _ = generated(written(CASES[name][0], tmp_path), tmp_path)
     inputs = inputs_of(name)
     rows = [torch.stack([x, 2 * x, x - 1]) for x in inputs]
 
@@ -217,7 +217,7 @@ def test_closed_forms_are_those_of_a_person(made):
 @pytest.mark.parametrize("name", ["trace", "put on a diagonal", "siglip", "barlow_twins", "joseph"])
 def test_kernels_have_them(name, tmp_path):
     forward = forward_from(written(CASES[name][0], tmp_path))
-    text, _ = generate(forward, order=1, kernels=kernels["cpp"]).kernels
+    text, _ = driver.generate(forward, order=1, kernels=kernels["cpp"]).kernels
     assert "EXPORTED(" in text
 
 

@@ -30,7 +30,7 @@ from documentation import (
 
 from codegen.build import program_of as program_of_forward
 from codegen.commands.verbs import GENERATE, VERBS
-from codegen.driver import generate
+from codegen.lean import generate
 from codegen.qualities import emitted
 from codegen.quality import Moves
 from codegen.targets import kernels

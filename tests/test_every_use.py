@@ -8,10 +8,11 @@ import pytest
 import torch
 from generating import forward_file, module_from
 
-from codegen import driver
-from codegen.targets import WrongUse, targets
-from codegen.targets.torch.every_use import check_every_use
-from codegen.targets.torch.loading import load
+from codegen.lean import generate
+from codegen.targets import WrongUse
+from codegen.targets.lean.check import check_every_use
+from codegen.targets.lean.outside import outside_of
+from codegen.targets.torch.interpret import interpreted
 from derive import forward_from
 
 FIRST_LINE = '    """A forward of the tests."""\n'
@@ -52,7 +53,7 @@ def made(tmp_path_factory):
         if name not in known:
             lines = "".join(f"    {line}\n" for line in FORWARDS[name].split("; "))
             file = forward_file(folder, name, FIRST_LINE + lines)
-            result = driver.generate(forward_from(file), order=2)
+            result = generate(forward_from(file))
             known[name] = module_from(result.text, folder, result.program.name), result
         return known[name]
 
@@ -81,7 +82,7 @@ def test_what_is_read_behind_a_backward_alone_is_kept(made, name):
     function = getattr(module, name.lower())
 
     def plain(**own):
-        return getattr(module, f"{name.lower()}_atoms")(**own).y
+        return interpreted(definition, own)["y"]
 
     for count in range(1, len(arguments) + 1):
         for names in itertools.combinations(arguments, count):
@@ -89,7 +90,6 @@ def test_what_is_read_behind_a_backward_alone_is_kept(made, name):
                 ours, expected = (penalty(f, arguments, names, of) for f in (function, plain))
                 for one, other in zip(ours, expected, strict=True):
                     torch.testing.assert_close(one, other)
-    assert not result.refused
 
 
 HELD = {  # the same with arguments that are held by hand
@@ -212,7 +212,6 @@ def test_what_is_infinite_at_0_alone_is_named(made):
 
 
 def test_what_is_read_in_two_branches_is_held_where_neither_is_taken(made):
-    """The third order is autograd's, over the lines behind the backward."""
     module, _ = made("Elu")
     x = torch.tensor([1e4, -1.0, 0.0, 1.0], dtype=torch.float64, requires_grad=True)
     gradient = module.elu(x, 1.5).sum()
@@ -230,42 +229,21 @@ def test_what_stays_infinite_is_named(made):
 
 
 BROKEN = {
-    "what is not there": ("g_x * v_x", "g_x * missing", "does not run (NameError"),
-    "what is not looked at": ("needs.y_term", "needs.y_terms", "(AttributeError"),
-    "a number": ("g_x * v_x / t", "2 * g_x * v_x / t", "from autograd over"),
-    "a shape": ("return (dx,)", "return (dx[:1],)", "torch.func"),
+    "statistics that are kept for constants": ("torch.is_grad_enabled()", "False"),
+    "what is not there": ("if torch.is_grad_enabled():", "if missing():"),
+    "another number": ("dx = ", "dx = (1 + torch.is_grad_enabled()) * "),
+    "a graph that ends": ("        return tempered_backward(", "        return cut("),
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_second_derivative_does_not_get_through(made, kind):
     _, result = made("Tempered")
-    right, wrong, said = BROKEN[kind]
-    start = result.text.index("def _behind(")
-    text = result.text[:start] + result.text[start:].replace(right, wrong)
-    assert text != result.text
-    definition, program = result.proved.definition, result.program
-    with pytest.raises(WrongUse) as caught:
-        check_every_use(load(text, program.name), definition, program)
-    assert caught.value.order == 2
-    if kind != "a shape":
-        assert said in str(caught.value)
-    assert check_every_use(load(result.text, program.name), definition, program) == ()
-
-
-def test_an_order_that_fails_is_left_out_and_named(tmp_path, monkeypatch):
-    """The rest is right: autograd takes second derivatives over the statements."""
-    file = forward_file(tmp_path, "Cubed", f"{FIRST_LINE}    x = Input(N)\n    y = x**3\n")
-    right = type(targets["torch"]).check_every_use
-
-    def checked(self, text, definition, program):
-        if program.second is not None:
-            raise WrongUse("Cubed: its double backward fails; nothing was emitted", 2)
-        return right(self, text, definition, program)
-
-    monkeypatch.setattr(type(targets["torch"]), "check_every_use", checked)
-    result = driver.generate(forward_from(file), order=2)
-    assert result.program.second is None and result.refused == "Cubed: its double backward fails"
-    module = module_from(result.text, tmp_path, "cubed")
-    x = torch.tensor([2.0], dtype=torch.float64)
-    assert torch.func.hessian(lambda t: module.cubed(t).sum())(x).item() == 12
+    right, wrong = BROKEN[kind]
+    assert right in result.text
+    text = result.text.replace(right, wrong)
+    text += "\n\ndef cut(*given):\n    return tempered_backward(*given)[0].detach(), None\n"
+    outside = outside_of(result.proved.definition)
+    with pytest.raises(WrongUse):
+        check_every_use(text, outside, result.program)
+    assert check_every_use(result.text, outside, result.program) == ()

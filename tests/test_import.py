@@ -19,7 +19,6 @@ from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 import derive
 from codegen.cli import gradform
-from codegen.driver import generate
 from codegen.importing import trees
 from codegen.importing.asked import Argument, arguments_of, sizes_of
 from codegen.importing.driver import _violated, from_torch, imported
@@ -27,6 +26,7 @@ from codegen.importing.nodes import mathematics
 from codegen.importing.numbers import exact
 from codegen.importing.operations import rules
 from codegen.importing.text import text
+from codegen.lean import generate
 from derive.language.errors import QuestionError
 from derive.language.nodes import Sum
 from derive.language.symbols import Axis, Tensor
@@ -251,7 +251,7 @@ def test_a_module_is_imported_with_its_parameters():
         "fc2_weight": ["D", "H"],
         "fc2_bias": ["D"],
     }
-    assert generate(forward, order=1).largest_difference < 1e-10
+    assert generate(forward).largest_difference < 1e-10
 
 
 def test_the_command_writes_a_file_and_goes_on_to_the_module(tmp_path, capsys, monkeypatch):

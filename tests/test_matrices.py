@@ -237,7 +237,7 @@ SECOND = ("inverse", "logdet", "vector", "cholesky")
 @pytest.mark.parametrize("name", SECOND)
 def test_second_derivatives_are_torchs_and_proved(name, tmp_path):
     body, reference, inputs = FORWARDS[name]
-    function, _, result = generated(file_of(body, tmp_path), tmp_path, order=2)
+    function, _, result = generated(file_of(body, tmp_path), tmp_path)
     assert result.program.second is not None and not result.refused
     leaves = [t.clone().requires_grad_() for t in inputs]
     found = []

@@ -7,7 +7,7 @@ from forwards import HEAD
 from sympy import Piecewise, Symbol
 from sympy.logic.boolalg import ITE
 
-from codegen.driver import generate
+from codegen.lean import generate
 from derive import forward_from
 from derive.language.choices import Branches, Compared
 
@@ -48,7 +48,7 @@ def test_nested_choices_are_derived_and_proved(name, tmp_path):
     lines = ["x = Input(N)", "w = Input(N)", *NESTED[name].split("; ")]
     body = "".join(f"    {line}\n" for line in lines)
     file.write_text(f"{LARGER}\n{HEAD}\nclass Mine(Forward):\n{body}")
-    generated = generate(forward_from(file), order=1)
+    generated = generate(forward_from(file))
     assert generated.largest_difference < 1e-10
 
 

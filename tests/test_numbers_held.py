@@ -6,7 +6,7 @@ import pytest
 from forwards import HEAD
 from sympy import Float, Integer, Rational, exp, log, sqrt
 
-from codegen.driver import generate
+from codegen.lean import generate
 from derive import NotationError, forward_from
 from derive.checking.check import check
 from derive.language.errors import QuestionError
@@ -53,7 +53,7 @@ def test_what_is_written_is_refused_with_its_line(line, tmp_path):
 def test_what_comes_out_of_a_derivation_is_refused(tmp_path):
     lines = ("a = 10**200 * x", "y = 10**200 * a")
     with pytest.raises(QuestionError, match="larger than float64 holds"):
-        generate(forward(tmp_path, *lines), order=1)
+        generate(forward(tmp_path, *lines))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_comes_out_of_a_derivation_is_refused(tmp_path):
 )
 @pytest.mark.filterwarnings("ignore::derive.language.errors.NotationWarning")
 def test_what_float64_holds_is_computed(line, tmp_path):
-    assert generate(forward(tmp_path, *line.split("; ")), order=1).largest_difference < 1e-10
+    assert generate(forward(tmp_path, *line.split("; "))).largest_difference < 1e-10
 
 
 def test_a_formula_that_is_checked_has_numbers_that_torch_reads(tmp_path):

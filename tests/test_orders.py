@@ -67,7 +67,7 @@ NAMES = """
 
 def test_names_of_the_users_own_that_are_the_ones_that_it_takes(tmp_path):
     file = forward_file(tmp_path, "Named", NAMES)
-    function, _, result = generated(file, tmp_path, order=2)
+    function, _, result = generated(file, tmp_path)
     g = torch.rand(3, 4, dtype=torch.float64).requires_grad_()
     v_g = torch.rand(4, dtype=torch.float64).requires_grad_()
     assert result.program.second is not None
@@ -83,7 +83,7 @@ INLINE = """
 
 def test_a_value_that_is_shifted_by_a_peak_without_the_users_asking(tmp_path):
     """The peak is a constant there: any other number would do as well."""
-    function, _, result = generated(forward_file(tmp_path, "Inline", INLINE), tmp_path, order=2)
+    function, _, result = generated(forward_file(tmp_path, "Inline", INLINE), tmp_path)
     assert result.program.second is not None
     x = torch.randn(3, 4, dtype=torch.float64).requires_grad_()
     w = torch.rand(4, dtype=torch.float64).requires_grad_()

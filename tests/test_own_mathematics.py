@@ -16,7 +16,7 @@ from generating import (
     module_from,
 )
 
-from codegen.driver import generate
+from codegen.lean import generate
 from derive.language.nodes import Max, Sum
 from derive.language.symbols import tensors_in
 from derive.notation.library import forwards_from
@@ -191,7 +191,7 @@ def test_what_no_tensor_is_in_is_a_number_in_the_code(name, tmp_path):
     file = tmp_path / "numbers.py"
     file.write_text(f"{HEAD}\n\n{gain}\n\n\nclass {name}(Forward):\n    {lines}\n")
     (forward,) = [f for f in forwards_from(file) if f.__name__ == name]
-    result = generate(forward, order=1)
+    result = generate(forward)
     assert {t.name for t in result.proved.closed_form.saved} <= {"x", "t"}
     module = module_from(result.text, tmp_path, name)
     function, atoms = getattr(module, name.lower()), getattr(module, f"{name.lower()}_atoms")

@@ -257,7 +257,7 @@ def test_as_torch(name, tmp_path):
 def test_second_derivatives_and_transforms(tmp_path):
     """The function is compared with autograd in every use before it is returned."""
     text, reference, _, x, w = CASES["a strided, dilated and padded convolution in groups"]
-    function, _, result = generated(file_of(tmp_path, text), tmp_path, order=2)
+    function, _, result = generated(file_of(tmp_path, text), tmp_path)
     assert not result.refused and result.program.second.proved
     torch.autograd.gradgradcheck(function, (x.requires_grad_(), w.requires_grad_()))
     x, w = x.detach(), w.detach()

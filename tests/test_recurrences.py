@@ -11,12 +11,11 @@ from generating import draw, generated, pages
 from sympy import Function, Symbol, symbols
 
 import codegen.lean
-from codegen.driver import generate
+from codegen import driver
 from codegen.functions import function
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels, targets
 from derive import NotationError, QuestionError, check, derive, forward_from
-from derive.orders import SECOND
 
 TOLERANCE = 1e-10
 HEAD = """from sympy import Eq, oo, Piecewise, exp, log, tanh
@@ -511,7 +510,7 @@ def test_a_cell_of_the_gallery_over_time_is_torchs_layer(tmp_path):
 
 
 def test_its_second_derivatives_are_autograds(tmp_path):
-    ours, _, result = generated(file_of(tmp_path, ELMAN), tmp_path, order=SECOND)
+    ours, _, result = generated(file_of(tmp_path, ELMAN), tmp_path)
     assert result.refused == "those of a recurrence are not derived"
     inputs = [t.double().requires_grad_() for t in CASES["elman"][2:]]
     torch.autograd.gradgradcheck(ours, inputs)
@@ -550,7 +549,7 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
 
 def test_what_is_around_a_recurrence_has_kernels_and_no_axis_is_split(tmp_path):
     forward = forward_from(file_of(tmp_path, ELMAN))
-    assert generate(forward, order=1, kernels=kernels["cpp"]).kernels
+    assert driver.generate(forward, order=1, kernels=kernels["cpp"]).kernels
     with pytest.raises(QuestionError, match="has a recurrence: its axes are not split"):
         generate_of_ranks(forward, ["N"])
 

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
 
+from codegen import driver
 from codegen.cli import main
-from codegen.driver import TOLERANCE, generate
+from codegen.driver import TOLERANCE
 from codegen.ranks import generate_of_ranks
 from codegen.sharding import CHUNK
 from codegen.targets import kernels
@@ -205,13 +206,13 @@ def test_what_is_the_same_is_said_once():
 @pytest.fixture(scope="module")
 def quartic(tmp_path_factory):
     folder = tmp_path_factory.mktemp("quartic")
-    return generated(forward_file(folder, "Quartic", QUARTIC), folder, order=2)
+    return generated(forward_file(folder, "Quartic", QUARTIC), folder)
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rows")
-    return generated(forward_file(folder, "Rows", ROWS), folder, order=2)
+    return generated(forward_file(folder, "Rows", ROWS), folder)
 
 
 def by_hand(word):
@@ -342,7 +343,7 @@ def test_what_another_reduction_alone_needs_has_its_place(tmp_path):
         warnings.simplefilter("error", NotationWarning)
         file = forward_file(tmp_path, "Turned", TURNED)
         forward_from(file)
-    function, _, result = generated(file, tmp_path, order=2)
+    function, _, result = generated(file, tmp_path)
     assert result.program.second
     logits, labels = draw(5, 3), torch.tensor([0, 2, -100, 1, 1])
     assert_same_gradients(
@@ -362,7 +363,7 @@ def test_what_another_reduction_alone_needs_has_its_place(tmp_path):
 
 @pytest.mark.thorough
 def test_third_derivatives_of_each_reduction_are_those_of_torch(tmp_path):
-    function, _, result = generated(forward_file(tmp_path, "Rows", ROWS), tmp_path, order=3)
+    function, _, result = generated(forward_file(tmp_path, "Rows", ROWS), tmp_path)
     assert result.program.second.third
     logits, labels = draw(4, 3, 2), torch.tensor([[0, 1], [2, -100], [1, 1], [0, 2]])
 
@@ -381,7 +382,7 @@ def test_third_derivatives_of_each_reduction_are_those_of_torch(tmp_path):
 def test_reductions_share_kernels_and_each_has_its_own_divisor(tmp_path):
     """They are compared with autograd before anybody sees them, each reduction and each kernel."""
     forward = forward_from(forward_file(tmp_path, "Quartic", QUARTIC))
-    found = generate(forward, order=1, kernels=kernels["cpp"])
+    found = driver.generate(forward, order=1, kernels=kernels["cpp"])
     text, wrapper = found.kernels
     assert "none_forward(" in text and "sum_forward(" not in text
     assert '"sum | batchmean | mean forward",\n    "divisor = 1 | N | N * S"' in wrapper

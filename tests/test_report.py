@@ -10,7 +10,7 @@ from generating import forward_file
 import codegen
 from codegen.cache import FOLDER, VARIABLE
 from codegen.cli import gradform, main
-from codegen.driver import generate
+from codegen.lean import generate
 from codegen.moves import AGAIN, Moved, hash_of, is_outdated, moves_in, put_moves
 from codegen.qualities import emitted
 from codegen.quality import Moves

@@ -336,7 +336,7 @@ def test_the_code_bears_every_transform(reverse):
 
 def test_second_derivatives_are_derived_too(tmp_path):
     body = "a = Input(B, T); b = Input(B, T); y = Scan(a, b, T)"
-    _function, _module, result = generated(file_of(tmp_path, body), tmp_path, order=2)
+    _function, _module, result = generated(file_of(tmp_path, body), tmp_path)
     assert result.program.second is not None and not result.refused
     assert "autograd" not in result.program.second.proved
 

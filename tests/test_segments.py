@@ -236,7 +236,7 @@ def test_segments_that_are_far_apart_are_finite(made):
 def test_transforms_agree(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(HEAD + CASES["graph attention"][0], encoding="utf-8")
-    function, _, _ = generated(file, tmp_path, order=2)
+    function, _, _ = generated(file, tmp_path)
     h, left, right, src, dst = CASES["graph attention"][2]
     batch = torch.stack([h, 2 * h])
     each = torch.stack([function(each, left, right, src, dst) for each in batch])

@@ -18,7 +18,7 @@ from codegen.commands.comparison import Derivation, Fact, changes, described
 from codegen.commands.deriving import Deriver
 from codegen.commands.facts import derivation_facts
 from codegen.commands.watch import watch_parser
-from codegen.driver import generate
+from codegen.lean import generate
 from codegen.qualities import emitted
 from derive.notation.library import load
 

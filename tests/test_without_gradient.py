@@ -79,5 +79,5 @@ def test_a_name_of_the_second_order_may_be_an_inputs(tmp_path):
     file = tmp_path / "mine.py"
     lines = "class Mine(Forward):\n    x = Input(N, C)\n    g = Given(N)\n    v_x = Given(N)\n"
     file.write_text(f"{HEAD}\n{lines}    m = Max(g, N)\n    y = x**3 * exp(g - m) * v_x\n")
-    *_, result = generated(file, tmp_path, 2)
+    *_, result = generated(file, tmp_path)
     assert not result.refused

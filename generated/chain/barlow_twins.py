@@ -44,7 +44,7 @@ def barlow_twins_atoms(
         dtype = torch.promote_types(first.dtype, second.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         first, second = first.to(wide), second.to(wide)
-        N, D = first.shape
+        N = first.shape[0]
         centred1 = first - 1 / N * first.sum(0, keepdim=True)
         centred2 = second - 1 / N * second.sum(0, keepdim=True)
         unit1 = centred1 / torch.sqrt(1 / N * (centred1 ** 2).sum(0, keepdim=True) + eps)
@@ -78,7 +78,7 @@ def barlow_twins_chain(
         wide = atoms.centred1.dtype
         dloss, first = dloss.to(wide), first.to(wide)
         centred1, centred2, unit1, unit2, correlation, _, _, _ = atoms
-        N, D = first.shape
+        N = first.shape[0]
         dothers = dloss * weight
         dsame = dloss
         dcorrelation = 2 * dothers * correlation

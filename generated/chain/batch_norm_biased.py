@@ -43,7 +43,8 @@ def batch_norm_biased_atoms(
     dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
     wide = torch.promote_types(dtype, torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
-    N, C, S = x.shape
+    N = x.shape[0]
+    S = x.shape[2]
     mean = 1 / (N * S) * x.sum((0, 2), keepdim=True)
     diff = x - mean
     var = 1 / (N * S) * (diff ** 2).sum((0, 2), keepdim=True)
@@ -72,7 +73,8 @@ def batch_norm_biased_chain(
     wide = atoms.mean.dtype
     dy, gain = dy.to(wide), gain.to(wide)
     _, diff, var, inv_std, xhat, _ = atoms
-    N, C, S = dy.shape
+    N = dy.shape[0]
+    S = dy.shape[2]
     dxhat = gain[:, None] * dy
     dinv_std = (dxhat * diff).sum((0, 2), keepdim=True)
     dvar = dinv_std * (-0.5 * (var + eps) ** -1.5)

@@ -45,7 +45,6 @@ def batch_norm_evaluation_atoms(
     x, running_mean, running_var, gain, bias = (
         t.to(wide) for t in (x, running_mean, running_var, gain, bias)
     )
-    C = x.shape[1]
     inv_std = (running_var + eps) ** -0.5
     xhat = inv_std[:, None] * (x - running_mean[:, None])
     y = gain[:, None] * xhat + bias[:, None]
@@ -69,7 +68,6 @@ def batch_norm_evaluation_chain(
     wide = atoms.inv_std.dtype
     dy, x, running_mean, gain = (t.to(wide) for t in (dy, x, running_mean, gain))
     inv_std, xhat, _ = atoms
-    C = dy.shape[1]
     dxhat = gain[:, None] * dy
     dinv_std = (dxhat * (x - running_mean[:, None])).sum((0, 2))
     dx = inv_std[:, None] * dxhat

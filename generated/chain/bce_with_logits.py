@@ -43,7 +43,6 @@ def bce_with_logits_atoms(
     )
     wide = torch.promote_types(dtype, torch.float32)
     logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
-    N, C = logits.shape
     probs = (torch.exp(-logits) + 1) ** -1
     likelihood = pos_weight * torch.log(probs) * target + torch.log(1 - probs) * (1 - target)
     losses = -likelihood * weight
@@ -70,7 +69,6 @@ def bce_with_logits_chain(
         t.to(wide) for t in (dloss, logits, target, weight, pos_weight)
     )
     probs, _, _, _ = atoms
-    N, C = dloss.shape
     dlosses = dloss
     dlikelihood = -dlosses * weight
     dprobs = dlikelihood * (pos_weight * target / probs - (1 - target) / (1 - probs))

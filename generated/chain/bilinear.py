@@ -38,7 +38,6 @@ def bilinear_atoms(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> Bili
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
-        H = weight.shape[0]
         through = torch.einsum("hkl,nk->nlh", weight, x1)
         y = (x2[:, :, None] * through).sum(1) + bias
     return BilinearAtoms(through, y)
@@ -61,7 +60,6 @@ def bilinear_chain(
         wide = atoms.through.dtype
         dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
         through, _ = atoms
-        H = dy.shape[1]
         dthrough = dy[:, None] * x2[:, :, None]
         dx1 = torch.einsum("nlh,hkl->nk", dthrough, weight)
         dx2 = (dy[:, None] * through).sum(2)

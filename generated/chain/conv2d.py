@@ -38,7 +38,6 @@ def conv2d_atoms(x: Tensor, weight: Tensor, bias: Tensor) -> Conv2dAtoms:
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
-        D = weight.shape[0]
         Kh = weight.shape[2]
         Kw = weight.shape[3]
         rows = x.mT.unfold(3, Kh, 1).mT
@@ -66,7 +65,6 @@ def conv2d_chain(
         _, windows, _ = atoms
         H = x.shape[2]
         W = x.shape[3]
-        D = dy.shape[1]
         dwindows = torch.einsum("ndhw,dcka->nckhaw", dy, weight)
         drows = _overlapped(dwindows.mT, 4, 1, 1, 0, W).permute(0, 1, 4, 2, 3)
         dx = _overlapped(drows.mT, 3, 1, 1, 0, H).mT

@@ -70,7 +70,6 @@ def cross_entropy_probabilities_chain(
     wide = atoms.probs.dtype
     dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
     probs, logprobs, smoothed, _, _ = atoms
-    C = logits.shape[1]
     dlosses = dloss
     dsmoothed = -weight[:, None] * dlosses[:, None] * logprobs
     dlogprobs = -weight[:, None] * dlosses[:, None] * smoothed

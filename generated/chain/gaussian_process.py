@@ -72,7 +72,6 @@ def gaussian_process_chain(
     wide = atoms.distance.dtype
     dloss, x, y, lengthscale, noise = (t.to(wide) for t in (dloss, x, y, lengthscale, noise))
     distance, covariance, alpha, _, _ = atoms
-    N = x.shape[0]
     dfit = 1 / 2 * dloss
     dalpha = dfit * y
     dcovariance = (

@@ -83,9 +83,8 @@ def group_norm_chain(
     wide = atoms.grouped.dtype
     dy, gain = dy.to(wide), gain.to(wide)
     grouped, _, diff, var, inv_std, xhat, _, _ = atoms
-    C = dy.shape[1]
-    S = dy.shape[2]
     K = grouped.shape[2]
+    S = dy.shape[2]
     dscaled = dy.unflatten(1, (groups, K))
     dxhat = gain.unflatten(0, (groups, K))[:, :, None] * dscaled
     dinv_std = (dxhat * diff).sum((2, 3), keepdim=True)

@@ -56,7 +56,6 @@ def gru_cell_atoms(
             t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
         )
         H = h.shape[1]
-        P = weight_ih.shape[0]
         Gate = 3
         from_input = (x @ weight_ih.mT + bias_ih).unflatten(1, (Gate, H))
         from_state = (h @ weight_hh.mT + bias_hh).unflatten(1, (Gate, H))
@@ -105,7 +104,6 @@ def gru_cell_chain(
         dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
         _, _, _, to_reset, to_update, proposed, reset, update, _, candidate, _ = atoms
         N, H = dy.shape
-        P = weight_ih.shape[0]
         Gate = 3
         dcandidate = dy * (1 - update)
         dto_candidate = torch.ops.aten.tanh_backward(dcandidate, candidate)

@@ -41,7 +41,6 @@ def instance_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> In
     dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
     wide = torch.promote_types(dtype, torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
-    C = x.shape[1]
     S = x.shape[2]
     mean = 1 / S * x.sum(2, keepdim=True)
     diff = x - mean
@@ -71,7 +70,6 @@ def instance_norm_chain(
     wide = atoms.mean.dtype
     dy, gain = dy.to(wide), gain.to(wide)
     _, diff, var, inv_std, xhat, _ = atoms
-    C = dy.shape[1]
     S = dy.shape[2]
     dxhat = gain[:, None] * dy
     dinv_std = (dxhat * diff).sum(2, keepdim=True)

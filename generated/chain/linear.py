@@ -37,7 +37,6 @@ def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor) -> LinearAtoms:
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
-        H = weight.shape[1]
         y = x @ weight + bias
     return LinearAtoms(y)
 
@@ -56,7 +55,6 @@ def linear_chain(
     with torch.autocast(dy.device.type, enabled=False):
         wide = atoms.y.dtype
         dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
-        H = dy.shape[1]
         dx = dy @ weight.mT
         dweight = x.mT @ dy
         dbias = dy.sum(0)

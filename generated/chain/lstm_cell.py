@@ -61,7 +61,6 @@ def lstm_cell_atoms(
         )
         N = x.shape[0]
         H = h.shape[1]
-        P = weight_ih.shape[0]
         State = 2
         Gate = 4
         pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
@@ -118,7 +117,6 @@ def lstm_cell_chain(
         _, _, to_i, to_f, _, to_o, i, f, g, o, _, shown, _, _ = atoms
         N = dy.shape[1]
         H = dy.shape[2]
-        P = weight_ih.shape[0]
         Gate = 4
         dhidden = dy.select(0, 0)
         dshown = dhidden * o

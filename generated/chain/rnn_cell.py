@@ -45,7 +45,6 @@ def rnn_cell_atoms(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
             t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
         )
-        H = h.shape[1]
         pre = h @ weight_hh.mT + x @ weight_ih.mT + bias_hh + bias_ih
         y = torch.tanh(pre)
     return RNNCellAtoms(pre, y)
@@ -71,7 +70,6 @@ def rnn_cell_chain(
         wide = atoms.pre.dtype
         dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
         _, y = atoms
-        H = dy.shape[1]
         dpre = torch.ops.aten.tanh_backward(dy, y)
         dx = dpre @ weight_ih
         dh = dpre @ weight_hh

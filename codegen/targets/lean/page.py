@@ -114,21 +114,19 @@ class LeanPage(AutogradFunction):
             lines.append(broken(f"{self.called['plain']} = {tests}"))
         lines += [printer.step(s) for s in forward.steps if isinstance(s, of.Default)]
         lines += self._filled() if self._fills_first else []
-        return [*lines, *self._reduction_asked(), *self._floating()]
+        return [*lines, *self._floating(), *self._reduction_asked()]
 
     def _floating(self) -> list[str]:
-        """A test that numbers are not whole ones alone, nor complex: results would be cut."""
-        given = {p.name for p in self.program.forward.tensors if p.default is None}
-        names = [name for name in self.floats if name in given] or self.floats
-        if len(names) == 1:
-            test = f"if not {names[0]}.is_floating_point():"
-            said = f'f"{self.name}: {names[0]} must be floating point, got {{{names[0]}.dtype}}"'
-        else:
-            own = self.called["t"]
-            each = ", ".join(names)
-            test = wrapped("if not any", [f"{own}.is_floating_point() for {own} in ({each})"], ":")
-            said = f'"{self.name}: one of {each} must be floating point"'
-        return [test, STEP + broken(f"raise TypeError({said})", METHOD)]
+        """A test of the formats that have gradients: whole numbers would be rounded to such."""
+        optional = {p.name for p in self.program.forward.tensors if p.default is not None}
+        names = [name for name in self.differentiable if name not in optional]
+        names = names or self.differentiable
+        name, shown = names[0], names[0]
+        if len(names) > 1:
+            name, shown = self.called["t"], f"{{{self.called['name']}}}"
+        said = f'f"{self.name}: {shown} must be floating point, got {{{name}.dtype}}"'
+        test = f"if not {name}.is_floating_point():"
+        return self._for_each(names, name, test, f"raise TypeError({said})")
 
     def _filled(self) -> list[str]:
         """The tensors that are left out."""
@@ -282,8 +280,10 @@ class LeanPage(AutogradFunction):
         if not self.outside.reductions:
             return [*lines, *([] if self._is_at_once else [returning(restored)])]
         printer, (output,) = self.printer(self.program.forward), self.outputs
-        dtype, total = promoted(self.floats), self.called["total"]
-        if len(self.floats) > 2:
+        dtype, total = promoted(self.deciding), self.called["total"]
+        if self.deciding != self.floats:
+            dtype = f"{dtype} if {output}.dtype == torch.float32 else {output}.dtype"
+        if len(self.floats) > 1:
             lines.append(broken(f"{self.both} = {dtype}"))
             dtype = self.both
         lines += [

@@ -56,6 +56,9 @@ class PlainFunctions(Functions):
         self.tensors = [p for p in self.inner if p.role not in NUMBERS]
         self.differentiable = [p.name for p in self.inner if p.role == "input"]
         self.floats = [p.name for p in self.tensors if p.role in ("input", "given")]
+        axes = {p.name: {dim.axis for dim in p.layout} for p in self.tensors}
+        first = axes[self.differentiable[0]]  # what is repeated along its axes decides no format
+        self.deciding = [n for n in self.differentiable if not axes[n] < first]
         own = {p.name for p in self.inner}
         read = [p.name for p in program.needs if p.role not in NUMBERS]
         numbers = [p.name for p in program.needs if p.role in NUMBERS]
@@ -179,16 +182,21 @@ class PlainFunctions(Functions):
         return [p.name for p in function.parameters]
 
     def _formats(self, returned: bool = True) -> list[str]:
-        """The format of the inputs together, which is that of what is ``returned``, and that of the
-        lines, which is at least float32.
+        """The format of the lines, which is at least float32, and that of what is ``returned``: of
+        the inputs that decide it, as of an activation beside a gain of float32.
         """
-        if len(self.floats) == 1 and not (returned and not self.outside.reductions):
-            return [f"{self.wide} = torch.promote_types({self.floats[0]}.dtype, torch.float32)"]
-        joined = broken(f"{self.both} = {promoted(self.floats)}")
-        return [
-            joined,
-            f"{self.wide} = torch.promote_types({self.both}, torch.float32)",
-        ]
+        own, single = promoted(self.deciding), "torch.float32"
+        if returned and not self.outside.reductions and self.deciding == self.floats:
+            wide = f"{self.wide} = torch.promote_types({self.both}, {single})"
+            return [broken(f"{self.both} = {own}"), wide]
+        wide = f"torch.promote_types({own}, {single})"
+        if len(self.floats) > 1:
+            every = f"[t.dtype for t in ({', '.join(self.floats)})]"
+            wide = f"functools.reduce(torch.promote_types, {every}, {single})"
+        lines = [broken(f"{self.wide} = {wide}")]
+        if returned and not self.outside.reductions:
+            lines.append(broken(f"{self.both} = {own} if {self.wide} == {single} else {self.wide}"))
+        return lines
 
     def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
         """16 bits become 32, and what is of several formats one; what is an index stays."""
