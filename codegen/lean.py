@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
@@ -35,7 +35,7 @@ from codegen.targets.lean.check import OfEntries, check_every_use, largest_diffe
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside, outside_of
-from codegen.targets.lean.pair import Pair
+from codegen.targets.lean.pair import Pair, pairs_of
 from codegen.targets.lean.target import lean_program, module_text, whole_program
 from codegen.targets.torch.empty import nan_where_empty
 from codegen.targets.torch.extremes import extremes
@@ -60,9 +60,12 @@ WORTH = 0.7  # of the traffic: calls without options that move no more have a pa
 
 @dataclass(frozen=True)
 class Lean:
-    """A lean module that was compared: its first pair, and how far it was from autograd."""
+    """A lean module that was compared: the ``whole`` program that its pairs are made of, the first
+    of these, and how far it was from autograd.
+    """
 
     text: str
+    whole: Program
     pair: Pair
     difference: float
 
@@ -87,12 +90,11 @@ def generate(
     made = lean_module(forward, outside, proved, progress, limit)
     off = rounding_of_module(made)
     seconds = time.perf_counter() - start
-    whole = whole_program(forward, proved)
-    beside = chain_module(forward, outside, whole, progress) if chain else None
+    beside = chain_module(forward, outside, made.whole, progress) if chain else None
     known = proved, {}, made.pair.program, made.difference
-    more = {"is_lean": True, "whole": whole, "chain": beside}
+    more = {"is_lean": True, "whole": made.whole, "chain": beside}
     if kernels is not None:
-        fast, slow = with_kernels(forward, whole, made.text, kernels, progress)
+        fast, slow = with_kernels(forward, made.whole, made.text, kernels, progress)
         more |= {"kernels": fast, "slow": slow}
     return Generated(file_of(forward), made.text, *known, off, seconds, **more)
 
@@ -108,14 +110,14 @@ def with_kernels(
     are none.
     """
     progress("building kernels")
-    program, outside = with_little_kept(whole), outside_of(forward.definition)
+    pairs = pairs_of(whole, outside_of(forward.definition))
     try:
-        texts = kernels.texts(program, text, outside)
+        texts = kernels.texts(pairs, text)
     except QuestionError as error:
         return (), reason_of(error)
     if not texts:
         return (), "no loop is left in it beside what libraries compute"
-    compared(forward, program, text, kernels.beside(texts))
+    compared(forward, pairs[0].program, text, kernels.beside(texts))
     return texts, ""
 
 
@@ -147,65 +149,60 @@ def lean_tried(
     Raises `UnprovedError` where it differs from autograd.
     """
     progress("writing")
-    pair = Pair(lean_program(forward, proved), outside)
-    pairs = [pair, *_without_options(forward, pair, proved, limit, progress)]
+    whole = whole_program(forward, proved)
+    plain = _without_options(forward, outside.inside, proved, whole, limit, progress)
+    whole = replace(whole, without_options=plain)
     progress("comparing with autograd")
-    tried = _tried(forward, pairs)
+    tried = _tried(forward, whole, pairs_of(whole, outside))
     for i, pair in enumerate(tried.pairs):
         if tried.unsafe[i] and (held := with_arguments_held(pair.program)) != pair.program:
             pairs = [*tried.pairs]
             pairs[i] = replace(pair, program=held)
-            other = _tried(forward, pairs)
+            other = _tried(forward, whole, pairs)
             better = len(other.unsafe[i]) < len(tried.unsafe[i])
             tried = other if better and other.twice >= tried.twice else tried
     return tried
 
 
-def _tried(forward: type[Forward], pairs: Sequence[Pair]) -> Tried:
+def _tried(forward: type[Forward], whole: Program, pairs: Sequence[Pair]) -> Tried:
     """The module, which refuses second derivatives where those of its lines are wrong."""
     try:
-        return Tried(forward, pairs)
+        return Tried(forward, whole, pairs)
     except WrongUse as error:
         if error.order == FIRST or not pairs[0].twice:
             raise
         why = reason_of(error)
         once = [replace(p, program=replace(p.program, without_second=why)) for p in pairs]
-        return Tried(forward, once)
+        return Tried(forward, whole, once)
 
 
 def _without_options(
     forward: type[Forward],
-    pair: Pair,
+    own: Definition,
     proved: Proved,
+    whole: Program,
     limit: float | None,
     progress: Callable[[str], None],
-) -> Iterator[Pair]:
-    """The pair of the calls that pass nothing optional, unless it moves hardly less or is proved
-    for fewer sizes.
+) -> Program | None:
+    """What is derived of the calls that pass nothing optional, unless it moves hardly less or is
+    proved for fewer sizes.
     """
-    own = pair.definition
     definition = None if own.ignoring else without_options(own)
     if definition is None:
-        return
+        return None
     progress("without options")
-
+    most = WORTH * moved(with_little_kept(whole))
     try:
         with limited(min(seconds_of(limit) or LONGEST_WITHOUT_OPTIONS, LONGEST_WITHOUT_OPTIONS)):
             closed = closed_form_of(definition, progress)
-            if moved(lean_program(forward, Proved(closed, (), ()))) > WORTH * moved(pair.program):
-                return
+            if moved(lean_program(forward, Proved(closed, (), ()))) > most:
+                return None
             plain = prove(closed, progress)
     except UnprovedError:
-        return
+        return None
     if proved.every_size and not plain.every_size:
-        return
-    left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
-    yield Pair(
-        lean_program(forward, plain),
-        replace(pair.outside, inside=definition),
-        absent=tuple(t.name for t, _ in own.optional if t.name not in left),
-        zero=tuple(t.name for t, _ in own.scalars if t.name not in left),
-    )
+        return None
+    return whole_program(forward, plain)
 
 
 class Tried:
@@ -213,8 +210,8 @@ class Tried:
     finite, of each of its pairs.
     """
 
-    def __init__(self, forward: type[Forward], pairs: Sequence[Pair]):
-        self.forward, self.pairs = forward, tuple(pairs)
+    def __init__(self, forward: type[Forward], whole: Program, pairs: Sequence[Pair]):
+        self.forward, self.whole, self.pairs = forward, whole, tuple(pairs)
         self.text, self.program = module_text(*pairs), pairs[0].program
         self.runs, self.twice = _Lean(), pairs[0].twice
         self.difference = compared(forward, self.program, self.text, self)
@@ -231,7 +228,7 @@ class Tried:
     def with_edges(self) -> Lean:
         """With all that was shown to be unsafe in its docstring."""
         pairs = [*map(self._with_edges, self.pairs, self.unsafe)]
-        return Lean(module_text(*pairs), pairs[0], self.difference)
+        return Lean(module_text(*pairs), self.whole, pairs[0], self.difference)
 
     def _with_edges(self, pair: Pair, unsafe: tuple[str, ...]) -> Pair:
         text, is_first = self.text, pair is self.pairs[0]

@@ -146,6 +146,7 @@ class Program:
     chooses, and ``reductions`` are the programs of the other words (``codegen/reduced.py``).
     ``alone`` are, of several outputs, the backward of each where no other one has a gradient.
     ``derived`` are the sizes that follow from others, with the formulas in Python.
+    ``without_options`` is the program of calls that pass nothing optional, where it moves less.
     """
 
     name: str
@@ -179,6 +180,7 @@ class Program:
     reductions: tuple[tuple[str, Program], ...] = ()
     derived: tuple[tuple[str, str], ...] = ()
     alone: tuple[Function, ...] = ()
+    without_options: Program | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ run instead of lines of torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from codegen.program import Program
 from codegen.quality import Counts, Rounding
 from codegen.targets.cpp.target import CppTarget
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.torch.target import TorchTarget
 from codegen.targets.triton.target import TritonTarget
 from derive.language.errors import UnprovedError
@@ -58,9 +58,9 @@ class Kernels(Protocol):
         `QuestionError` where they cannot be compared here.
         """
 
-    def texts(self, program: Program, module: str, outside: Outside) -> tuple[str, ...]:
+    def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
         """The kernels, and the module of Python that launches them in place of functions of
-        ``module``, the lean module of a ``program``; nothing where there is no loop.
+        ``module``, the lean module of these ``pairs``; nothing where there is no loop.
 
         Raises `QuestionError` for what it cannot print.
         """

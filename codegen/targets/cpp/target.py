@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.header import header
-from codegen.program import Program
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.training import Training, call_of, training_of
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import environment, shared
-from codegen.targets.tables.page import KernelPage, imports_of, of_running
+from codegen.targets.tables.page import KernelPage, imports_of, names_taken, of_running
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -56,19 +55,22 @@ class CppTarget:
     def ready(self) -> None:
         """What compares them says so where there is no compiler."""
 
-    def texts(self, program: Program, module: str, outside: Outside) -> tuple[str, ...]:
+    def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what launches them instead of lines of ``module``, which
-        is the lean module of ``program``; nothing where there is no loop in it.
+        is the lean module of ``pairs``; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
-        page, step = KernelPage(program, outside, kernels_of), training_of(program)
-        if not page.kernels:
+        program, taken = pairs[0].program, names_taken(pairs)
+        pages = [KernelPage(pair.under_own_name(), taken, kernels_of) for pair in pairs]
+        step, page = training_of(program), pages[0]
+        launched = [kernel for page in pages for kernel in page.kernels]
+        if not launched:
             return ()
         lines = header(program.source, program.source_hash)
-        kernels = [each for kernel in page.kernels for each in _as_printed(kernel)]
+        kernels = [each for kernel in launched for each in _as_printed(kernel)]
         kernels_text = self._printed("kernels.cpp.jinja", header=lines, kernels=kernels)
-        functions = [*page.written()]
+        functions = [function for page in pages for function in page.written()]
         building, training = STEP if step else ("", "")
         folder = [*filter(None, (building, of_running(functions), training))]
         text = self._printed(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from codegen.program import Program
+from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
 from derive.notation.definition import Definition
+from derive.notation.specialised import without_options
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,31 @@ class Pair:
         words += [f"{name} is 0" for name in self.zero]
         return " and ".join([*filter(None, [", ".join(words[:-1])]), words[-1]])
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is that of some calls alone."""
+        return bool(self.absent or self.zero)
+
     def under_own_name(self) -> Pair:
         """What the calls that leave something out run, beside the pair of all calls."""
+        if not self.is_plain:
+            return self
         own = self.program
         program = replace(own, name=f"{own.name}_plain", title=f"{own.title}Plain")
         return replace(self, program=program)
+
+
+def pairs_of(whole: Program, outside: Outside) -> list[Pair]:
+    """The pair of all calls, and that of those that pass nothing optional where there is one."""
+    first = Pair(with_little_kept(whole), outside)
+    if whole.without_options is None:
+        return [first]
+    own, definition = outside.inside, without_options(outside.inside)
+    left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
+    plain = Pair(
+        with_little_kept(whole.without_options),
+        replace(outside, inside=definition),
+        absent=tuple(t.name for t, _ in own.optional if t.name not in left),
+        zero=tuple(t.name for t, _ in own.scalars if t.name not in left),
+    )
+    return [first, plain]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.program import NUMBERS, Function, Parameter, Program
+from codegen.program import NUMBERS, Function, Parameter
 from codegen.program.arrays import Contract
 from codegen.program.parts import is_number, values_in
 from codegen.program.reads import Convolve
@@ -20,7 +20,7 @@ from codegen.schedule.asked import Asked
 from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.lean.helpers import CALLED
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, PlainFunctions
 from codegen.targets.tables.kernel import Kernel
 from codegen.targets.tables.sizes import Sizes
@@ -31,6 +31,16 @@ from derive.language.errors import QuestionError
 # Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, and
 # what is asked of them.
 Prints = Callable[[str, Flat, Mapping[str, str], Asked], Sequence[Kernel | Whole]]
+
+
+def names_taken(pairs: Sequence[Pair]) -> frozenset[str]:
+    """What the functions of a module call something."""
+    taken: set[str] = set()
+    for program in (pair.program for pair in pairs):
+        taken |= {name for _, name in program.sizes} | {*program.outputs}
+        for function in (program.forward, program.backward):
+            taken |= {p.name for p in function.parameters} | {s.name for s in function.steps}
+    return frozenset(taken)
 
 
 @dataclass(frozen=True)
@@ -49,14 +59,15 @@ class Loops:
 class KernelPage(PlainFunctions):
     """The functions that have kernels. Raises `QuestionError` for what no loop computes."""
 
-    def __init__(self, program: Program, outside: Outside, prints: Prints):
-        super().__init__(program, outside)
+    def __init__(self, pair: Pair, taken: frozenset[str], prints: Prints):
+        program = pair.program
+        super().__init__(program, pair.outside)
         self.prints, self.codes = prints, dict(program.sizes)
         self.renamed = {}  # what is made is called as the results are
-        taken = {*self.sizes.values(), *self.outputs}
-        for function in (program.forward, program.backward):
-            taken |= {p.name for p in function.parameters} | {s.name for s in function.steps}
-        self.own = {name: free(name, taken) for name in ("kernels", "lines", "forward", "backward")}
+        self.own = {name: free(name, taken) for name in ("kernels", "lines")}
+        for name in ("forward", "backward"):
+            part = "plain_" * bool(pair.is_plain)
+            self.own[name] = free(f"{part}{name}", taken)
         self.loops = [
             found
             for found in (

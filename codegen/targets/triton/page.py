@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from codegen.program import Function, Parameter, Program
-from codegen.targets.lean.outside import Outside
+from codegen.program import Function, Parameter
+from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.page import KernelPage, Loops
 from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.kernels import Kernel, kernels_of
@@ -14,8 +14,8 @@ from codegen.targets.triton.kernels import Kernel, kernels_of
 class TritonPage(KernelPage):
     """Tensors are made wider only beside lines of torch."""
 
-    def __init__(self, program: Program, outside: Outside):
-        super().__init__(program, outside, kernels_of)
+    def __init__(self, pair: Pair, taken: frozenset[str]):
+        super().__init__(pair, taken, kernels_of)
 
     @property
     def is_narrow(self) -> bool:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.header import header
-from codegen.program import Program
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import environment, shared
-from codegen.targets.tables.page import imports_of
+from codegen.targets.tables.page import imports_of, names_taken
 from codegen.targets.torch.wrapping import LONGEST
 from codegen.targets.triton.page import TritonPage
 from codegen.targets.triton.vocabulary import SHARED
@@ -52,17 +51,19 @@ class TritonTarget:
         if os.environ.get("TRITON_INTERPRET") != "1":
             raise QuestionError("Triton was imported for a GPU before", REMEDY)
 
-    def texts(self, program: Program, module: str, outside: Outside) -> tuple[str, ...]:
+    def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what launches them instead of lines of ``module``, which
-        is the lean module of ``program``; nothing where there is no loop in it.
+        is the lean module of ``pairs``; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
-        page = TritonPage(program, outside)
-        if not page.kernels:
+        program, taken = pairs[0].program, names_taken(pairs)
+        pages = [TritonPage(pair.under_own_name(), taken) for pair in pairs]
+        kernels = [f.text(k.name) for page in pages for k in page.kernels for f in k.functions]
+        if not kernels:
             return ()
-        kernels = [f.text(k.name) for k in page.kernels for f in k.functions]
-        functions, lines = [*page.written()], page.own["lines"]
+        functions = [function for page in pages for function in page.written()]
+        lines = pages[0].own["lines"]
         text = (
             environment(TEMPLATES)
             .get_template("kernels.py.jinja")
