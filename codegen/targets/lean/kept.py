@@ -7,11 +7,11 @@ alive anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.lowering import sizes_used
-from codegen.program import NUMBERS, Parameter, Program
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import (
     ArgMaxOf,
     Contract,
@@ -29,7 +29,7 @@ from codegen.program.arrays import (
 from codegen.program.loops import Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
-from codegen.program.steps import AddAt, Assign, Step
+from codegen.program.steps import AddAt, Assign, Default, Fill, NotZero, SplitLabel, Step
 from codegen.program.values import LengthOf, Load, Value
 from codegen.targets.torch.functions import layouts_in
 from derive.notation.layout import Layout
@@ -50,6 +50,9 @@ def is_small(layout: Layout, program: Program) -> bool:
     """Whether an input has all the axes of a value, and more."""
     own = _axes(layout)
     return any(own < _axes(p.layout) for p in program.forward.parameters)
+
+
+DONE_OUTSIDE = (Default, Fill, NotZero, SplitLabel)  # by the public function
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class _Kept:
         )
         outputs = self.program.outputs
         results = (*outputs, *(p.name for p in needs if p.name not in outputs))
-        forward = replace(forward, steps=tuple(self.steps), results=results)
+        forward = of_results(replace(forward, steps=tuple(self.steps)), results)
         return replace(self.program, forward=forward, backward=backward)
 
     def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):
@@ -203,6 +206,16 @@ def _named(value: Value, line: str) -> str:
     kind = "sum" if value.kind == "sum" else "max"
     own = isinstance(value.operand, Load)
     return f"{kind}_{value.operand.name}" if own else f"{kind}_in_{line}"
+
+
+def of_results(function: Function, results: Sequence[str]) -> Function:
+    """The function as far as it computes these; what is asked stays."""
+    wanted, steps = {*results}, []
+    for step in function.steps[::-1]:
+        if step.name in wanted or not isinstance(step, (Assign, AddAt)):
+            steps.append(step)
+            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
+    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
 def _places(steps: Iterable[Step]) -> dict[str, list[int]]:

@@ -10,8 +10,8 @@ from textwrap import wrap
 from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import steps as of
-from codegen.program.parts import values_in
 from codegen.program.values import LengthOf, Load
+from codegen.targets.lean.kept import DONE_OUTSIDE, of_results
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import Surroundings, condition
@@ -20,7 +20,6 @@ from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.wrapping import KINDS, free, wrapped
 from codegen.wanted import wanted_by
 
-DONE_OUTSIDE = (of.Default, of.Fill, of.NotZero, of.SplitLabel)  # by the public function
 FEW = 3  # tensors that are named twice on a line
 OWN = (  # names that a module uses
     *("dtype", "wide", "run", "total", "name", "t", "atoms"),
@@ -58,6 +57,7 @@ class PlainFunctions(Functions):
         self.differentiable = [p.name for p in self.inner if p.role == "input"]
         self.floats = [p.name for p in self.tensors if p.role in ("input", "given")]
         axes = {p.name: {dim.axis for dim in p.layout} for p in self.tensors}
+        self.ranked = [n for n in self.floats if axes[n]] or self.floats  # as torch promotes
         first = axes[self.differentiable[0]]  # what is repeated along its axes decides no format
         self.deciding = [n for n in self.differentiable if not axes[n] < first]
         own = {p.name for p in self.inner}
@@ -111,7 +111,8 @@ class PlainFunctions(Functions):
         that are used.
         """
         body, of_tensor = super().lines(function, margin), {}
-        used = {*re.findall(r"\w+", "\n".join(body))}
+        code = re.sub(r'"[^"]*"', _held_in_words, "\n".join(body))
+        used = {*re.findall(r"\w+", code)}
         for name, value in function.sizes:
             if isinstance(value, LengthOf) and name in used:
                 of_tensor.setdefault(value.tensor, {})[value.along] = name
@@ -139,7 +140,7 @@ class PlainFunctions(Functions):
         if function is self.program.forward:
             return None
         said = "The forward as it is written: torch differentiates it to any order."
-        return self._plain(_of_results(function, self.outputs), "statements", said, ())
+        return self._plain(of_results(function, self.outputs), "statements", said, ())
 
     def _plain(self, function: Function, kind: str, said: str, more: Sequence[str]) -> FunctionText:
         results = [*map(self.returned, self.outputs), *more]
@@ -184,12 +185,12 @@ class PlainFunctions(Functions):
         the inputs that decide it, as of an activation beside a gain of float32.
         """
         own, single = promoted(self.deciding), "torch.float32"
-        if returned and not self.outside.reductions and self.deciding == self.floats:
+        if returned and not self.outside.reductions and self.deciding == self.ranked:
             wide = f"{self.wide} = torch.promote_types({self.both}, {single})"
             return [broken(f"{self.both} = {own}"), wide]
         wide = f"torch.promote_types({own}, {single})"
-        if len(self.floats) > 1:
-            every = f"[t.dtype for t in ({', '.join(self.floats)})]"
+        if len(self.ranked) > 1:
+            every = f"[t.dtype for t in ({', '.join(self.ranked)})]"
             wide = f"functools.reduce(torch.promote_types, {every}, {single})"
         lines = [broken(f"{self.wide} = {wide}")]
         if returned and not self.outside.reductions:
@@ -230,14 +231,9 @@ class PlainFunctions(Functions):
         return [name for name in self.differentiable if f"d{name}" in some]
 
 
-def _of_results(function: Function, results: Sequence[str]) -> Function:
-    """The function as far as it computes these."""
-    wanted, steps = {*results}, []
-    for step in function.steps[::-1]:
-        if step.name in wanted or isinstance(step, DONE_OUTSIDE):
-            steps.append(step)
-            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
-    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
+def _held_in_words(words: re.Match) -> str:
+    """What a string reads of the names around it."""
+    return " ".join(re.findall(r"\{[^}]*\}", words[0]))
 
 
 def promoted(names: Sequence[str]) -> str:
