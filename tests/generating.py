@@ -12,6 +12,7 @@ from rich.console import Console
 
 from codegen.driver import Generated
 from codegen.lean import generate
+from codegen.targets.torch.interpret import interpreted
 from derive import forward_from
 from derive.presentation import document_of
 from derive.presentation.formats import FORMATS
@@ -36,6 +37,16 @@ def generated(file: Path, folder: Path):
     result: Generated = generate(forward_from(file))
     module = module_from(result.text, folder, result.program.name)
     return getattr(module, result.program.name), module, result
+
+
+def stated(result: Generated):
+    """The values of all statements, by their names, as torch computes them."""
+    names = [p.name for p in result.program.forward.parameters]
+
+    def run(*args, **named):
+        return interpreted(result.proved.definition, dict(zip(names, args, strict=False)) | named)
+
+    return run
 
 
 def pages(proved: Proved) -> dict[str, str]:

@@ -13,9 +13,9 @@ from codegen.lean import generate
 from derive import Axes, Axis, Flatten, Forward, Input, Label, Max, NotationError, OneHot, Rename
 from derive import Sum as Total
 from derive.commands.main import main
-from generated.embedding import embedding, embedding_backward
-from generated.linear import linear, linear_backward, linear_forward
-from generated.tanh import tanh, tanh_atoms, tanh_chain
+from generated.embedding import embedding
+from generated.linear import linear
+from generated.tanh import tanh
 
 FORWARDS = """\
 from sympy import exp, sqrt, tanh
@@ -125,7 +125,7 @@ def test_labels_have_them_too(made, lead):
         lambda table: embedding(labels, table), lambda table: table[labels], draw(5, 2)
     )
     if lead:
-        with pytest.raises(IndexError, match=r"holds 9, not in 0 \.\. 4"):
+        with pytest.raises(IndexError, match="out of range"):
             embedding(torch.full(lead, 9), draw(5, 2))
 
 
@@ -139,56 +139,16 @@ def test_what_is_transposed_or_expanded_is_taken_as_it_is(made):
         torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_every_statement_and_what_is_saved_has_the_dimensions_of_the_arguments(made):
-    _, module, _ = made("RowNorm")
-    x, gain = draw(2, 3, 5), draw(5)
-    atoms = module.row_norm_atoms(x, gain, gain)
-    assert atoms.mean.shape == (2, 3, 1) and atoms.xhat.shape == (2, 3, 5)
-    saved = module.row_norm_forward(x, gain, gain)._asdict()
-    dy = draw(*saved.pop("y").shape, seed=4)
-    closed = module.row_norm_backward(dy, **saved)
-    chain = module.row_norm_chain(dy, x, gain, gain, *atoms)
-    assert chain.dvar.shape == (2, 3, 1) and closed.dx.shape == x.shape
-    torch.testing.assert_close(chain.dx, closed.dx, rtol=1e-12, atol=1e-12)
-    _, module, _ = made("Standard")
-    atoms = module.standard_atoms(x)
-    assert atoms.mean.shape == (1, 1, 5)  # broadcasts against x
-    assert module.standard_chain(draw(2, 3, 5), x, *atoms).dmean.shape == (1, 1, 5)
-    assert module.standard_atoms(x[0, 0]).mean.shape == (5,)
-
-
-def test_dimensions_that_no_saved_tensor_has_are_passed_as_a_shape(made):
-    _, module, _ = made("Summed")
-    saved = module.summed_forward(draw(2, 3, 5))
-    assert saved.N == (2, 3) and saved.scale == 2
-    assert module.summed_backward(draw(5), *saved[1:]).dx.shape == (2, 3, 5)
-    assert module.summed_backward(draw(5), N=torch.Size(()), scale=2).dx.shape == (5,)
-    with pytest.raises(TypeError, match="N must be a tuple of sizes, got int"):
-        module.summed_backward(draw(5), 6, 2)
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
         (
-            lambda: tanh_chain(draw(2, 3), draw(6), draw(6)),
-            r"dy .*, here \(6\), got \(2, 3\)",
-        ),
-        (
-            lambda: tanh_chain(draw(1)[0], draw(1), draw(1)),
-            r"dy .*, here \(1\), got \(\)",
-        ),
-        (
             lambda: linear(draw(1)[0], draw(5, 2), draw(2)),
-            r"shape \(\*N, K\), here \(\.\.\., any\), got \(\)",
+            r"x must be \(\*N, K\), got \(\)",
         ),
         (
             lambda: linear(draw(2, 3), draw(5, 2), draw(2)),
-            r"weight .*K as in x, here \(3, any\)",
-        ),
-        (
-            lambda: linear_backward(draw(2, 3, 4), draw(3, 2, 5), draw(5, 4)),
-            r"x .*N as in dy, here \(2, 3, any\), got \(3, 2, 5\)",
+            r"weight must be \(K, H\), got \(5, 2\)",
         ),
     ],
 )
@@ -204,7 +164,8 @@ def test_no_rows(made, lead):
     assert_no_rows(lambda x: linear(x, draw(5, 2), draw(2)), draw(*lead, 5))
     index = torch.zeros(lead, dtype=torch.long)
     assert embedding(index, draw(5, 2)).shape == (*lead, 2)
-    assert not embedding_backward(draw(*lead, 2), index, 5).dtable.any()
+    table = draw(5, 2).requires_grad_()
+    assert not torch.autograd.grad(embedding(index, table).sum(), table)[0].any()
 
 
 def assert_no_rows(function, x):
@@ -232,27 +193,19 @@ def test_half_precision(made, dtype):
 
 @pytest.mark.parametrize("lead", [(), (4,), (2, 3)], ids=str)
 def test_it_compiles_as_one_graph(made, lead):
-    values = draw(*lead, 5), draw(5, 3, seed=3), draw(3)
+    values = draw(*lead, 5).requires_grad_(), draw(5, 3, seed=3), draw(3)
 
     def step(x, weight, bias):
-        saved = linear_forward(x, weight, bias)
-        return linear_backward(torch.ones_like(saved.y), *saved[1:])
+        return torch.autograd.grad(linear(x, weight, bias).sum(), x)
 
-    compiled = torch.compile(step, fullgraph=True, backend="eager")(*values)
-    for ours, plain in zip(compiled, step(*values), strict=True):
-        torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
+    compiled = torch.compile(linear, fullgraph=True, backend="eager")
+    torch.testing.assert_close(
+        torch.autograd.grad(compiled(*values).sum(), values[0]), step(*values)
+    )
     summed = torch.compile(made("Summed")[0], fullgraph=True, backend="eager")
-    x = values[0].requires_grad_()
+    x = values[0]
     (dx,) = torch.autograd.grad(summed(x).sum(), x)
     assert dx.shape == x.shape and (dx == 2).all()
-
-
-def test_one_dimension_costs_no_reshaping(monkeypatch):
-    def refused(*_):
-        raise AssertionError("reshaped")
-
-    monkeypatch.setattr(torch.Tensor, "reshape", refused)
-    assert tanh_atoms(draw(4)).y.shape == (4,)
 
 
 # -- composition ---------------------------------------------------------------

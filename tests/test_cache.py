@@ -10,6 +10,7 @@ import pytest
 import codegen.cache
 import codegen.driver
 import codegen.emitting
+import codegen.lean
 from codegen.cache import FOLDER, VARIABLE, Cache, cache_folder
 from codegen.cli import main
 from codegen.commands import generating
@@ -85,10 +86,22 @@ def emit(file: Path, folder: Path):
 
 def test_a_second_run_derives_nothing(cube, kept, monkeypatch):
     first = emit(cube, kept)
-    monkeypatch.setattr(codegen.driver, "derive", None)
+    monkeypatch.setattr(codegen.lean, "derive_definition", None)
     second = emit(cube, kept)
     assert (second.text, second.quality) == (first.text, first.quality)
     assert second.unchanged and not first.unchanged
+
+
+def test_a_chain_is_kept_beside_its_module(cube, kept, monkeypatch):
+    def emit_both():
+        (result,) = emit_all([forward_from(cube)], Cache(kept), chained={"cube"})
+        return result
+
+    assert emit(cube, kept).chain is None
+    first = emit_both()  # derived again, for the chain alone
+    assert "def cube_chain(" in first.chain
+    monkeypatch.setattr(codegen.lean, "derive_definition", None)
+    assert emit_both().chain == first.chain
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,11 @@ from sympy import (
     tanh,
 )
 
-from codegen.lean import generate
+from codegen.targets.lean.outside import outside_of
 from derive import Axis, Forward, Input, Label, Max, OneHot, Sum, forward_from
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
+from derive.derivation import derive_definition
 from derive.range.exponents import extreme
 from derive.values.canonical import canonical, equations
 
@@ -249,7 +250,9 @@ def test_a_forward_costs_the_same_however_it_is_written(usual, tmp_path):
         file = tmp_path / f"own{number}.py"
         file.write_text(f"{HEAD}\n\nclass Own(Forward):\n    {body}\n")
         forward = forward_from(file)
-        module = module_from(generate(forward).text, tmp_path, f"own{number}")
+        outside = outside_of(forward.definition)
+        _, text = written(forward, outside, derive_definition(outside.inside))
+        module = module_from(text, tmp_path, f"own{number}")
         results.append((close(derive_chain(forward.definition)), module.own))
     form, own = results[0]
     for other, respelled in results[1:]:

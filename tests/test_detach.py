@@ -108,10 +108,10 @@ GIVEN = {
 }  # how many inputs, the last ones, have no gradient
 
 
-def made(name, folder, order=1):
+def made(name, folder):
     """What is generated and the reference, of the inputs that have a gradient, and these."""
     body, reference, inputs = FORWARDS[name]
-    found = generated(forward_file(folder, name, IMPORTS + body), folder, order)
+    found = generated(forward_file(folder, name, IMPORTS + body), folder)
     count = len(inputs) - GIVEN.get(name, 0)
     rest, inputs = inputs[count:], inputs[:count]
 
@@ -133,7 +133,7 @@ def test_it_is_torchs_and_proved_for_every_size(name, tmp_path):
 
 @everything
 def test_double_backward_jvp_and_vmap_are_torchs(name, tmp_path):
-    *functions, inputs, _ = made(name, tmp_path, order=2)
+    *functions, inputs, _ = made(name, tmp_path)
 
     def derivatives(function):
         leaves = [x.clone().requires_grad_() for x in inputs]

@@ -185,7 +185,7 @@ def test_a_domain_of_one_number_or_in_sizes_is_one(tmp_path):
         "    x = Input(N, C)\n    a = Scalar(1, at_least=1, at_most=1)\n"
         "    b = Scalar(1 / C, above=0, at_most=N)\n    y = a * b * x\n"
     )
-    function, _, result = generated(forward_file(tmp_path, "Scaled", body), tmp_path)
+    function, _, _ = generated(forward_file(tmp_path, "Scaled", body), tmp_path)
     x = draw(2, 3)
     torch.testing.assert_close(function(x, b=2), 2 * x)
     for name, number in (("a", 1.5), ("b", 0), ("b", 2.5)):
@@ -343,7 +343,7 @@ def test_a_domain_is_shown_beside_its_scalar(composed, format):
 
 def test_a_number_that_may_be_zero_is_not_divided_by_without_a_word(tmp_path):
     body = "    x = Input(N)\n    beta = Scalar(1.0, at_least=0)\n    y = Sum(x / beta, N) / beta\n"
-    function, module, _ = generated(forward_file(tmp_path, "Shared", body), tmp_path)
+    function, _, _ = generated(forward_file(tmp_path, "Shared", body), tmp_path)
     torch.testing.assert_close(function(draw(3), beta=2.0), draw(3).sum() / 4)
     try:
         found = function(draw(3), beta=0)

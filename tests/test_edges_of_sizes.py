@@ -33,10 +33,10 @@ def test_sizes_at_which_a_divisor_is_not_positive_are_left_out(divisor, tmp_path
 
 
 def test_a_size_itself_may_be_divided_by(tmp_path):
-    """A mean of nothing is NaN, as torch's; a number divided by no size is refused."""
+    """A mean of nothing is NaN, as torch's."""
     body = "    x = Input(N, C)\n    y = Sum(x**2, N) / N / (C - 1)\n"
-    function, module, result = generated(forward_file(tmp_path, "Mean", body), tmp_path)
-    assert "NaN if N is 0: y divides by it." in result.text
+    function, _, result = generated(forward_file(tmp_path, "Mean", body), tmp_path)
+    assert "NaN if N is 0" in result.text
     for shape in ((0, 3), (0, 2), (4, 0)):
         ours, theirs = (torch.zeros(shape, requires_grad=True) for _ in range(2))
         y, expected = function(ours), (theirs**2).mean(0) / (shape[1] - 1)
@@ -46,8 +46,6 @@ def test_a_size_itself_may_be_divided_by(tmp_path):
         assert torch.equal(ours.grad, theirs.grad)
     with pytest.raises(ValueError, match="C - 1 is 0"):
         function(torch.zeros(0, 1))
-    with pytest.raises(ValueError, match=r"mean_atoms divides by .*, which is 0"):
-        module.mean_atoms(torch.zeros(0, 3))
 
 
 SHARES = {

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from generating import forward_file, generated
+from generating import forward_file, generated, stated
 
 from codegen.cli import gradform
 from codegen.functions import function
@@ -42,13 +42,13 @@ def test_a_difference_comes_before_what_is_rounded_off_beside_it(spelling, tmp_p
     names = [n for n in ("x", "low", "top", "w") if re.search(rf"\b{n}\b", spelling)]
     body = "".join(f"    {name} = Input(N, C)\n" for name in names)
     body += "    eps = Scalar(1e-5)\n" * ("eps" in spelling)
-    function, module, _ = generated(
+    function, _, result = generated(
         forward_file(tmp_path, "Ordered", f"{body}    y = {spelling}\n"), tmp_path
     )
     given = dict(zip(("x", "low", "top", "w"), numbers(), strict=True))
     wanted = ORDERS[spelling](*(v.double() for v in given.values()))
     single = [given[name] for name in names]
-    for found in (function(*single), module.ordered_atoms(*single).y):
+    for found in (function(*single), stated(result)(*single)["y"]):
         torch.testing.assert_close(found.double(), wanted, rtol=2e-6, atol=2e-6)
 
 
@@ -60,10 +60,10 @@ def test_a_score_beside_an_additive_mask_keeps_its_digits(spelling, tmp_path):
     """SymPy multiplies the 1e9 out, and beside it nothing would be left of a score."""
     body = "    s = Input(N, C)\n    m = Given(N, C)\n" + f"    z = {spelling}\n"
     body += "    e = exp(z - Max(z, C))\n    y = e/Sum(e, C)\n"
-    function, module, _ = generated(forward_file(tmp_path, "Masked", body), tmp_path)
+    function, _, result = generated(forward_file(tmp_path, "Masked", body), tmp_path)
     s, m = torch.randn(3, 4), (torch.arange(12).reshape(3, 4) % 3 > 0).float()
     wanted = torch.where(m > 0, s, -torch.inf).softmax(1)
-    for found in (function(s, m), module.masked_atoms(s, m).y):
+    for found in (function(s, m), stated(result)(s, m)["y"]):
         torch.testing.assert_close(found, wanted)
 
 

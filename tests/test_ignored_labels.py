@@ -65,12 +65,10 @@ def assert_as_torch(function, logits, labels, exactly=False, **options):
 
 
 def test_rows_that_are_ignored_count_for_nothing(nll):
-    function, module, _ = nll
+    function, *_ = nll
     assert_as_torch(function, draw(6, 3), LABELS)
     gradient = assert_as_torch(function, draw(6, 3), LABELS, weight=draw(3).abs())
     assert not gradient[LABELS == -100].any()
-    atoms = module.nll_atoms(draw(6, 3), LABELS)
-    assert torch.equal(atoms.counted, (LABELS != -100).double())
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
@@ -120,24 +118,10 @@ def test_formats_of_numbers_and_of_labels(nll, format, kind):
 
 @pytest.mark.parametrize("wrong", [3, -1, -100])
 def test_a_label_outside_that_is_not_ignored_is_refused(nll, wrong):
-    function, module, _ = nll
+    function, *_ = nll
     labels = torch.tensor([0, wrong, 1, 2])
-    for f in (function, module.nll_forward, module.nll_atoms):
-        with pytest.raises(IndexError, match=rf"labels holds {wrong}, not in 0 .. 2"):
-            f(draw(4, 3), labels, ignore_index=1)
-
-
-def test_two_functions_give_what_the_one_gives(nll):
-    function, module, _ = nll
-    logits = draw(6, 3)
-    saved = module.nll_forward(logits, LABELS)._asdict()
-    assert torch.equal(saved.pop("loss"), function(logits, LABELS))
-    assert torch.equal(saved["labels_kept"], (LABELS != -100).double())
-    gradient = module.nll_backward(torch.ones((), dtype=torch.float64), **saved).dlogits
-    atoms = module.nll_atoms(logits, LABELS)._asdict()
-    upstream = torch.ones((), dtype=torch.float64)
-    chain = module.nll_chain(upstream, logits, LABELS, torch.ones(3).double(), **atoms)
-    torch.testing.assert_close(chain.dlogits, gradient)
+    with pytest.raises((IndexError, RuntimeError), match=rf"\b{wrong}\b"):
+        function(draw(4, 3), labels, ignore_index=1)
 
 
 CALLER = """

@@ -6,7 +6,10 @@ import mpmath
 import pytest
 import torch
 
-from codegen.driver import compared, written
+from codegen import driver
+from codegen.lean import Runs
+from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.target import written
 from codegen.targets.torch import last_place
 from codegen.targets.torch.last_place import LastPlace, rounding_of
 from codegen.targets.torch.oracle import Difference
@@ -65,6 +68,10 @@ class AddedUp(Forward):
 """
 
 
+def compared(forward, program, text):
+    return driver.compared(forward, program, text, Runs())
+
+
 @pytest.fixture(scope="module")
 def written_of(tmp_path_factory):
     """A forward, its program and its text, by name; derived once."""
@@ -77,7 +84,7 @@ def written_of(tmp_path_factory):
     @cache
     def found(name):
         forward = forward_from(own.get(name, name))
-        return (forward, *written(forward, derive(forward)))
+        return (forward, *written(forward, outside_of(forward.definition), derive(forward)))
 
     return found
 

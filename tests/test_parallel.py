@@ -45,11 +45,11 @@ class Quantile(Forward):
 NEVER_CLOSE_ENOUGH = "\nimport codegen.driver\n\ncodegen.driver.TOLERANCE = -1\n"
 NEVER_DONE = """
 import time
-import codegen.driver
+import codegen.lean
 
-right = codegen.driver.derive
-codegen.driver.derive = lambda f, *rest: (
-    time.sleep(600) if f.__name__ == "Power2" else right(f, *rest)
+right = codegen.lean.derive_definition
+codegen.lean.derive_definition = lambda d, *rest: (
+    time.sleep(600) if d.name == "Power2" else right(d, *rest)
 )
 """
 

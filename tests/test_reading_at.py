@@ -242,11 +242,9 @@ def test_as_torch(name, tmp_path):
     text, reference, code, *inputs = CASES[name]
     function, _, result = generated(file_of(tmp_path, text), tmp_path)
     assert result.proved.every_size or name in AT_SMALL_SIZES
-    assert not result.refused
     for line in code:
         assert line in result.text
-    closed = result.text.partition("_atoms(")[0]  # without the steps of the chain rule
-    assert "one_hot" not in closed or name in AT_SMALL_SIZES
+    assert "one_hot" not in result.text or name in AT_SMALL_SIZES
     given = inputs if "Given" not in text else inputs[:1]
     rest = inputs[len(given) :]
     assert_same_gradients(
@@ -257,8 +255,7 @@ def test_as_torch(name, tmp_path):
 def test_second_derivatives_and_transforms(tmp_path):
     """The function is compared with autograd in every use before it is returned."""
     text, reference, _, x, w = CASES["a strided, dilated and padded convolution in groups"]
-    function, _, result = generated(file_of(tmp_path, text), tmp_path)
-    assert not result.refused and result.program.second.proved
+    function, *_ = generated(file_of(tmp_path, text), tmp_path)
     torch.autograd.gradgradcheck(function, (x.requires_grad_(), w.requires_grad_()))
     x, w = x.detach(), w.detach()
     rows = torch.func.vmap(function, in_dims=(0, None))(torch.stack([x, 2 * x]), w)

@@ -7,7 +7,10 @@ a time; `test_exercises.py` compares the project's network with one typed by han
 import pytest
 import torch
 from forwards import HEAD
-from generating import draw, generated, labels
+from generating import draw, labels, module_from
+
+from codegen.lean import generate
+from derive import forward_from
 
 HEAD = HEAD + "T, E, V = (Axis(name) for name in 'TEV')\n"
 
@@ -67,7 +70,8 @@ def case(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rounding")
     lines = "".join(f"    {line}\n" for line in text.split("\n"))
     (folder / "net.py").write_text(f"{HEAD}\n\nclass Net(Forward):\n{lines}", encoding="utf-8")
-    return (*generated(folder / "net.py", folder)[1:], inputs)
+    result = generate(forward_from(folder / "net.py"), chain=True)
+    return module_from(result.chain, folder, "net_chain"), result, inputs
 
 
 @pytest.mark.parametrize("dtype", (torch.float64, torch.float32))
@@ -83,7 +87,7 @@ def test_every_gradient_has_the_same_bits(case, dtype):
     upstream = torch.randn(tuple(atoms[-1].shape), generator=generator, dtype=dtype)
     atoms[-1].backward(upstream)
     values = [value.detach() for value in atoms]
-    chain = module.net_chain(upstream, *(t.detach() for t in leaves), *values)
+    chain = module.net_chain(upstream, *(t.detach() for t in leaves), type(atoms)(*values))
     names = [p.name for p in result.program.forward.parameters if p.role != "scalar"]
     tensors = dict(zip(names, leaves, strict=True)) | atoms._asdict()
     for name, tensor in [(n, t) for n, t in tensors.items() if t.requires_grad]:

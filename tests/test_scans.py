@@ -334,13 +334,6 @@ def test_the_code_bears_every_transform(reverse):
     torch.testing.assert_close(moved[0], (up - down) / 2e-6, rtol=1e-6, atol=1e-6)
 
 
-def test_second_derivatives_are_derived_too(tmp_path):
-    body = "a = Input(B, T); b = Input(B, T); y = Scan(a, b, T)"
-    _function, _module, result = generated(file_of(tmp_path, body), tmp_path)
-    assert result.program.second is not None and not result.refused
-    assert "autograd" not in result.program.second.proved
-
-
 # What is said, and what is refused
 
 

@@ -7,7 +7,7 @@ What is generated was compared with autograd before: `generate` raises where it 
 import pytest
 import torch
 from forwards import HEAD
-from generating import generated
+from generating import generated, stated
 
 from codegen.lean import generate
 from derive import forward_from
@@ -101,11 +101,12 @@ BEYOND_FLOAT32 = (
 
 @pytest.mark.parametrize("e", BEYOND_FLOAT32)
 def test_a_number_that_float32_does_not_hold_is_infinite_there(e, tmp_path):
-    function, module, _ = generated(forward_file(tmp_path, "Large", f"{X}    y = {e}\n"), tmp_path)
+    file = forward_file(tmp_path, "Large", f"{X}    y = {e}\n")
+    function, _, result = generated(file, tmp_path)
     x = torch.tensor([[0.5, -0.5, 2.0]], requires_grad=True)
     y = function(x)
     y.sum().backward()
-    as_written = module.large_atoms(x.detach()).y  # torch's own lines, one after the other
+    as_written = stated(result)(x.detach())["y"]  # torch's own lines, one after the other
     torch.testing.assert_close(y.detach(), as_written, equal_nan=True)
 
 
@@ -137,12 +138,12 @@ GUARDED_SIZES = (
 
 @pytest.mark.parametrize("body", GUARDED_SIZES)
 def test_a_size_that_a_choice_guards_is_not_refused(body, tmp_path):
-    function, module, _ = generated(forward_file(tmp_path, "Guarded", X + body), tmp_path)
+    function, _, result = generated(forward_file(tmp_path, "Guarded", X + body), tmp_path)
     x = torch.randn(1, 3, dtype=torch.float64, requires_grad=True)
     y = function(x)
     y.sum().backward()
     assert y.isfinite().all() and x.grad.isfinite().all()
-    torch.testing.assert_close(y.detach(), module.guarded_atoms(x.detach())[-1])
+    torch.testing.assert_close(y.detach(), stated(result)(x.detach())["y"])
 
 
 @pytest.mark.parametrize("guard", ("N > 0", "C > 1", "x > 0"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from forwards import HEAD
 
-import codegen.driver
+import codegen.lean
 import derive.running.folders
 from codegen.cli import gradform, main
 from codegen.writing import MARKER, write_modules
@@ -335,7 +335,7 @@ def test_a_users_file_is_refused_before_anything_is_derived(
     pages.mkdir()
     for name in ("swish.html", "REPORT.md"):
         (pages / name).write_text(MINE)
-    monkeypatch.setattr(codegen.driver, "derive", None)
+    monkeypatch.setattr(codegen.lean, "derive_definition", None)
     monkeypatch.setattr("derive.commands.showing.derive", None)
     monkeypatch.setattr("derive.commands.site.derive", None)
     assert gradform([part.format(here=norm.parent.name) for part in arguments]) == 2

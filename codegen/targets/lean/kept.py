@@ -29,9 +29,8 @@ from codegen.program.arrays import (
 from codegen.program.loops import Collected, Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
-from codegen.program.steps import AddAt, Assign, NotZero, Step
+from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import LengthOf, Load, SizeOf, Value
-from codegen.targets.lean.outside import DONE_OUTSIDE
 from codegen.targets.torch.functions import layouts_in
 from derive.notation.layout import Layout
 
@@ -84,16 +83,6 @@ def is_small(layout: Layout, program: Program) -> bool:
     """Whether an input has all the axes of a value, and more."""
     own = _axes(layout)
     return any(own < _axes(p.layout) for p in program.forward.parameters)
-
-
-def of_results(function: Function, results: Sequence[str]) -> Function:
-    """The function as far as it computes these."""
-    wanted, steps = {*results}, []
-    for step in function.steps[::-1]:
-        if step.name in wanted or isinstance(step, (*DONE_OUTSIDE, NotZero)):
-            steps.append(step)
-            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
-    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
 @dataclass(frozen=True)
@@ -272,6 +261,16 @@ def _named(value: Value, line: str) -> str:
     kind = "sum" if value.kind == "sum" else "max"
     own = isinstance(value.operand, Load)
     return f"{kind}_{value.operand.name}" if own else f"{kind}_in_{line}"
+
+
+def of_results(function: Function, results: Sequence[str]) -> Function:
+    """The function as far as it computes these; what is asked stays."""
+    wanted, steps = {*results}, []
+    for step in function.steps[::-1]:
+        if step.name in wanted or not isinstance(step, (Assign, AddAt)):
+            steps.append(step)
+            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
+    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
 def _places(steps: Iterable[Step]) -> dict[str, list[int]]:

@@ -281,9 +281,9 @@ class LeanPage(AutogradFunction):
             return [*lines, *([] if self._is_at_once else [returning(restored)])]
         printer, (output,) = self.printer(self.program.forward), self.outputs
         dtype, total = promoted(self.deciding), self.called["total"]
-        if self.deciding != self.floats:
+        if self.deciding != self.ranked:
             dtype = f"{dtype} if {output}.dtype == torch.float32 else {output}.dtype"
-        if len(self.floats) > 1:
+        if len(self.ranked) > 1:
             lines.append(broken(f"{self.both} = {dtype}"))
             dtype = self.both
         lines += [

@@ -57,6 +57,7 @@ class PlainFunctions(Functions):
         self.differentiable = [p.name for p in self.inner if p.role == "input"]
         self.floats = [p.name for p in self.tensors if p.role in ("input", "given")]
         axes = {p.name: {dim.axis for dim in p.layout} for p in self.tensors}
+        self.ranked = [n for n in self.floats if axes[n]] or self.floats  # as torch promotes
         first = axes[self.differentiable[0]]  # what is repeated along its axes decides no format
         self.deciding = [n for n in self.differentiable if not axes[n] < first]
         own = {p.name for p in self.inner}
@@ -113,7 +114,8 @@ class PlainFunctions(Functions):
         that are used.
         """
         body, of_tensor = super().lines(function, margin), {}
-        used = {*re.findall(r"\w+", "\n".join(body))}
+        code = re.sub(r'"[^"]*"', _held_in_words, "\n".join(body))
+        used = {*re.findall(r"\w+", code)}
         for name, value in function.sizes:
             if isinstance(value, LengthOf) and name in used:
                 of_tensor.setdefault(value.tensor, {})[value.along] = name
@@ -186,12 +188,12 @@ class PlainFunctions(Functions):
         the inputs that decide it, as of an activation beside a gain of float32.
         """
         own, single = promoted(self.deciding), "torch.float32"
-        if returned and not self.outside.reductions and self.deciding == self.floats:
+        if returned and not self.outside.reductions and self.deciding == self.ranked:
             wide = f"{self.wide} = torch.promote_types({self.both}, {single})"
             return [broken(f"{self.both} = {own}"), wide]
         wide = f"torch.promote_types({own}, {single})"
-        if len(self.floats) > 1:
-            every = f"[t.dtype for t in ({', '.join(self.floats)})]"
+        if len(self.ranked) > 1:
+            every = f"[t.dtype for t in ({', '.join(self.ranked)})]"
             wide = f"functools.reduce(torch.promote_types, {every}, {single})"
         lines = [broken(f"{self.wide} = {wide}")]
         if returned and not self.outside.reductions:
@@ -230,6 +232,11 @@ class PlainFunctions(Functions):
         everything = frozenset(function.results)
         some = set().union(*(by for by in wanted_by(function) if by != everything))
         return [name for name in self.differentiable if f"d{name}" in some]
+
+
+def _held_in_words(words: re.Match) -> str:
+    """What a string reads of the names around it."""
+    return " ".join(re.findall(r"\{[^}]*\}", words[0]))
 
 
 def promoted(names: Sequence[str]) -> str:
