@@ -41,8 +41,8 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
         why = str(error)
         return Lines(f"There is no code to show. {why[0].upper()}{why[1:]}.", refused=why)
     words = (
-        f"These lines are from {pair.program.backward.name}. Its module was compared with autograd on "
-        "random data in float64; every gradient agrees within "
+        f"These lines are from {pair.program.backward.name}. Its module was compared with autograd "
+        "on random data in float64; every gradient agrees within "
         f"{codegen.driver.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
     )
     if outside.reductions:

@@ -226,17 +226,17 @@ def test_code_that_differs_from_autograd_is_not_emitted(tmp_path, capsys, monkey
 def test_the_comparison_sees_every_gradient(old, new, monkeypatch):
     """(What is wrong in a chain is seen by ``chain.py``: test_chain_modules.)"""
     right = codegen.targets.lean.target.module_text
-    assert old in right(*of_batch_norm())
+    assert old in right(of_batch_norm())
     monkeypatch.setattr(codegen.lean, "module_text", lambda *of: right(*of).replace(old, new))
     with pytest.raises(UnprovedError, match="differs from autograd"):
         generate(forward_from("batch_norm"))
 
 
 def of_batch_norm():
-    """Its program, and what stands outside."""
+    """What its module prints."""
     forward = forward_from("batch_norm")
     outside = outside_of(forward.definition)
-    return written(forward, outside, derive.derive(forward))[0], outside
+    return written(forward, outside, derive.derive(forward))[0]
 
 
 TEXTS = """
@@ -252,10 +252,8 @@ from derive.notation.library import forwards_from
 for name in sys.argv[1:]:
     for forward in forwards_from(name):
         outside = outside_of(forward.definition)
-        print(*written(forward, outside, derive_definition(outside.inside))[1:])
-        proved = derive(forward)
-        program, text = driver.written(forward, proved, driver.beside_of(proved))
-        print(text, *kernels["cpp"].texts(program, text))
+        pair, text = written(forward, outside, derive_definition(outside.inside))
+        print(text, *kernels["cpp"].texts([pair], text))
 """
 
 

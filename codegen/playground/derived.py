@@ -10,8 +10,7 @@ from codegen.playground.question import Question
 from codegen.program import Program
 from codegen.quality import Traffic
 from codegen.targets.lean.outside import outside_of, proved_inside
-from codegen.targets.lean.pair import Pair
-from codegen.targets.lean.target import backward_lines, lean_program, module_text, saved_in
+from codegen.targets.lean.target import backward_lines, saved_in, written
 from codegen.targets.torch.traffic import counts as counts_of
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UnprovedError
@@ -107,9 +106,7 @@ def _code(forward: type[Forward], proved: Proved, limit: float) -> dict[str, obj
     """The module, what it saves and what it costs; or why there is none."""
     outside = outside_of(forward.definition)
     try:
-        inside = proved_inside(outside, proved, limit=limit)
-        pair = Pair(lean_program(forward, inside), outside)
-        text = module_text(pair)
+        pair, text = written(forward, outside, proved_inside(outside, proved, limit=limit))
     except QuestionError as error:
         return {"torch": "", "refused": f"{error.problem}. {error.remedy}"}
     except UnprovedError as error:  # of every entry, where a sum or a mean was proved

@@ -14,6 +14,7 @@ from codegen.header import header
 from codegen.program import NUMBERS, Program
 from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.lean.kept import with_little_kept
+from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
 from codegen.targets.lean.pair import Pair
 from codegen.targets.torch.documentation import (
@@ -49,6 +50,14 @@ def whole_program(forward: type[Forward], proved: Proved) -> Program:
 def lean_program(forward: type[Forward], proved: Proved) -> Program:
     """What a lean module prints of a proof."""
     return with_little_kept(whole_program(forward, proved))
+
+
+def written(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Pair, str]:
+    """What was proved of ``outside.inside``, and the text of the module, which nobody may take for
+    right before it was compared.
+    """
+    pair = Pair(lean_program(forward, proved), outside)
+    return pair, module_text(pair)
 
 
 def backward_lines(pair: Pair) -> dict[str, str]:
