@@ -103,7 +103,7 @@ def _says(lines: Iterable[str], line: str) -> bool:
 
 
 def _stated(statements: Sequence[Statement], formulas: Sequence[str]) -> list[str]:
-    """The statements; an output that is another one by name stands in the place of that."""
+    """The statements; an output that is another one by name replaces that."""
     named, last = {}, statements[-1]
     if isinstance(last.expression, Tensor) and statements[1:]:
         own = re.compile(rf"\b{last.expression.name}\b")
