@@ -56,6 +56,10 @@ class PlainFunctions(Functions):
         self.tensors = [p for p in self.inner if p.role not in NUMBERS]
         self.differentiable = [p.name for p in self.inner if p.role == "input"]
         self.floats = [p.name for p in self.tensors if p.role in ("input", "given")]
+        axes = {p.name: {dim.axis for dim in p.layout} for p in self.tensors}
+        self.ranked = [n for n in self.floats if axes[n]] or self.floats  # as torch promotes
+        first = axes[self.differentiable[0]]  # what is repeated along its axes decides no format
+        self.deciding = [n for n in self.differentiable if not axes[n] < first]
         own = {p.name for p in self.inner}
         read = [p.name for p in program.needs if p.role not in NUMBERS]
         numbers = [p.name for p in program.needs if p.role in NUMBERS]
@@ -110,7 +114,8 @@ class PlainFunctions(Functions):
         that are used.
         """
         body, of_tensor = super().lines(function, margin), {}
-        used = {*re.findall(r"\w+", "\n".join(body))}
+        code = re.sub(r'"[^"]*"', _held_in_words, "\n".join(body))
+        used = {*re.findall(r"\w+", code)}
         for name, value in function.sizes:
             if isinstance(value, LengthOf) and name in used:
                 of_tensor.setdefault(value.tensor, {})[value.along] = name
@@ -179,16 +184,21 @@ class PlainFunctions(Functions):
         return [p.name for p in function.parameters]
 
     def _formats(self, returned: bool = True) -> list[str]:
-        """The format of the inputs together, which is that of what is ``returned``, and that of the
-        lines, which is at least float32.
+        """The format of the lines, which is at least float32, and that of what is ``returned``: of
+        the inputs that decide it, as of an activation beside a gain of float32.
         """
-        if len(self.floats) == 1 and not (returned and not self.outside.reductions):
-            return [f"{self.wide} = torch.promote_types({self.floats[0]}.dtype, torch.float32)"]
-        joined = broken(f"{self.both} = {promoted(self.floats)}")
-        return [
-            joined,
-            f"{self.wide} = torch.promote_types({self.both}, torch.float32)",
-        ]
+        own, single = promoted(self.deciding), "torch.float32"
+        if returned and not self.outside.reductions and self.deciding == self.ranked:
+            wide = f"{self.wide} = torch.promote_types({self.both}, {single})"
+            return [broken(f"{self.both} = {own}"), wide]
+        wide = f"torch.promote_types({own}, {single})"
+        if len(self.ranked) > 1:
+            every = f"[t.dtype for t in ({', '.join(self.ranked)})]"
+            wide = f"functools.reduce(torch.promote_types, {every}, {single})"
+        lines = [broken(f"{self.wide} = {wide}")]
+        if returned and not self.outside.reductions:
+            lines.append(broken(f"{self.both} = {own} if {self.wide} == {single} else {self.wide}"))
+        return lines
 
     def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
         """16 bits become 32, and what is of several formats one; what is an index stays."""
@@ -212,7 +222,7 @@ class PlainFunctions(Functions):
         if not self.multiplies_matrices(function):
             return lines
         inside = [STEP + line.replace("\n", "\n" + STEP) for line in lines]
-        return [f"with torch.autocast({like}.device.type, enabled=False):", *inside]
+        return [f"with _runtime.uncast({like}):", *inside]
 
     def asked(self) -> list[str]:
         """The inputs whose gradients the backward computes only where they are needed."""
@@ -222,6 +232,11 @@ class PlainFunctions(Functions):
         everything = frozenset(function.results)
         some = set().union(*(by for by in wanted_by(function) if by != everything))
         return [name for name in self.differentiable if f"d{name}" in some]
+
+
+def _held_in_words(words: re.Match) -> str:
+    """What a string reads of the names around it."""
+    return " ".join(re.findall(r"\{[^}]*\}", words[0]))
 
 
 def promoted(names: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ def rendered(file: str, **values: object) -> str:
 def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     """The lines that import what the text names."""
     code = "\n".join([text, *helpers])
-    found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
+    found = [f"import {m}" for m in ("contextlib", "functools", "math") if f"{m}." in code]
     found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor"]
