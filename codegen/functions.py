@@ -304,7 +304,7 @@ def _recalled(key: str) -> list[str] | None:
 
 def _said(function: Function) -> Callable[[str], None]:
     """Says on a terminal or in a notebook what is being done; nothing elsewhere."""
-    if "ipykernel" in sys.modules and not sys.stderr.isatty():
+    if _is_kernel() and not sys.stderr.isatty():
         return _in_notebook(function)
     if not sys.stderr.isatty():
         return lambda what: None
@@ -314,6 +314,12 @@ def _said(function: Function) -> Callable[[str], None]:
         print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
     return said
+
+
+def _is_kernel() -> bool:
+    """Whether a notebook runs in this process, which may have imported as much without one."""
+    known = sys.modules.get("IPython")
+    return known is not None and hasattr(known.get_ipython(), "kernel")
 
 
 def _in_notebook(function: Function) -> Callable[[str], None]:

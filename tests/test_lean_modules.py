@@ -505,6 +505,19 @@ def test_it_is_derived_while_torch_compiles():
     torch.testing.assert_close(found(w), (w**3).sum())
 
 
+def test_where_a_notebook_is_imported_and_none_runs_nothing_is_said(monkeypatch, capsys):
+    pytest.importorskip("ipykernel")  # as a test of notebooks does in the same process
+    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+
+    class Halved(Forward):
+        x = Input(N)
+        y = x / 2
+
+    assert torch.equal(function(Halved)(torch.ones(2)), torch.full((2,), 0.5))
+    assert not any(capsys.readouterr())
+
+
 def test_it_is_kept_for_the_next_process(tmp_path, monkeypatch):
     monkeypatch.setenv("GRADFORM_CACHE", str(tmp_path / "kept"))
     first = function(Bent).derive()

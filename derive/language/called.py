@@ -281,7 +281,7 @@ def _logarithm(speaker: _Speaker, e: log) -> Said:
 
 
 def _choice(speaker: _Speaker, e: Piecewise) -> Said:
-    """Where something counts; or what is chosen there, in the place of nothing."""
+    """Where something counts; or what is chosen there and is nothing elsewhere."""
     if len(e.args) != 2:
         raise _NoWordsError
     (one, condition), (other, always) = e.args
@@ -319,7 +319,7 @@ sayings = {
     Expr: _whole_number,
 }
 
-# The same in one word, where a value is part of another one.
+# The same more briefly, where a value is part of another one.
 kinds = {
     Sum: "sum",
     Max: "max",

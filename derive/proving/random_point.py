@@ -83,7 +83,7 @@ class RandomPoint:
 
     def _note_asked(self, e: Expr) -> None:
         """The numbers that scalars are compared with: drawn at random, they would never be met.
-        Where others were asked of what was looked at before, all is drawn anew.
+        Where others were asked of what was looked at before, all is drawn again.
         """
         asked = _asked_in(e)
         if asked != self.asked:

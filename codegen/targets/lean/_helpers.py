@@ -2,6 +2,7 @@
 and never imported.
 """
 
+import contextlib
 import math
 
 import torch
@@ -92,6 +93,14 @@ def once(said: str, gradients: tuple, of: tuple) -> tuple:
 def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     """torch.nn.functional.one_hot by comparing, which vmap has a rule for in a backward."""
     return (index.unsqueeze(-1) == torch.arange(count, device=index.device)).to(dtype)
+
+
+def uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:

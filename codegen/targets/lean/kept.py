@@ -47,8 +47,8 @@ def with_little_kept(program: Program) -> Program:
 
 
 def _with_outputs_read(program: Program) -> Program:
-    """``program`` with a backward that reads an output in the place of a value that is only another
-    name of it: one tensor cannot be returned both with a gradient and without.
+    """``program`` with a backward that reads an output instead of a value that is only another name
+    of it: one tensor cannot be returned both with a gradient and without.
     """
     outputs = {
         step.value.name: step.name

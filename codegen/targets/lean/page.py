@@ -117,16 +117,32 @@ class LeanPage(AutogradFunction):
         return [*lines, *self._floating(), *self._reduction_asked()]
 
     def _floating(self) -> list[str]:
-        """A test of the formats that have gradients: whole numbers would be rounded to such."""
-        optional = {p.name for p in self.program.forward.tensors if p.default is not None}
-        names = [name for name in self.differentiable if name not in optional]
-        names = names or self.differentiable
+        """A test of the formats: whole numbers would be rounded to such, and lines pick by labels
+        of 8 bits as by a mask. What is given has no gradient to lose.
+        """
+        tensors = [p for p in self.program.forward.tensors if p.default is None]
+        labels = [p.name for p in tensors if p.role in ("label", "index")]
+        inputs = [p.name for p in tensors if p.role == "input"]
+        lines = self._formats_asked(inputs, "not {}.is_floating_point()", "floating point")
+        whole = "{}.dtype not in (torch.int32, torch.int64)"
+        lines += self._formats_asked(labels, whole, "int32 or int64")
+        for p in self.program.forward.tensors:
+            if p.role == "given":
+                there = f"{p.name} is not None and " * (p.default is not None)
+                said = f'"{self.name}: {p.name} gets no gradient: pass {p.name}.detach()"'
+                recorded = f"{p.name}.requires_grad and torch.is_grad_enabled()"
+                lines.append(broken(f"if {there}{recorded}:"))
+                lines.append(STEP + broken(f"raise RuntimeError({said})", METHOD))
+        return lines
+
+    def _formats_asked(self, names: Sequence[str], test: str, words: str) -> list[str]:
+        if not names:
+            return []
         name, shown = names[0], names[0]
         if len(names) > 1:
             name, shown = self.called["t"], f"{{{self.called['name']}}}"
-        said = f'f"{self.name}: {shown} must be floating point, got {{{name}.dtype}}"'
-        test = f"if not {name}.is_floating_point():"
-        return self._for_each(names, name, test, f"raise TypeError({said})")
+        said = f'f"{self.name}: {shown} must be {words}, got {{{name}.dtype}}"'
+        return self._for_each(names, name, f"if {test.format(name)}:", f"raise TypeError({said})")
 
     def _filled(self) -> list[str]:
         """The tensors that are left out."""
@@ -240,6 +256,8 @@ class LeanPage(AutogradFunction):
         taken = head if self._is_at_once or not self.made else f"{outputs}, *_ ="
         first = "[0]" * bool(self.made and self._is_at_once)
         applied = f"{self.program.title}.apply"
+        if self.program.without_second:  # lines would be differentiated again
+            return [before + wrapped(f"{taken} {applied}", names, first, len(margin))]
         if lines_to_differentiate(self.program) is self.program.forward:
             chosen = f"{run} = {self.name}_forward if _by_lines() else {applied}"
             called = wrapped(f"{taken} {run}", names, first, len(margin))

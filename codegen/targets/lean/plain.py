@@ -222,7 +222,7 @@ class PlainFunctions(Functions):
         if not self.multiplies_matrices(function):
             return lines
         inside = [STEP + line.replace("\n", "\n" + STEP) for line in lines]
-        return [f"with torch.autocast({like}.device.type, enabled=False):", *inside]
+        return [f"with _runtime.uncast({like}):", *inside]
 
     def asked(self) -> list[str]:
         """The inputs whose gradients the backward computes only where they are needed."""

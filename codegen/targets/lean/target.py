@@ -110,7 +110,7 @@ def rendered(file: str, **values: object) -> str:
 def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     """The lines that import what the text names."""
     code = "\n".join([text, *helpers])
-    found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
+    found = [f"import {m}" for m in ("contextlib", "functools", "math") if f"{m}." in code]
     found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor"]
@@ -148,7 +148,7 @@ def _says(lines: Iterable[str], line: str) -> bool:
 
 
 def _stated(statements: Sequence[Statement], formulas: Sequence[str]) -> list[str]:
-    """The statements; an output that is another one by name stands in the place of that."""
+    """The statements; an output that is another one by name replaces that."""
     named, last = {}, statements[-1]
     if isinstance(last.expression, Tensor) and statements[1:]:
         own = re.compile(rf"\b{last.expression.name}\b")

@@ -68,7 +68,7 @@ def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float])
 
 
 class Interpreter:
-    """Runs the statements, one after the other, in the format of the arguments."""
+    """Runs the statements, one after the other, in the dtype of the arguments."""
 
     def __init__(self, definition: Definition, arguments: Mapping[str, Tensor | float]):
         self.definition = definition
