@@ -17,16 +17,6 @@ class Core:
 
 
 @dataclass(frozen=True)
-class PrintedFunction:
-    """A function as the template prints it, after the class of what it returns."""
-
-    result_class: str
-    results: tuple[tuple[str, str, str], ...]
-    summary: str
-    core: Core
-
-
-@dataclass(frozen=True)
 class AskingFunction:
     """A function that looks at its arguments in its own ``lines``, and the lines that it calls."""
 

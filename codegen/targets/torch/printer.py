@@ -76,7 +76,7 @@ class Printer(Checks, Loops, Arrays):
     def _SplitLabel(self, step: steps.SplitLabel) -> str:
         sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)
         arguments = f'"{step.name}", {step.name}, {step.ignored}, {self.like}.dtype{sizes}'
-        return f"{step.name}, {step.kept} = {self.around.asks}.split_label({arguments})"
+        return f"{step.name}, {step.kept} = _inputs.split_label({arguments})"
 
     def _AddAt(self, step: steps.AddAt) -> str:
         if isinstance(step.index, values.Number):

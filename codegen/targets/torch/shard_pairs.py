@@ -33,7 +33,7 @@ class ShardedPair(ShardedPage):
 
     def takes_plain(self) -> str:
         """When the shorter pair is taken."""
-        plain, printer = self.program.plain, self.printer(self.program.forward)
+        plain, printer = self.sharded, self.printer(self.program.forward)
         tests = [f"{name} is None" for name in plain.absent]
         tests += [f"{name} == 0" for name in plain.zero]
         for step in plain.counting:
