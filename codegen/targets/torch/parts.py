@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -11,6 +12,7 @@ import jinja2
 from codegen.header import header
 from codegen.program import Program
 from codegen.sharding import Sharded
+from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.torch.chunked import ChunkedPage
 from codegen.targets.torch.shard_documentation import (
     chunked_documentation,
@@ -65,9 +67,20 @@ def _module(file: str, page: ShardedPair, program: Program, more: Mapping[str, o
         "pair": page.pair(),
         "header": header(program.source, program.source_hash),
     }
-    text = template.render(**values, imports=())
-    imports = [line for part, line in IMPORTS.items() if part in text]
-    return template.render(**values, imports=imports)
+    text = template.render(**values, imports=(), helpers=())
+    called = [name for name in CALLED.findall(text) if name not in _shared()]
+    helpers = printed_helpers(dict.fromkeys(called))
+    code = "\n".join([text, *helpers])
+    imports = [line for part, line in IMPORTS.items() if part in code]
+    text = template.render(**values, imports=imports, helpers=helpers)
+    return CALLED.sub(lambda found: f"_{found[1]}" if found[1] in called else found[0], text)
+
+
+@cache
+def _shared() -> frozenset[str]:
+    """The names that modules import with `RUNTIME`; what else they call stands in them."""
+    text = Path(__file__).with_name(RUNTIME).read_text(encoding="utf-8")
+    return frozenset(re.findall(r"^(?:def |class )?(\w+)", text, re.M))
 
 
 def _environment() -> jinja2.Environment:

@@ -43,8 +43,10 @@ class Printer(Checks, Loops, Arrays):
 
     ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python
     numbers, and ``like`` is a tensor whose number format and place new tensors take; ``around`` is
-    for `Checks`.
+    for `Checks`. Where it is ``in_place``, what is added changes the tensor.
     """
+
+    in_place = True
 
     def __init__(
         self,
@@ -79,19 +81,24 @@ class Printer(Checks, Loops, Arrays):
         return f"{step.name}, {step.kept} = _inputs.split_label({arguments})"
 
     def _AddAt(self, step: steps.AddAt) -> str:
+        name, along, here = step.name, step.along, "_" * self.in_place
         if isinstance(step.index, values.Number):
-            place = f"{step.along}, {self.text(step.index)}, {self.text(step.value)}"
-            return f"{step.name} = _runtime.added_at({step.name}, {place})"
+            place, source = self.text(step.index), self.text(step.value)
+            if self.in_place:
+                return f"{name}.select({along}, {place}).add_({source})"
+            index = f"torch.tensor([{place}], device={name}.device)"
+            source = f"{self.tight(step.value)}.unsqueeze({along})"
+            return f"{name} = {name}.index_add({along}, {index}, {source})"
         if parts.on_diagonal(step.index) is not None:
             return self.added_on_diagonal(step)
-        index = f"{self.tight(step.index)}.unsqueeze({step.along})"
-        dims, at = step.value.dims, step.along
+        index = f"{self.tight(step.index)}.unsqueeze({along})"
+        dims = step.value.dims
         if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
-            dims = (*dims[:at], Dim(dims[0].axis, one=True), *dims[at:])
+            dims = (*dims[:along], Dim(dims[0].axis, one=True), *dims[along:])
             value = self.text(arrays.Expand(step.value.operand, dims=dims))
         else:
-            value = f"{self.tight(step.value)}.unsqueeze({at})"
-        return f"{step.name} = _runtime.scatter_added({step.name}, {step.along}, {index}, {value})"
+            value = f"{self.tight(step.value)}.unsqueeze({along})"
+        return f"{name} = {name}.scatter_add{here}({along}, {index}, {value})"
 
     # -- values ---------------------------------------------------------------
 
