@@ -20,9 +20,8 @@ from codegen.sharding import CHUNK, sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
 from codegen.sharding.overwriting import overwriting
 from codegen.targets.torch import _ranks, shard_check
-from codegen.targets.torch.loading import load
 from codegen.targets.torch.parts import sharded_module
-from codegen.targets.torch.shard_check import largest_difference_of_parts
+from codegen.targets.torch.shard_check import largest_difference_of_parts, load
 from codegen.targets.torch.simulated import on_ranks, simulated
 from derive import derive, forward_from
 from derive.language.errors import QuestionError, UnprovedError
@@ -228,10 +227,7 @@ def test_a_wrong_identity_is_not_proved():
         (["softmax_nll", "--shard", "C", "--shard", "C"], "named twice"),
         (["rnn_cell", "--shard", "J"], "J of rnn_cell is another name of H"),
         (["lstm_cell", "--shard", "P"], "split H"),
-        (
-            ["softmax_nll", "--shard", "C", "--target", "cpp"],
-            "leave --target and --order out",
-        ),
+        (["softmax_nll", "--shard", "C", "--target", "cpp"], "leave --target out"),
         (["--shard", "C"], "which forward is split"),
         (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name at most 2"),
         (["mlp", "--shard", "E"], "cannot know the length of its part of E"),

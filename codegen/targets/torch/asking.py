@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 
 from codegen.program import Function
 from codegen.program.steps import NameSize
 from codegen.targets.torch.functions import Functions, layouts_in
 from codegen.targets.torch.lines import LONGEST, STEP, broken
-from codegen.targets.torch.printed import AskingFunction, Core
 from codegen.targets.torch.wrapping import KINDS, in_tuple, typed, used, wrapped
+
+
+@dataclass(frozen=True)
+class Core:
+    """A function as its lines alone: its ``def`` with what stands above it, what stands in it, what
+    it returns.
+    """
+
+    signature: str
+    lines: tuple[str, ...]
+    returned: str
+
+
+@dataclass(frozen=True)
+class AskingFunction:
+    """A function that looks at its arguments in its own ``lines``, and the lines that it calls."""
+
+    summary: str
+    signature: str
+    shapes: str
+    lines: tuple[str, ...]
+    result_class: str
+    results: tuple[tuple[str, str, str], ...]
+    returned: str
+    core: tuple[Core, ...] = ()
 
 
 class Asking(Functions):

@@ -14,11 +14,11 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from codegen.loading import loaded
 from codegen.program import Function, Program
 from codegen.sharding import Sharded
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.functions import layouts_in
-from codegen.targets.torch.loading import load
 from codegen.targets.torch.oracle import MOST_ROUNDING, NOTHING, TRIFLE, Dims, Oracle
 from codegen.targets.torch.simulated import on_ranks, simulated
 from derive.notation.definition import Definition
@@ -57,6 +57,11 @@ def largest_difference_of_chunks(
             results = _differentiated(module, sharded.program, *given)
             found += [case.expected.distance(key, value) for key, value in results.items()]
     return max(found)
+
+
+def load(text: str, name: str) -> ModuleType:
+    """The module with this text, beside the files that it imports."""
+    return loaded(text, name, package=__package__)
 
 
 def cases(

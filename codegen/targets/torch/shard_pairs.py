@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.program import NUMBERS
-from codegen.targets.torch.printed import Core
+from codegen.targets.torch.asking import Core
 from codegen.targets.torch.sharded import ShardedPage
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple
 from derive.notation.definition import IGNORE_INDEX
