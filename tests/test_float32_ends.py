@@ -186,7 +186,7 @@ def test_what_is_worse_than_the_statements_is_seen(tmp_path):
     body = "    x = Input(N, C)\n    y = x - Max(x, C) + 1\n"
     _, _, result = generated(forward_file(tmp_path, "Spread", body), tmp_path)
     assert lean._Lean().extremes(result.text, result.proved.definition, result.program) == ()
-    right = "y = x - x.amax(1, keepdim=True) + 1\n    return SpreadForward"
+    right = "y = x - x.amax(1, keepdim=True) + 1\n    return y.to"
     assert right in result.text
     broken = result.text.replace(right, right.replace("x - x", "x + 1 - x").replace(" + 1\n", "\n"))
     said = lean._Lean().extremes(broken, result.proved.definition, result.program)

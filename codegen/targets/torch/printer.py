@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from codegen.program import arrays, parts, steps, values
+from codegen.program import parts, steps, values
 from codegen.program.loops import Looped
 from codegen.targets.torch.arrays import Arrays, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
@@ -32,7 +32,6 @@ from codegen.targets.torch.vocabulary import (
 )
 from derive.formulas.text import decimal, over_decimal
 from derive.language.errors import QuestionError
-from derive.notation.layout import Dim
 
 TOO_LARGE = 2**63  # as an integer of torch's
 LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53
@@ -79,26 +78,6 @@ class Printer(Checks, Loops, Arrays):
         sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)
         arguments = f'"{step.name}", {step.name}, {step.ignored}, {self.like}.dtype{sizes}'
         return f"{step.name}, {step.kept} = _inputs.split_label({arguments})"
-
-    def _AddAt(self, step: steps.AddAt) -> str:
-        name, along, here = step.name, step.along, "_" * self.in_place
-        if isinstance(step.index, values.Number):
-            place, source = self.text(step.index), self.text(step.value)
-            if self.in_place:
-                return f"{name}.select({along}, {place}).add_({source})"
-            index = f"torch.tensor([{place}], device={name}.device)"
-            source = f"{self.tight(step.value)}.unsqueeze({along})"
-            return f"{name} = {name}.index_add({along}, {index}, {source})"
-        if parts.on_diagonal(step.index) is not None:
-            return self.added_on_diagonal(step)
-        index = f"{self.tight(step.index)}.unsqueeze({along})"
-        dims = step.value.dims
-        if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
-            dims = (*dims[:along], Dim(dims[0].axis, one=True), *dims[along:])
-            value = self.text(arrays.Expand(step.value.operand, dims=dims))
-        else:
-            value = f"{self.tight(step.value)}.unsqueeze({along})"
-        return f"{name} = {name}.scatter_add{here}({along}, {index}, {value})"
 
     # -- values ---------------------------------------------------------------
 
