@@ -52,18 +52,15 @@ def shape_steps(
 
     ``names`` gives every axis the name of its size; ``known`` are those sizes that are known
     already, each with the argument that it is from, or "". An ``upstream`` gradient may be of fewer
-    bits than what the forward saved; the format is known already ``after`` other arguments. What
-    varies with the reduction says the format, and no size that another shows.
+    bits than what the forward saved; the format is known already ``after`` other arguments.
     """
     shapes = {names[p.layout[0].axis.name]: p.name for p in parameters if p.role == "shape"}
     known = {**known, **shapes}
     tensors = [p for p in parameters if p.role not in NUMBERS]
     rest = "saved" if upstream else "same"
     kind, first = rest if after else "first", None
-    ordered, before = _varying_last(_in_order(tensors, broadcast, names, {*known}), kind)
-    kind = rest if before else kind
-    steps: list[Step] = [*(ReadShape(name, size) for size, name in shapes.items()), *before]
-    for p in ordered:
+    steps: list[Step] = [ReadShape(name, size) for size, name in shapes.items()]
+    for p in _in_order(tensors, broadcast, names, {*known}):
         optional, sizes = p.default is not None, [names[dim.axis.name] for dim in p.layout]
         if p.name in broadcast:
             steps.append(Spread(p.name, p.layout, optional))
@@ -89,16 +86,6 @@ def shape_steps(
 
 def _pairs(there: Sequence[bool], sizes: Sequence[str]) -> Iterable[tuple[int, tuple[bool, str]]]:
     return enumerate(zip(there, sizes, strict=True))
-
-
-def _varying_last(parameters: Iterable[Parameter], kind: str) -> tuple[list[Parameter], list[Fits]]:
-    """The arguments that vary with the reduction after those that show the sizes, unless they have
-    none; and what is asked of them before.
-    """
-    ordered = [*parameters]
-    varying = [p for p in ordered if p.varies]
-    first = [Fits(p.name, p.layout, (False,) * len(p.layout), (), kind, False) for p in varying]
-    return [*(p for p in ordered if not p.varies), *(p for p in varying if p.layout)], first
 
 
 def _axes(p: Parameter) -> set[Axis]:

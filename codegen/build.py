@@ -4,15 +4,10 @@ checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
-from sympy import Expr
-
-from codegen.alone import listed, with_zeros
 from codegen.arguments import divisors, fillings, refused
-from codegen.beside import Beside
 from codegen.looping import Looping
 from codegen.lowering import Lowering
 from codegen.lowering.differentiated import with_lines_to_differentiate
@@ -20,55 +15,22 @@ from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.matrices import with_triangles
 from codegen.lowering.repeated import better
 from codegen.lowering.vanishing import with_zeros_kept
-from codegen.outlines import Line, Outline
-from codegen.program import NUMBERS, Function, Parameter, Plain, Program, Second
+from codegen.outlines import Line, Outline, listed
+from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.steps import NotZero, Step
 from codegen.recurrences import Loop, links_backward, links_forward, with_loops
-from codegen.second import numbers_missing, second_of
 from codegen.signatures import Signatures
 from derive.chain.ties import ties_backward, ties_forward
 from derive.closing.risks import first_of_equals, unsafe
 from derive.formulas.text import formula
 from derive.language.symbols import Axes, Tensor
 from derive.notation.layout import Layout
-from derive.orders.second import SecondOrder
-from derive.orders.third import ThirdOrder
 from derive.proving.proved import Proved
 
 
-def program_of(
-    proved: Proved, source: Path, source_hash: str, beside: Beside | None = None
-) -> Program:
+def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
     """Everything that a target prints, decided; the mathematics is in the file ``source``."""
-    beside = beside or Beside()
-    builder, second = _with_second(proved, beside.second, beside.third)
-    program = replace(builder.program(source, source_hash), second=second)
-    if beside.second is None:
-        program = replace(program, without_second=beside.refused)
-    if beside.without_options is not None:
-        of_left = beside.second_without_options, beside.third_without_options
-        left, second = _with_second(beside.without_options, *of_left)
-        program = replace(program, plain=replace(builder.plain(left), second=second))
-    return program
-
-
-def _with_second(
-    proved: Proved, order: SecondOrder | None, third: ThirdOrder | None
-) -> tuple[Builder, Second | None]:
-    """The functions behind a backward, and who builds the pair: one that keeps the numbers which
-    these read, too.
-    """
-    builder = Builder(proved)
-    if order is None:
-        return builder, None
-    second = second_of(builder, order, third)
-    if numbers := numbers_missing(second):
-        builder = Builder(proved, numbers)
-        second = second_of(builder, order, third)
-        if numbers := numbers_missing(second):
-            names = ", ".join(sorted(numbers))
-            raise AssertionError(f"{builder.definition.name}: {names} is read and not kept")
-    return builder, second
+    return Builder(proved).program(source, source_hash)
 
 
 class Builder(Signatures):
@@ -107,29 +69,8 @@ class Builder(Signatures):
             backward=with_zeros_kept(self._backward(), self.origins_of_saved()),
             atoms=self._atoms(),
             chain=self._chain(),
-            reduction=definition.reduction,
-            alone=self._alone(),
         )
         return with_lines_to_differentiate(program)
-
-    def line(self, tensor: Tensor, e: Expr, layout: Layout) -> Line:
-        return Line(tensor, (e,), layout)
-
-    def plain(self, left: Builder) -> Plain:
-        """What ``left`` makes of the mathematics without options, and when that is called."""
-        definition = self.definition
-        passed = {t.name for t in left.definition.arguments}
-        numbers = {t.name for t, _ in left.definition.scalars}
-        ignorable = {ignoring.label.name for ignoring in definition.ignoring}
-        return Plain(
-            tuple(t.name for t, _ in definition.optional if t.name not in passed),
-            tuple(t.name for t, _ in definition.scalars if t.name not in numbers),
-            self._ranges(self._inputs(), ignorable),
-            left._formulas_written(),
-            left._forward(),
-            with_zeros_kept(left._backward(), left.origins_of_saved()),
-            alone=left._alone(),
-        )
 
     def _formulas_written(self) -> tuple[str, ...]:
         ties = *ties_forward(self.definition), *ties_backward(self.definition)
@@ -157,26 +98,16 @@ class Builder(Signatures):
         )
 
     def _backward(self) -> Function:
-        lines = self._gradient_lines()
-        return self._backward_from(self.upstreams(), lines, self._gradients())
-
-    def _gradients(self) -> tuple[str, ...]:
-        return tuple(f"d{t.name}" for t in self.definition.wanted)
-
-    def _backward_from(
-        self, upstreams: Sequence[Parameter], lines: Sequence[Line], results: tuple[str, ...]
-    ) -> Function:
-        varies = bool(self.definition.reduction)
-        parameters = [*(replace(p, varies=varies) for p in upstreams), *self.needs()]
-        names = [p.name for p in upstreams]
+        upstreams = self.upstreams()
+        parameters, names = [*upstreams, *self.needs()], [p.name for p in upstreams]
         return self.function(
             Outline(
                 f"{self.definition.snake}_backward",
                 f"The gradients of the inputs, from {listed('', names)} and what the forward"
                 " saved.",
                 parameters,
-                lines,
-                results,
+                self._gradient_lines(),
+                self._gradients(),
                 f"{self.definition.name}Gradients",
                 names[0],
                 self.definition.by_name,
@@ -186,17 +117,8 @@ class Builder(Signatures):
             )
         )
 
-    def _alone(self) -> tuple[Function, ...]:
-        """The backward of each output where no other one has a gradient: those are 0 in it."""
-        upstreams, found = self.upstreams(), []
-        for p in upstreams * (len(upstreams) > 1):
-            others = {other.name for other in upstreams if other != p}
-            passed = [link.after for link in links_backward(self.definition)]
-            lines, left = with_zeros(self._gradient_lines(), others, [*self._gradients(), *passed])
-            left = tuple(name for name in left if name not in passed)
-            function = self._backward_from([p], lines, left)
-            found.append(with_zeros_kept(function, self.origins_of_saved()))
-        return tuple(found)
+    def _gradients(self) -> tuple[str, ...]:
+        return tuple(f"d{t.name}" for t in self.definition.wanted)
 
     def _atoms(self) -> Function:
         statements = self.definition.statements

@@ -103,7 +103,7 @@ class Cache:
         file = _file(forward)
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
-        asked = f"{forward.__name__} {TORCH}"
+        asked = forward.__name__
         asked += f" {self.target} {_digest(of.text)}" if of is not None else ""
         name = hashlib.sha256(f"{self.fingerprints[file]} {asked}".encode()).hexdigest()
         return self.folder / f"{name}.json"

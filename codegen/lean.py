@@ -24,9 +24,8 @@ from types import ModuleType
 
 from torch import Tensor
 
-from codegen.beside import reason_of
 from codegen.chain import chain_module
-from codegen.driver import Generated, compared, file_of, goes_wrong
+from codegen.driver import Generated, compared, file_of, goes_wrong, reason_of
 from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
@@ -91,12 +90,11 @@ def generate(
     off = rounding_of_module(made)
     seconds = time.perf_counter() - start
     beside = chain_module(forward, outside, made.whole, progress) if chain else None
-    known = proved, {}, made.pair.program, made.difference
-    more = {"is_lean": True, "whole": made.whole, "chain": beside}
+    fast, slow = (), ""
     if kernels is not None:
         fast, slow = with_kernels(forward, made.whole, made.text, kernels, progress)
-        more |= {"kernels": fast, "slow": slow}
-    return Generated(file_of(forward), made.text, *known, off, seconds, **more)
+    known = proved, made.pair.program, made.whole, made.difference, off, seconds
+    return Generated(file_of(forward), made.text, *known, fast, slow, beside)
 
 
 def with_kernels(

@@ -1,4 +1,4 @@
-"""A lean module from its text, with no file: tracebacks show its lines all the same."""
+"""A module from its text, with no file: tracebacks show its lines all the same."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ class _OfText(ExecutionLoader):
         return self.text
 
 
-def loaded(text: str, name: str, digest: str = "checked") -> ModuleType:
-    """The module with this text; ``digest`` tells it from others of the name in a traceback."""
+def loaded(text: str, name: str, digest: str = "checked", package: str = "") -> ModuleType:
+    """The module with this text; ``digest`` tells it from others of the name in a traceback. What
+    it imports beside it is in the ``package``.
+    """
     file = f"<gradform {name} {digest}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     loader = _OfText(text, file)
-    module = module_from_spec(spec_from_loader(f"gradform_{name}_{digest}", loader))
+    full = ".".join([*filter(None, [package]), f"gradform_{name}_{digest}"])
+    module = module_from_spec(spec_from_loader(full, loader))
     sys.modules[module.__name__] = module  # where torch.compile looks for it
     loader.exec_module(module)
     return module

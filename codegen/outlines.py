@@ -69,3 +69,10 @@ class Outline:
     saved: frozenset[str] | None = None
     checks: tuple[Step, ...] = ()
     links: tuple[Link, ...] = ()
+
+
+def listed(kind: str, names: Sequence[str]) -> str:
+    """``output y``, ``outputs y and h``; the names alone for no kind."""
+    *others, last = names
+    words = f"{', '.join(others)} and {last}" if others else last
+    return f"{kind}{'s' * bool(others)} {words}" if kind else words

@@ -77,7 +77,7 @@ class Quality:
     and matrix products of the backward, ``operations`` how many its formulas have; ``full`` the
     shape of a tensor of full size. ``difference`` is the largest one to autograd in float64,
     ``split`` says what it costs to split an axis over ranks, and ``seconds`` is the time to derive,
-    prove and emit. ``reduction`` is the word of one beside the default.
+    prove and emit.
     """
 
     name: str
@@ -95,12 +95,6 @@ class Quality:
     difference: float
     rounding: Rounding
     seconds: float
-    reduction: str = ""
-
-    @property
-    def called(self) -> str:
-        """The name, and the reduction where that is not the default."""
-        return f'{self.name}, "{self.reduction}"' if self.reduction else self.name
 
 
 @dataclass(frozen=True)
@@ -108,9 +102,9 @@ class Emitted:
     """A module that is ready to be written: its file name, its text, and how good it is.
 
     ``kernels`` are the texts of a language for loops, none where there is no loop, and None where
-    they were not asked for; ``slow`` says why there are none. ``others`` say how good it is with
-    the other reductions. ``program`` is what all languages are printed from, as data
-    (``program/packed.py``), if it can be had so. ``chain`` is the file of statements beside it.
+    they were not asked for; ``slow`` says why there are none. ``program`` is what all languages
+    are printed from, as data (``program/packed.py``), if it can be had so. ``chain`` is the file of
+    statements beside it.
     """
 
     file: str
@@ -120,17 +114,14 @@ class Emitted:
     cut_short: str = ""  # what a time limit left undone: another run may find more
     kernels: tuple[str, ...] | None = None
     slow: str = ""
-    others: tuple[Quality, ...] = ()
     program: object = None
     chain: str | None = None
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
     """For JSON, all but kernels and chain. Where it is written to is not for a record to say."""
-    quality = asdict(emitted.quality)
-    others = [asdict(other) for other in emitted.others]
-    text, program = emitted.text, emitted.program
-    return {"text": text, "quality": quality, "others": others, "program": program}
+    quality, text, program = asdict(emitted.quality), emitted.text, emitted.program
+    return {"text": text, "quality": quality, "program": program}
 
 
 def from_data(data: object, file: str) -> Emitted:
@@ -138,11 +129,10 @@ def from_data(data: object, file: str) -> Emitted:
 
     Raises ValueError where ``data`` is something else.
     """
-    if not isinstance(data, dict) or data.keys() != {"text", "quality", "others", "program"}:
-        raise ValueError("no text, quality, others and program")
-    quality, others = _value(Quality, data["quality"]), _value(tuple[Quality, ...], data["others"])
-    text = _value(str, data["text"])
-    return Emitted(file, text, quality, True, others=others, program=data["program"])
+    if not isinstance(data, dict) or data.keys() != {"text", "quality", "program"}:
+        raise ValueError("no text, quality and program")
+    quality, text = _value(Quality, data["quality"]), _value(str, data["text"])
+    return Emitted(file, text, quality, True, program=data["program"])
 
 
 def kernels_from(data: object) -> tuple[str, ...]:

@@ -1,25 +1,29 @@
-"""A forward's module for the ranks of groups: derived, proved, printed, and compared with that of
-one process before anybody sees it.
+"""A forward's module for the ranks of groups: derived, proved, printed, and compared with autograd
+through its statements before anybody sees it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 
-from codegen.driver import TOLERANCE, beside_of, written
+from codegen.driver import TOLERANCE
+from codegen.lean import LONGEST_WITHOUT_OPTIONS
+from codegen.program import Program
 from codegen.sharding import CHUNK, SHARD, Sharded, sharded
 from codegen.sharding.counting import told
-from codegen.targets.torch.target import TorchTarget
-from derive.derivation import derive
+from codegen.targets.lean.target import whole_program
+from codegen.targets.torch.parts import chunked_module, sharded_module
+from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward, reduced_forward
 from derive.notation.reduced import words_of
-from derive.orders import FIRST
+from derive.notation.specialised import without_options
+from derive.proving.proved import Proved
 
 MOST_AXES = {SHARD: 2, CHUNK: 1}  # at the same time; over a group of its own each
 
@@ -47,20 +51,20 @@ def generate_of_ranks(
     """``way``: split over ranks, or computed in chunks.
 
     Raises `QuestionError` for axes that cannot be split, and `UnprovedError` where a proof fails
-    or what is computed of the parts is not what one process computes of the whole.
+    or what is computed of the parts is not what autograd computes of the whole.
     """
     most = MOST_AXES[way]
     if len(axes) > most:
         raise QuestionError(f"{len(axes)} axes cannot be split at once", f"name at most {most}")
     _check_can_be_split(forward.definition)
     proved = derive(forward, progress, limit)
-    program, text = written(forward, proved, beside_of(proved, progress, limit, FIRST))
+    program = program_of_one(forward, proved)
     found = sharded(program, axes, way, _word(forward))
-    of_parts, compare = _rendered(found, way)
-    progress("comparing with one process")
+    text, compare = _printed(found, way)
+    progress("comparing with autograd")
     name = found.program.name
     try:
-        difference = compare(of_parts, text, forward.definition, program, found)
+        difference = compare(text, forward.definition, program, found)
     except (QuestionError, UnprovedError):
         raise
     except Exception as error:  # whatever a wrong line of code leads torch to
@@ -68,12 +72,12 @@ def generate_of_ranks(
         raise UnprovedError(f"{name} does not run ({what}); nothing was written") from error
     if not difference <= TOLERANCE:
         raise UnprovedError(
-            f"{name} differs from one process by {difference:.1e} in float64 (tolerance "
+            f"{name} differs from autograd by {difference:.1e} in float64 (tolerance "
             f"{TOLERANCE:.0e}); nothing was written"
         )
     short = (found.plain or found).exchanges
     told_back = told(short["backward"], again=True)
-    return OfRanks(f"{name}.py", of_parts, told(short["forward"]), told_back, difference)
+    return OfRanks(f"{name}.py", text, told(short["forward"]), told_back, difference)
 
 
 def _check_can_be_split(definition: Definition) -> None:
@@ -92,12 +96,29 @@ def _check_can_be_split(definition: Definition) -> None:
         )
 
 
-def _rendered(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:
+def program_of_one(forward: type[Forward], proved: Proved) -> Program:
+    """What is split, with the program of the calls that pass nothing optional: that has fewer
+    collectives.
+    """
+    whole, definition = whole_program(forward, proved), without_options(forward.definition)
+    if definition is None:
+        return whole
+    try:
+        plain = derive_definition(definition, limit=LONGEST_WITHOUT_OPTIONS)
+    except UnprovedError:
+        return whole
+    if proved.every_size and not plain.every_size:
+        return whole
+    return replace(whole, without_options=whole_program(forward, plain))
+
+
+def _printed(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:
     """The text, and what compares it."""
-    target = TorchTarget()
+    from codegen.targets.torch import shard_check  # torch takes a second
+
     if way == CHUNK:
-        return target.render_chunked(found), target.difference_of_chunks
-    return target.render_sharded(found), target.difference_of_parts
+        return chunked_module(found), shard_check.largest_difference_of_chunks
+    return sharded_module(found), shard_check.largest_difference_of_parts
 
 
 def present(

@@ -50,9 +50,9 @@ def report(results: Sequence[Emitted], before: str | None, folder: Path = Path()
     )
     known = measured_in(before or "")
     return environment.get_template("report.md.jinja").render(
-        counted=[_counted(quality) for result in results for quality in _every(result)],
+        counted=[_counted(result.quality) for result in results],
         measured=[_measured(result, known) for result in results],
-        forms=[quality for result in results for quality in _every(result)],
+        forms=[result.quality for result in results],
         split=[row for result in results for row in _split(result)],
         moved=[moved] if moved else [],
     )
@@ -89,15 +89,10 @@ def _is_measured(row: Measured) -> bool:
         return False
 
 
-def _every(result: Emitted) -> tuple[Quality, ...]:
-    """One for each reduction, the default first."""
-    return (result.quality, *result.others)
-
-
 def _counted(quality: Quality) -> dict[str, str]:
     """The cells of a row of the table of what is counted."""
     return {
-        "name": quality.called,
+        "name": quality.name,
         "full": quality.full,
         "saved": ", ".join(quality.saved),
         "reductions": ", ".join(quality.reductions),

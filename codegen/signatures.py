@@ -56,17 +56,13 @@ class Signatures(Refusals):
 
     def needs(self) -> list[Parameter]:
         """What the backward takes besides the upstream gradients: saved tensors, and sizes that
-        none of them has; and the ``numbers`` that are read behind it alone. One of several upstream
-        gradients may be None, and shows no size.
+        none of them has. One of several upstream gradients may be None, and shows no size.
         """
         passed = {*self.definition.arguments}
         saved = [
             Parameter(t.name, self.layouts[t.name], t.role if t in passed else computed(t))
             for t in self.form.saved
         ]
-        known = {p.name for p in saved}
-        others = [t for t, _ in self.definition.scalars if t.name in self.numbers - known]
-        saved += [Parameter(t.name, (), "scalar") for t in others]
         saved.sort(key=lambda p: p.role == "scalar")  # numbers come last, as in every signature
         upstreams, used = self.upstreams(), self._sizes_of_gradients()
         shown = [*upstreams, *saved]
@@ -74,14 +70,7 @@ class Signatures(Refusals):
             shown = saved
             used |= {self._original[dim.axis.name] for p in upstreams for dim in p.layout}
         shapes = self._shapes_needed(used, shown)
-        missing = sorted(
-            used - set(self._lengths([*shown, *shapes]))
-            | {
-                self.definition.size(axis).name
-                for axis in self.definition.axes
-                if self.sizes[axis] in self.numbers and not isinstance(axis, Axes)
-            }
-        )
+        missing = sorted(used - set(self._lengths([*shown, *shapes])))
         tensors = [p for p in saved if p.role != "scalar"]
         return [
             *tensors,
@@ -137,10 +126,8 @@ class Signatures(Refusals):
             Parameter(self.sizes[axis], plain([axis]), "shape")
             for axis in self.definition.axes
             if isinstance(axis, Axes)
-            and (
-                (axis not in shown and (axis in spoken_of or axis.name in used))
-                or self.sizes[axis] in self.numbers
-            )
+            and axis not in shown
+            and (axis in spoken_of or axis.name in used)
         ]
 
     def _at_hand(self) -> frozenset[str]:

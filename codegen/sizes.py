@@ -28,8 +28,8 @@ class Sizes:
     are the scalars and sizes that are kept for what comes behind the backward alone.
     """
 
-    def __init__(self, proved: Proved, numbers: frozenset[str] = frozenset()):
-        self.proved, self.form, self.numbers = proved, proved.closed_form, numbers
+    def __init__(self, proved: Proved):
+        self.proved, self.form = proved, proved.closed_form
         self.definition: Definition = self.form.definition
         self.layouts: dict[str, Layout] = layouts_of(self.definition)
         self.plan = forward_plan(self.form)
@@ -107,8 +107,6 @@ class Sizes:
         """
         definition = self.definition
         found: dict[Axis, Value] = {}
-        if definition.reduction:  # an upstream gradient has the axes where it is of the entries
-            parameters = sorted(parameters, key=lambda p: p.role == "adjoint")
         for passed in (True, False):
             self._dimensions([p for p in parameters if (p.default is None) == passed], found)
             for axis, length in definition.fixed.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 from codegen.quality import Emitted
 from codegen.targets import Kernels
 from codegen.targets.tables.kernel import TEMPLATES
-from codegen.targets.torch.target import beside
+from codegen.targets.torch.parts import beside
 from derive.language.errors import QuestionError
 from derive.running import writing
 from derive.running.folders import is_empty

@@ -36,9 +36,9 @@ def gallery(folder: Path, rank: int, count: int) -> dict[str, float]:
     groups = [dist.new_group(range(n)) for n in range(1, count + 1)]
     found: dict[str, float] = {}
     for path in sorted(folder.glob("*.pkl")):
-        name, program, sharded, whole = pickle.loads(path.read_bytes())
+        name, program, sharded = pickle.loads(path.read_bytes())
         module = module_at(folder / f"{sharded.program.name}.py")
-        for case in cases(whole, forward_from(name).definition, program, sharded):
+        for case in cases(forward_from(name).definition, program, sharded):
             ranks = len(case.cut.shares)
             if rank < ranks:
                 apart = case.difference(module, [groups[ranks - 1]], [rank])

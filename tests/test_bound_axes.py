@@ -17,7 +17,7 @@ from codegen.program.arrays import ArgMaxOf, Contract, Gathered, Merge, OneHotOf
 from codegen.program.parts import values_in
 from codegen.program.steps import AddAt, Assign
 from codegen.program.values import Compare
-from codegen.targets.torch import _runtime
+from codegen.targets.lean import _helpers
 from codegen.targets.torch.printer import Printer
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
@@ -142,7 +142,7 @@ def computed(steps, tensors) -> torch.Tensor:
     names = {"torch": torch, "like": torch.zeros((), dtype=torch.float64)}
     names |= {axis.name: size for axis, size in SIZES.items()} | tensors
     lines = [printer.step(step) for step in steps]
-    names["_runtime"] = _runtime
+    names["_runtime"] = _helpers
     for text in lines:
         exec(text, names)
     return names["result"]

@@ -385,7 +385,7 @@ def languages(monkeypatch):
 
 def test_what_was_derived_once_is_printed_for_every_target(cube, kept, languages, monkeypatch):
     first = with_kernels(cube, kept, "one")
-    monkeypatch.setattr(codegen.driver, "derive", None)
+    monkeypatch.setattr(codegen.lean, "derive_definition", None)
     second = with_kernels(cube, kept, "two")
     assert second.kernels == first.kernels and "'y'" in first.kernels[0]
     assert (second.text, second.quality) == (first.text, first.quality)
@@ -403,7 +403,7 @@ def test_an_edit_is_derived_for_every_target(cube, kept, languages):
 
 def test_a_damaged_entry_of_kernels_is_printed_anew(cube, kept, languages, monkeypatch):
     first = with_kernels(cube, kept, "one")
-    monkeypatch.setattr(codegen.driver, "derive", None)
+    monkeypatch.setattr(codegen.lean, "derive_definition", None)
     for damage in ("", "[]", '["x"', '{"a": 1}', "[1]"):
         entry = min(kept.glob("*.json"), key=lambda entry: entry.stat().st_size)
         keep(entry, damage)

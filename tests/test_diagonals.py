@@ -13,7 +13,9 @@ from generating import assert_same_gradients, draw, generated, pages
 from codegen import driver
 from codegen.sharding import sharded
 from codegen.sharding.counting import axes_of
-from codegen.targets import kernels, targets
+from codegen.targets import kernels
+from codegen.targets.torch.parts import sharded_module
+from codegen.targets.torch.shard_check import largest_difference_of_parts
 from derive import Axis, Diagonal, Identity, NotationError, check, derive, forward_from
 
 COMPILED = bool(os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++"))
@@ -225,10 +227,9 @@ def test_kernels_have_them(name, tmp_path):
 def test_axes_that_are_split_over_ranks(made, name, tmp_path):
     result, definition = made(name)[2], forward_from(written(CASES[name][0], tmp_path)).definition
     for axis in {*axes_of(result.program)} - {"M"}:  # which is another name of N
-        split = sharded(result.program, [axis])
-        text = targets["torch"].render_sharded(split)
-        given = text, result.text, definition, result.program, split
-        assert targets["torch"].difference_of_parts(*given) < TOLERANCE, axis
+        split = sharded(result.whole, [axis])
+        given = sharded_module(split), definition, result.whole, split
+        assert largest_difference_of_parts(*given) < TOLERANCE, axis
 
 
 def test_a_formula_may_use_the_words(tmp_path):

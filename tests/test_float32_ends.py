@@ -8,11 +8,11 @@ import pytest
 import torch
 from generating import forward_file, generated, stated
 
+from codegen import lean
 from codegen.cli import gradform
 from codegen.functions import function
 from codegen.qualities import emitted
 from codegen.report import report
-from codegen.targets import targets
 from derive import forward_from
 
 # Spellings of the same numbers, x, low, top (and w): what is exact in single precision.
@@ -185,9 +185,9 @@ def test_what_is_worse_than_the_statements_is_seen(tmp_path):
     """Where they are exact: around numbers that have gaps."""
     body = "    x = Input(N, C)\n    y = x - Max(x, C) + 1\n"
     _, _, result = generated(forward_file(tmp_path, "Spread", body), tmp_path)
-    assert targets["torch"].extremes(result.text, result.proved.definition, result.program) == ()
-    right = "y = x - x.amax(1, keepdim=True) + 1\n    return SpreadForward"
+    assert lean._Lean().extremes(result.text, result.proved.definition, result.program) == ()
+    right = "y = x - x.amax(1, keepdim=True) + 1\n    return y.to"
     assert right in result.text
     broken = result.text.replace(right, right.replace("x - x", "x + 1 - x").replace(" + 1\n", "\n"))
-    said = targets["torch"].extremes(broken, result.proved.definition, result.program)
+    said = lean._Lean().extremes(broken, result.proved.definition, result.program)
     assert said == ("float32: y may be inaccurate for x around 2e7",)

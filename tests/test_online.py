@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from codegen.build import program_of
-from codegen.driver import derive
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import (
     ZERO,
@@ -33,6 +32,7 @@ from codegen.schedule.nodes import Array, Flat, Node
 from codegen.schedule.online import in_chunks
 from codegen.schedule.planning import planned
 from codegen.schedule.rows import sweep_of
+from derive import derive
 from derive.notation.library import as_forward
 
 OPERATIONS = {

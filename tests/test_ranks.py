@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from codegen.driver import beside_of, written
-from codegen.ranks import generate_of_ranks
+from codegen.ranks import generate_of_ranks, program_of_one
 from codegen.sharding import sharded
-from codegen.targets import targets
+from codegen.targets.torch.parts import sharded_module
 from codegen.writing import with_runtime
 from derive import derive, forward_from
-from derive.orders import FIRST
 from derive.running.writing import write_all
 
 HERE = Path(__file__).parent
@@ -54,8 +52,7 @@ MORE = [("linear", "H"), ("linear", "N"), ("softmax_nll", "N"), ("cross_entropy"
 @cache
 def of_one_process(name: str):
     forward = forward_from(name)
-    proved = derive(forward)
-    return written(forward, proved, beside_of(proved, order=FIRST))
+    return program_of_one(forward, derive(forward))
 
 
 def run(folder: Path, count: int, task: str, wait: int = LONGEST) -> list[dict]:
@@ -99,12 +96,12 @@ def texts(tmp_path_factory):
 def test_every_rank_has_its_part_of_what_one_process_computes(tmp_path, half):
     pairs = [*SPLIT.items(), *MORE][half::2]
     for name, axis in pairs:
-        program, whole = of_one_process(name)
+        program = of_one_process(name)
         found = sharded(program, [axis])
-        text = targets["torch"].render_sharded(found)
+        text = sharded_module(found)
         write_all(with_runtime({tmp_path / f"{found.program.name}.py": text}), "")
         stem = tmp_path / f"{found.program.name}.pkl"
-        stem.write_bytes(pickle.dumps((name, program, found, whole)))
+        stem.write_bytes(pickle.dumps((name, program, found)))
     for found in run(tmp_path, 4, "gallery"):
         assert len(found) == len(pairs)
         assert max(found.values()) <= TOLERANCE, found

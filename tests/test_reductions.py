@@ -1,6 +1,5 @@
 """`Reduced`: how a loss is reduced is an argument, of one module."""
 
-import random
 import re
 import warnings
 
@@ -16,7 +15,6 @@ from codegen.driver import TOLERANCE
 from codegen.ranks import generate_of_ranks
 from codegen.sharding import CHUNK
 from codegen.targets import kernels
-from codegen.targets.torch.branches import branched, lines_of
 from derive import NotationError, QuestionError, derive, forward_from
 from derive.commands.check import check_command
 from derive.commands.show import show_command
@@ -168,36 +166,6 @@ def test_a_block_is_the_default_unless_it_says_otherwise(tmp_path):
     file.write_text(BLOCKS.replace('"sum"', '"middle"'))
     with pytest.raises(QuestionError, match="Own has no reduction 'middle'"):
         forward_from(f"{file}:Both")
-
-
-# -- lines with branches -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_whatever_the_word_is_what_runs_are_its_own_lines(seed):
-    draws, words = random.Random(seed), ["none", "sum", "mean"]
-    own = {}
-    for word in words:
-        lines, count = [], draws.randrange(6)
-        for _ in range(count):
-            kind = draws.randrange(8)
-            lines.append(f"found.append({kind})" if kind < 6 else f"if wanted[{kind - 6}]:")
-            if kind >= 6:
-                lines += [f"    found.append({draws.randrange(3)})"] * draws.randrange(1, 3)
-        own[word] = lines
-    text = "\n".join(branched({word: lines_of(lines, lines) for word, lines in own.items()}))
-    for word in words:
-        for wanted in ([0, 0], [0, 1], [1, 0], [1, 1]):
-            found, expected = [], []
-            exec(text or "pass", {"reduction": word, "wanted": wanted, "found": found})
-            exec("\n".join(own[word]) or "pass", {"wanted": wanted, "found": expected})
-            assert found == expected, text
-
-
-def test_what_is_the_same_is_said_once():
-    lines = {"none": ["a = 1", "b = a"], "sum": ["a = 1", "b = 2"], "mean": ["a = 1", "b = 2"]}
-    found = branched({word: lines_of(own, own) for word, own in lines.items()})
-    assert found == ["a = 1", 'if reduction == "none":', "    b = a", "else:", "    b = 2"]
 
 
 # -- the module ------------------------------------------------------------------------

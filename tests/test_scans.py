@@ -9,7 +9,7 @@ from sympy import Integer, exp, log
 from torch.func import jvp, vmap
 
 from codegen.cli import gradform
-from codegen.targets.torch import _runtime
+from codegen.targets.lean import _helpers
 from derive import Axes, Axis, Forward, Input, Label, NotationError, check, derive, forward_from
 from derive.language.nodes import GoneAlong, LogCumSumExp, LogCumSumExpBack
 from derive.language.scans import KINDS, CumProd, CumSum, Recurrence, Scan
@@ -307,22 +307,22 @@ def test_what_never_decreases_is_told_from_what_never_increases(e, grows):
 def test_the_code_is_the_loop(count, reverse):
     factor, term, before = draw(2, count, 3), draw(2, count, 3), draw(2, 1, 3)
     initial = 0.0 if reverse else before
-    found = _runtime.scanned(factor, term, 1, initial, reverse=reverse)
+    found = _helpers.scanned(factor, term, 1, initial, reverse=reverse)
     back = (lambda x: x.flip(1)) if reverse else (lambda x: x)
     rows = (back(x).mT for x in (factor, term))
     start = torch.zeros(2, 3) if reverse else before[:, 0]
     wanted = back(loop(*rows, start).mT) if count else term
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
-    number = _runtime.scanned(0.5, term, 1, reverse=reverse)
-    halves = _runtime.scanned(torch.full_like(term, 0.5), term, 1, reverse=reverse)
+    number = _helpers.scanned(0.5, term, 1, reverse=reverse)
+    halves = _helpers.scanned(torch.full_like(term, 0.5), term, 1, reverse=reverse)
     torch.testing.assert_close(number, halves)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_code_bears_every_transform(reverse):
     def run(factor, term):
-        before = _runtime.stepped(term, 0, 1.0)
-        return _runtime.scanned(factor, before, 0, 0.5 * (not reverse), reverse=reverse)
+        before = _helpers.stepped(term, 0, 1.0)
+        return _helpers.scanned(factor, before, 0, 0.5 * (not reverse), reverse=reverse)
 
     inputs = draw(4, 7).requires_grad_(), draw(4, 7).requires_grad_()
     assert torch.autograd.gradcheck(vmap(run), inputs)

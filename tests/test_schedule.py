@@ -4,14 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from codegen.schedule.lean import lean
 from generating import forward_file
 
 from codegen.build import program_of
-from codegen.driver import derive
 from codegen.schedule.costs import CPU, GPU
 from codegen.schedule.elements import Element, entry, index, number, over, plus, size
 from codegen.schedule.flattening import flat
-from codegen.schedule.lean import lean
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Array, Flat, Node, Whole
 from codegen.schedule.planning import planned
@@ -20,6 +19,7 @@ from codegen.targets.triton.alive import alive
 from codegen.targets.triton.shape import shape_of
 from codegen.targets.triton.values import Values, inlined_in
 from codegen.targets.triton.walking import parts_of
+from derive import derive
 from derive.notation.library import as_forward
 
 

@@ -9,25 +9,24 @@ from generating import draw, forward_file, labels
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import codegen.ranks
 from codegen.cli import main
-from codegen.driver import beside_of, written
 from codegen.program.arrays import Arrange, Reduce
 from codegen.program.shards import Exchange, Overwritten
 from codegen.program.steps import Assign
 from codegen.program.values import Apply, Load, Plus
-from codegen.ranks import generate_of_ranks
+from codegen.ranks import generate_of_ranks, program_of_one
 from codegen.sharding import CHUNK, sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
 from codegen.sharding.overwriting import overwriting
-from codegen.targets import targets
 from codegen.targets.torch import _ranks, shard_check
-from codegen.targets.torch.loading import load
+from codegen.targets.torch.parts import sharded_module
+from codegen.targets.torch.shard_check import largest_difference_of_parts, load
 from codegen.targets.torch.simulated import on_ranks, simulated
 from derive import derive, forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import reduced_forward
 from derive.notation.library import list_forwards
-from derive.orders import FIRST
 from derive.proving.parts import OfParts, identities
 
 TOLERANCE = 1e-12
@@ -37,24 +36,21 @@ REFUSED = {("gru_cell", "P"), ("lstm_cell", "P"), ("mlp", "E"), ("rnn_cell", "J"
 
 
 def of_one_process(forward):
-    proved = derive(forward)
-    return written(forward, proved, beside_of(proved, order=FIRST))
+    return program_of_one(forward, derive(forward))
 
 
 def compared(forward, refused=()) -> dict[str, float]:
     """The largest difference by axis."""
-    program, whole = of_one_process(forward)
+    program = of_one_process(forward)
     found = {}
     for axis in axes_of(program):
         if axis in refused:
             with pytest.raises(QuestionError):
-                targets["torch"].render_sharded(sharded(program, [axis]))
+                sharded_module(sharded(program, [axis]))
             continue
         split = sharded(program, [axis])
-        text = targets["torch"].render_sharded(split)
-        found[axis] = targets["torch"].difference_of_parts(
-            text, whole, forward.definition, program, split
-        )
+        text = sharded_module(split)
+        found[axis] = largest_difference_of_parts(text, forward.definition, program, split)
     return found
 
 
@@ -64,12 +60,12 @@ def compared(forward, refused=()) -> dict[str, float]:
 )
 def test_what_is_larger_than_a_packet(name, axis, monkeypatch):
     forward = forward_from(name)
-    program, whole = of_one_process(forward)
+    program = of_one_process(forward)
     split = sharded(program, [axis])
-    text = targets["torch"].render_sharded(split)
+    text = sharded_module(split)
     monkeypatch.setattr(_ranks.Ranks, "ROOM", 0)
-    given = text, whole, forward.definition, program, split
-    assert targets["torch"].difference_of_parts(*given) < TOLERANCE
+    given = text, forward.definition, program, split
+    assert largest_difference_of_parts(*given) < TOLERANCE
 
 
 @pytest.mark.parametrize(
@@ -139,7 +135,7 @@ def test_forwards_of_ones_own(name, tmp_path):
 
 
 def exchanged(name, *axes, kind="forward"):
-    program, _ = of_one_process(forward_from(name))
+    program = of_one_process(forward_from(name))
     found = sharded(program, axes)
     return told((found.plain or found).exchanges[kind], kind == "backward")
 
@@ -169,7 +165,7 @@ def test_as_few_collectives_as_the_mathematics_needs(name, axis, forward, backwa
 
 
 def test_what_is_smoothed_and_weighted_needs_no_other_collective():
-    program, _ = of_one_process(forward_from("cross_entropy"))
+    program = of_one_process(forward_from("cross_entropy"))
     found = sharded(program, ["C"])
     assert [each.kind for each in found.exchanges["forward"]] == ["largest", "sum"]
     assert told(found.exchanges["backward"], again=True) == ()
@@ -185,13 +181,13 @@ def test_what_is_no_logarithm_of_shares_is_not_taken_apart(tmp_path):
     y = Sum(w * far, C)
 """
     forward = forward_from(forward_file(tmp_path, "Apart", text))
-    program, _ = of_one_process(forward)
+    program = of_one_process(forward)
     assert "logarithm" not in sharded(program, ["C"]).rewritten
 
 
 def test_all_but_the_first_record_nothing():
-    program, _ = of_one_process(forward_from("softmax_nll"))
-    text = targets["torch"].render_sharded(sharded(program, ["C"]))
+    program = of_one_process(forward_from("softmax_nll"))
+    text = sharded_module(sharded(program, ["C"]))
     module = load(text, "recorded")
 
     def on_one(groups, place):
@@ -205,7 +201,7 @@ def test_all_but_the_first_record_nothing():
 
 
 def test_the_report_has_them():
-    program, _ = of_one_process(forward_from("rnn_cell"))
+    program = of_one_process(forward_from("rnn_cell"))
     rows = {row.axis: row for row in collectives_of(program)}
     assert rows["K"].forward == ("sum of N*H",) and not rows["K"].refused
     assert "is another name of" in rows["J"].refused and not rows["J"].forward
@@ -231,10 +227,7 @@ def test_a_wrong_identity_is_not_proved():
         (["softmax_nll", "--shard", "C", "--shard", "C"], "named twice"),
         (["rnn_cell", "--shard", "J"], "J of rnn_cell is another name of H"),
         (["lstm_cell", "--shard", "P"], "split H"),
-        (
-            ["softmax_nll", "--shard", "C", "--target", "cpp"],
-            "leave --target and --order out",
-        ),
+        (["softmax_nll", "--shard", "C", "--target", "cpp"], "leave --target out"),
         (["--shard", "C"], "which forward is split"),
         (["group_norm", *["--shard", "N", "--shard", "C", "--shard", "S"]], "name at most 2"),
         (["mlp", "--shard", "E"], "cannot know the length of its part of E"),
@@ -269,14 +262,12 @@ def test_a_module_is_written_checked_and_written_anew(tmp_path, capsys):
     ],
 )
 def test_a_wrong_module_is_not_written(right, wrong, tmp_path, monkeypatch, capsys):
-    render = type(targets["torch"]).render_sharded
-
-    def broken(self, split):
-        text = render(self, split)
+    def broken(split):
+        text = sharded_module(split)
         assert right in text, text
         return text.replace(right, wrong)
 
-    monkeypatch.setattr(type(targets["torch"]), "render_sharded", broken)
+    monkeypatch.setattr(codegen.ranks, "sharded_module", broken)
     with pytest.raises(UnprovedError, match="nothing was written"):
         generate_of_ranks(forward_from("batch_norm"), ["N"])
 
@@ -387,21 +378,21 @@ def test_what_is_read_again_is_not_written_over(axis, tmp_path):
     y = late + s + Sum(flat**2, M) * exp(x)
 """
     forward = forward_from(forward_file(tmp_path, "Views", text))
-    program, whole = of_one_process(forward)
+    program = of_one_process(forward)
     split = sharded(program, [axis])
-    text = targets["torch"].render_sharded(split)
-    given = text, whole, forward.definition, program, split
-    assert targets["torch"].difference_of_parts(*given) <= TOLERANCE
+    text = sharded_module(split)
+    given = text, forward.definition, program, split
+    assert largest_difference_of_parts(*given) <= TOLERANCE
 
 
 def test_what_nothing_reads_any_more_is_written_over():
-    program, _ = of_one_process(forward_from("softmax_nll"))
-    text = targets["torch"].render_sharded(sharded(program, ["C"]))
+    program = of_one_process(forward_from("softmax_nll"))
+    text = sharded_module(sharded(program, ["C"]))
     assert "counts = norm_logits.exp_()" in text and "probs = counts.div_(counts_sum)" in text
 
 
 def test_what_has_a_view_is_not_written_over():
-    program, _ = of_one_process(forward_from("softmax_nll"))
+    program = of_one_process(forward_from("softmax_nll"))
     dims = program.forward.parameters[0].layout
     x, a, v = Load("logits", dims=dims), Load("a", dims=dims), Load("v", dims=dims[::-1])
     made = Assign("a", Plus(((x, False), (x, False)), dims=dims))

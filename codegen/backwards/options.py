@@ -191,11 +191,6 @@ def _settings(
     return Settings(tuple(each), only, apart)
 
 
-def _is_unsaid(value: Any, name: str, compared: Compared) -> bool:
-    of_torch = value in compared.torchs.get(name, ())
-    return value == ANY_OTHER or (of_torch and value not in compared.values.get(name, ()))
-
-
 def _combined(values: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
     for chosen in itertools.product(*values.values()):
         yield dict(zip(values, chosen, strict=True))

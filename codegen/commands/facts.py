@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from sympy import Expr, count_ops
 
@@ -24,11 +23,9 @@ LARGEST_INLINED = 2000  # operations of one expression; what is larger keeps its
 
 
 def derivation_facts(forward: type[Forward], emitted: Emitted) -> Derivation:
-    """What `Emitted` says of ``forward``, in its default reduction and in the others."""
+    """What `Emitted` says of ``forward``."""
     facts = [*_of_definition(forward.definition)]
-    for quality in (emitted.quality, *emitted.others):
-        word = f"{quality.reduction}: " if quality.reduction else ""
-        facts += [replace(f, about=f"{word}{f.about}") for f in _of_quality(quality)]
+    facts += _of_quality(emitted.quality)
     return Derivation(emitted.quality.name, tuple(facts))
 
 

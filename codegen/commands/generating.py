@@ -24,7 +24,7 @@ from codegen.report import FILE, report
 from codegen.sharding import CHUNK, SHARD
 from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels
-from codegen.targets.torch.target import RUNTIME
+from codegen.targets.torch.parts import RUNTIME
 from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
 from derive.commands.reduction import refuse_reduction
 from derive.language.errors import QuestionError

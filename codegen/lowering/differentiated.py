@@ -1,5 +1,4 @@
-"""Lines that torch may differentiate one by one: in forward mode, under a compiled transform, and
-where second derivatives have no closed form.
+"""Lines that torch may differentiate one by one: in forward mode, and under a compiled transform.
 
 Where the lines of a function decide by values that gradients flow to, the derivatives of the lines
 need not be those of what they compute: ``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))`` is
@@ -50,9 +49,6 @@ def lines_to_differentiate(program: Program) -> Function:
     """The function that may be differentiated line by line, to any order: the forward, which is
     finite where the mathematics is, or the statements where the forward decides otherwise.
     """
-    every = [p for _, p in program.reductions if p.reductions == ()]
-    if any(lines_to_differentiate(p) is not p.forward for p in every):
-        return program.atoms
     statements = {step.name for step in program.atoms.steps}
     own, written = (_decisions(f, statements) for f in (program.forward, program.atoms))
     return program.forward if own <= written else program.atoms

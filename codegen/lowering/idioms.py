@@ -193,14 +193,6 @@ def with_idioms(e: Expr) -> Expr:
     return e
 
 
-def with_softplus(e: Expr) -> Expr:
-    """``e`` with what is a softplus under its name: that is smooth, its parts are not."""
-    return e.replace(
-        lambda node: isinstance(node, Add) and not is_constant(node),
-        lambda node: _softplus(node) or node,
-    )
-
-
 def with_logarithms_joined(
     values: Iterable[tuple[Tensor, Expr]], needed: Collection[str]
 ) -> list[tuple[Tensor, Expr]]:

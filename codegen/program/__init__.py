@@ -17,13 +17,7 @@ from codegen.program.values import Value
 from derive.closing.risks import Risk
 from derive.notation.layout import Layout
 
-NUMBERS = (
-    "scalar",
-    "index",
-    "size",
-    "shape",
-    "reduction",
-)  # the roles of arguments that are no tensors
+NUMBERS = ("scalar", "index", "size", "shape")  # the roles of arguments that are no tensors
 
 
 @dataclass(frozen=True)
@@ -33,17 +27,13 @@ class Parameter:
     ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
     it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (which labels
     count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is
-    ignored), 'size' (the length of an axis), 'shape' (the dimensions that an `Axes` stands
-    for) or 'reduction' (a word). ``sometimes``: None where the reduction does not need it, and
-    ``varies``: the reduction decides its dimensions.
+    ignored), 'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands for).
     """
 
     name: str
     layout: Layout = ()
     role: str = "input"
-    default: float | Value | str | None = None
-    sometimes: bool = False
-    varies: bool = False
+    default: float | Value | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -77,59 +67,6 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Again:
-    """What comes behind one of the functions of `Second`: ``function`` computes it from
-    ``vectors``, by the name of the result that each stands before, and from the arguments of that
-    function; ``gradients`` are by the names of these.
-    """
-
-    function: Function
-    vectors: tuple[tuple[str, str], ...]
-    gradients: tuple[tuple[str, str], ...]
-    formulas: tuple[str, ...]
-    proved: str
-
-
-@dataclass(frozen=True)
-class Second:
-    """What the derivatives of a backward are made of (``derive/orders``).
-
-    ``pullback`` computes the gradients of the inputs from cotangents of the output and of all
-    values that are saved, where any is; ``behind`` the tangent of the output and cotangents of what
-    is saved, from what stands before the gradients of the inputs; ``jvp`` that tangent alone.
-    ``double`` is one after the other. ``cotangents`` are those that ``behind`` gives, by the name
-    of what is saved; those of others are 0. ``third`` says what comes behind ``behind`` and
-    ``pullback``, where a third order was asked for.
-    """
-
-    pullback: Function | None
-    behind: Function
-    jvp: Function
-    double: Function
-    cotangents: tuple[tuple[str, str], ...]
-    formulas: tuple[tuple[str, ...], tuple[str, ...]]
-    proved: str
-    third: tuple[Again, ...] = ()
-
-
-@dataclass(frozen=True)
-class Plain:
-    """The pair where nothing optional is passed: the tensors ``absent`` are left out, the scalars
-    ``zero`` are 0, and of the labels ``counting`` (with the lengths of the axes that they index)
-    none is ignored.
-    """
-
-    absent: tuple[str, ...]
-    zero: tuple[str, ...]
-    counting: tuple[InRange, ...]
-    formulas: tuple[str, ...]
-    forward: Function
-    backward: Function
-    second: Second | None = None
-    alone: tuple[Function, ...] = ()
-
-
-@dataclass(frozen=True)
 class Program:
     """Everything a target needs to write a module. ``notes`` are the lines of its docstring.
 
@@ -139,13 +76,8 @@ class Program:
     the sizes of the inputs. ``broadcast`` are the arguments that are
     broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN, at first all
     ``risks`` that the derivation found. Of equal largest entries of what is in ``first`` one has
-    the whole gradient. ``second`` is what comes behind the backward, and ``plain`` the pair for
-    calls that pass nothing optional.
-    ``without_second`` says why there is no ``second`` where it was asked for: autograd then takes
-    second derivatives, line by line. ``reduction`` is how the output is reduced, where the caller
-    chooses, and ``reductions`` are the programs of the other words (``codegen/reduced.py``).
-    ``alone`` are, of several outputs, the backward of each where no other one has a gradient.
-    ``derived`` are the sizes that follow from others, with the formulas in Python.
+    the whole gradient. ``without_second`` says why torch's derivatives of the backward's lines
+    are none. ``derived`` are the sizes that follow from others, with the formulas in Python.
     ``without_options`` is the program of calls that pass nothing optional, where it moves less.
     """
 
@@ -173,13 +105,8 @@ class Program:
     backward: Function
     atoms: Function
     chain: Function
-    second: Second | None = None
-    plain: Plain | None = None
     without_second: str = ""
-    reduction: str = ""
-    reductions: tuple[tuple[str, Program], ...] = ()
     derived: tuple[tuple[str, str], ...] = ()
-    alone: tuple[Function, ...] = ()
     without_options: Program | None = None
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.program import Program
+from codegen.program import NUMBERS, Program
 from codegen.program.shards import Exchange
 from codegen.program.steps import InRange
 from codegen.program.values import LengthOf
@@ -24,10 +24,11 @@ FOUR = ("forward", "backward", "atoms", "chain")
 
 @dataclass(frozen=True)
 class Sharded:
-    """``program`` has the functions of one rank, under the new name, and no second order.
-    ``exchanges`` are the collectives of each function, by its kind; ``rewritten`` the identities by
-    which there are fewer of them. ``plain`` is the pair for calls that pass nothing optional,
-    where all ranks see alike whether something is.
+    """``program`` has the functions of one rank, under the new name. ``exchanges`` are the
+    collectives of each function, by its kind; ``rewritten`` the identities by which there are fewer
+    of them. ``plain`` is the pair for calls that pass nothing optional, where all ranks see alike
+    whether something is: the tensors ``absent`` are left out, the scalars ``zero`` are 0, and of
+    the labels ``counting`` no entry is ignored.
     """
 
     program: Program
@@ -35,6 +36,9 @@ class Sharded:
     exchanges: Mapping[str, tuple[Exchange, ...]]
     rewritten: frozenset[str]
     plain: Sharded | None = None
+    absent: tuple[str, ...] = ()
+    zero: tuple[str, ...] = ()
+    counting: tuple[InRange, ...] = ()
 
 
 def sharded(
@@ -55,20 +59,26 @@ def sharded(
         name=f"{program.name}_{end}",
         title=program.title + title,
         ranges=(),  # they are among the checks now, or among the steps
-        second=None,
-        plain=None,
-        without_second="",
+        without_options=None,
     )
-    found = _of_rank(program, changed, groups, FOUR)
-    plain = program.plain
-    if plain is None or any(_is_split(program, step.name, groups) for step in plain.counting):
+    found, plain = _of_rank(program, changed, groups, FOUR), program.without_options
+    if plain is None:
+        return found
+    counting = tuple(step for step in plain.ranges if step.name in program.ignored)
+    if any(_is_split(program, step.name, groups) for step in counting):
         return found
     forward, backward = known_before(plain.forward, plain.backward, groups)
-    pair = {"forward": forward, "backward": backward, "ranges": plain.counting}
+    pair = {"forward": forward, "backward": backward, "ranges": counting}
     short = _of_rank(replace(program, **pair), found.program, groups, FOUR[:2])
-    counting = tuple(_lengths_here(step, program, groups) for step in plain.counting)
-    kept = replace(plain, counting=counting)
-    return replace(found, program=replace(found.program, plain=kept), plain=short)
+    taken = {p.name for p in plain.forward.parameters}
+    left = [p for p in program.forward.parameters if p.name not in taken]
+    return replace(
+        found,
+        plain=short,
+        absent=tuple(p.name for p in left if p.role not in NUMBERS),
+        zero=tuple(p.name for p in left if p.role == "scalar"),
+        counting=tuple(_lengths_here(step, program, groups) for step in counting),
+    )
 
 
 def _of_rank(program: Program, changed: Program, groups: Groups, kinds: Sequence[str]) -> Sharded:

@@ -1,12 +1,7 @@
-"""The targets: languages in which a Program can be written.
+"""What is printed from a `Program`, in which everything is decided: lean modules of torch code,
+chains, the modules of ranks, and kernels.
 
-The contract of a target. It receives a `Program`, in which everything is decided, and returns the
-text of one file; the same Program gives the same bytes. It can also say how far the text that it
-wrote is from an independent computation of the same gradients, on random data in float64
-and in single, and count what its lines move.
-
-To add a target: one folder here, and one line in `targets`; or in `kernels`, for one whose loops
-run instead of lines of torch.
+To add a language of kernels: one folder here, and one line in `kernels`.
 """
 
 from __future__ import annotations
@@ -15,10 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from codegen.program import Program
-from codegen.quality import Counts, Rounding
 from codegen.targets.cpp.target import CppTarget
 from codegen.targets.lean.pair import Pair
-from codegen.targets.torch.target import TorchTarget
 from codegen.targets.triton.target import TritonTarget
 from derive.language.errors import UnprovedError
 from derive.notation.definition import Definition
@@ -82,37 +75,6 @@ class WrongUse(UnprovedError):
         self.order = order
 
 
-class Target(Compares, Tries, Protocol):
-    """A language. ``suffix`` is that of its files."""
-
-    suffix: str
-
-    def check_every_use(
-        self, text: str, definition: Definition, program: Program
-    ) -> tuple[str, ...]:
-        """Use ``text`` in every way. Raises `WrongUse` for the first that fails; in words, what is
-        infinite or NaN where the mathematics is finite.
-        """
-
-    def render(self, program: Program) -> str:
-        """The text of the module for ``program``.
-
-        Raises `QuestionError` for a function that it cannot print.
-        """
-
-    def backward_lines(self, program: Program) -> dict[str, str]:
-        """The lines of code that each statement of the closed form became, by its name."""
-
-    def rounding(self, text: str, definition: Definition, program: Program) -> Rounding:
-        """How far they are in float32, beside autograd's own."""
-
-    def counts(self, program: Program) -> Counts:
-        """What the lines of the code move and reduce."""
-
-
-targets: dict[str, Target] = {
-    "torch": TorchTarget(),
-}
 kernels: dict[str, Kernels] = {
     "cpp": CppTarget(),
     "triton": TritonTarget(),

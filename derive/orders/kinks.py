@@ -17,20 +17,13 @@ from derive.range.exponents import is_extreme
 
 def made_smooth(expressions: Sequence[Expr], beside: Iterable[Expr] = ()) -> list[Expr]:
     """The expressions, with ``log(w + w*exp(-|a - b|))`` as ``log(w*exp(a) + w*exp(b)) - M``, and
-    all else that is chosen between a and b `by_one_choice`. M may stand in those ``beside``.
-    """
-    choices = _Choices(expressions, beside)
-    return [choices.by_one(choices.in_logarithms(e)) for e in expressions]
-
-
-def by_one_choice(expressions: Sequence[Expr]) -> list[Expr]:
-    """The expressions, with ``exp(-|a - b|)`` as ``exp(a + b - 2*M)``, and every larger or smaller
-    of a and b by the one M.
+    ``exp(-|a - b|)`` elsewhere as ``exp(a + b - 2*M)``, and every larger or smaller of a and b by
+    the one M, which may stand in those ``beside``.
 
     A magnitude beside which there is no such choice is left as it is: it has a kink of its own.
     """
-    choices = _Choices(expressions, ())
-    return [choices.by_one(e) for e in expressions]
+    choices = _Choices(expressions, beside)
+    return [choices.by_one(choices.in_logarithms(e)) for e in expressions]
 
 
 @dataclass(frozen=True)

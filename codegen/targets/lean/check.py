@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from math import prod
 from types import ModuleType
 
@@ -106,14 +105,11 @@ def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
     where it permits that.
     Raises `WrongUse`; in words, what is infinite or NaN.
     """
-    program = replace(
-        pair.program, without_second="its lines are differentiated" if pair.twice else ""
-    )
 
     def load(text: str) -> OfEntries:
-        return OfEntries(loaded(text, program.name), pair)
+        return OfEntries(loaded(text, pair.program.name), pair)
 
-    return infinite_in_use(text, pair.definition, program, load)
+    return infinite_in_use(text, pair.definition, pair.program, load)
 
 
 class OfEntries:

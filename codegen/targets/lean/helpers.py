@@ -1,6 +1,5 @@
-"""Functions that a lean module prints into itself where its lines call them (``_helpers.py``);
-others, which are plain torch throughout, are taken from the runtime of modules
-(``torch/_runtime.py``). Both are read as text, so that nothing imports torch to print.
+"""Functions that a module prints into itself where its lines call them: those of ``_helpers.py``,
+which is read as text, so that nothing imports torch to print.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 CALLED = re.compile(r"_runtime\.(\w+)")
-FILES = (Path(__file__).with_name("_helpers.py"), Path(__file__).parents[1] / "torch/_runtime.py")
+FILE = Path(__file__).with_name("_helpers.py")
 
 
 def printed_helpers(names: Iterable[str]) -> tuple[str, ...]:
@@ -32,13 +31,11 @@ def printed_helpers(names: Iterable[str]) -> tuple[str, ...]:
 
 @cache
 def _sources() -> Mapping[str, str]:
-    """The text of every function, by its name; those of the first file come first."""
-    found: dict[str, str] = {}
-    for file in FILES:
-        text = file.read_text(encoding="utf-8")
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef):
-                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                lines = text.split("\n")[first - 1 : node.end_lineno]
-                found.setdefault(node.name, "\n".join(lines))
-    return found
+    """The text of every function, by its name."""
+    text = FILE.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    return {
+        node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }

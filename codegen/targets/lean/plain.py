@@ -40,8 +40,6 @@ class FunctionText:
 class PlainFunctions(Functions):
     """The forward and the backward as plain functions, which train without autograd."""
 
-    asks = "_inputs"
-
     def __init__(self, program: Program, outside: Outside):
         super().__init__(program)
         self.outside, self.name, self.outputs = outside, program.name, program.outputs

@@ -1,1 +1,3 @@
-"""The torch target: a Program as a Python module that imports torch and nothing else."""
+"""Torch code: how values and steps are printed, how it is compared with autograd; and the modules
+that compute an axis in parts.
+"""

@@ -47,6 +47,7 @@ class Arrays(Reads, Convolutions, Diagonals):
 
     sizes: dict[str, str]
     like: str
+    in_place: bool
 
     def _Arrange(self, value: arrays.Arrange):
         text, existing = self.tight(value.operand), [i for i in value.order if i is not None]
@@ -241,7 +242,7 @@ class Arrays(Reads, Convolutions, Diagonals):
     def _Scattered(self, value: arrays.Scattered):
         zeros = f"{self.like}.new_zeros({self.shape(value.dims)})"
         arguments = f"{value.along}, {self.text(value.index)}, {self.text(value.source)}"
-        return f"_runtime.scatter_added({zeros}, {arguments})", ATOM
+        return f"{zeros}.scatter_add{'_' * self.in_place}({arguments})", ATOM
 
     def _SegmentMax(self, value: arrays.SegmentMax):
         return f"{self._segments('max', value)}{UNSHIFTED.get(value.kind, '')}", ATOM

@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
 
 from codegen.program import Function
 from codegen.program.steps import NameSize
 from codegen.targets.torch.functions import Functions, layouts_in
-from codegen.targets.torch.lines import STEP, broken
-from codegen.targets.torch.printed import AskingFunction, Core
-from codegen.targets.torch.wrapping import KINDS, in_tuple, used, wrapped
+from codegen.targets.torch.lines import LONGEST, STEP, broken
+from codegen.targets.torch.wrapping import KINDS, in_tuple, typed, used, wrapped
+
+
+@dataclass(frozen=True)
+class Core:
+    """A function as its lines alone: its ``def`` with what stands above it, what stands in it, what
+    it returns.
+    """
+
+    signature: str
+    lines: tuple[str, ...]
+    returned: str
+
+
+@dataclass(frozen=True)
+class AskingFunction:
+    """A function that looks at its arguments in its own ``lines``, and the lines that it calls."""
+
+    summary: str
+    signature: str
+    shapes: str
+    lines: tuple[str, ...]
+    result_class: str
+    results: tuple[tuple[str, str, str], ...]
+    returned: str
+    core: tuple[Core, ...] = ()
 
 
 class Asking(Functions):
     """The functions of a Program, each with the lines that look at its arguments."""
-
-    asks = "_inputs"
 
     def function(
         self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
@@ -36,9 +60,7 @@ class Asking(Functions):
                 (
                     name,
                     kinds.get(name, "Tensor"),
-                    f"  # {self.dimensions(function, name, layouts[name])}"
-                    if name in layouts
-                    else "",
+                    f"  # {self.shape_of(layouts[name])}" if name in layouts else "",
                 )
                 for name in function.results
             ),
@@ -80,6 +102,35 @@ class Asking(Functions):
             found.append(f"{text}.to({self.dtype})" if i < rounded else text)
         return found
 
+    def shapes(self, function: Function) -> str:
+        """The shapes of the arguments, in lines."""
+        texts = [
+            f"{p.name} {self.shape_of(p.layout)}" for p in (*function.tensors, *function.shapes)
+        ]
+        return "\n    ".join(wrap(f"Shapes: {', '.join(texts)}.", LONGEST - 4))
+
+    def kind_of_size(self, name: str) -> str:
+        return KINDS["shape" if name in self.program.several else "size"]
+
+    def arguments(self, function: Function) -> list[str]:
+        """What stands in the brackets of its ``def``. Python wants that all may be left out after
+        what may be; what is needed all the same is asked for in the lines.
+        """
+        found, optional = [], False
+        for p in function.parameters:
+            text = typed(p)
+            found.append(f"{text} | None = None" if optional and "=" not in text else text)
+            optional |= "=" in text
+        return found
+
+    @property
+    def inputs(self) -> str:
+        return ", ".join(p.name for p in self.program.forward.parameters)
+
+    def of_role(self, role: str) -> tuple[str, ...]:
+        """The arguments of a role."""
+        return tuple(p.name for p in self.program.forward.parameters if p.role == role)
+
     @property
     def prepared_names(self) -> str:
         return ", ".join([self.dtype, *self.dims.values(), self.inputs])
@@ -103,11 +154,6 @@ class Asking(Functions):
             ranges = (step for step in self.program.ranges if not self.guarded(function, step.name))
             lines += (printer.step(step, margin) for step in ranges)
         return lines
-
-    def in_range(self) -> list[str]:
-        """The labels that ``_arguments`` does not look through."""
-        printer = self.printer(self.program.forward)
-        return [printer.step(step) for step in self.left_to_torch()]
 
     def at_hand(self, function: Function) -> set[str]:
         """Of the chain those that were read while its arguments were looked at."""

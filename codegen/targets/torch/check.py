@@ -1,4 +1,4 @@
-"""Compares a generated module with torch's autograd, on random data in float64.
+"""What text is compared at before it is written: random data in float64.
 
 The oracle is autograd through the statements themselves (``interpret.py``), not through anything
 that was printed. Data hides nothing: inputs and upstream gradients are random, and all axes have
@@ -8,16 +8,14 @@ different lengths. An `Axes` is tried as one dimension and as two.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from math import prod
-from types import ModuleType
 
 import torch
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from codegen.program import Function, Program
-from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims, Oracle, difference_of
+from codegen.program import Program
+from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims
 from codegen.targets.torch.square import positive_definite
 from derive.language.guarded import guarded_zeros, unguarded_divisors
 from derive.language.symbols import Axes, Axis
@@ -42,21 +40,6 @@ DRAWS: tuple[Callable[..., Tensor], ...] = (
     lambda shape, **how: -torch.rand(shape, **how) * 2 - 1.1,
     positive_definite,
 )
-
-
-def largest_difference_of(module: ModuleType, definition: Definition, program: Program) -> float:
-    """The largest difference of any gradient to autograd's, relative to autograd's largest entry,
-    and beyond what autograd's own rounding accounts for.
-
-    Forward, closed form and chain are compared. A result of another shape, or one that is not
-    finite where autograd's is, counts as infinitely far, as does everything where autograd has no
-    finite numbers.
-    """
-
-    def differences(draw, dims: Dims) -> Iterator[Difference]:
-        return _differences(module, definition, program, draw, dims)
-
-    return largest_of(differences, definition)
 
 
 def largest_of(
@@ -94,112 +77,6 @@ def _without_upstream(what: str) -> str:
     """The gradient, whatever its upstream one is; anything else is what it is."""
     number, _, name = what.rpartition(" ")
     return name if number.isdigit() else what
-
-
-def _differences(
-    module: ModuleType, definition: Definition, program: Program, draw, dims: Dims
-) -> Iterator[Difference]:
-    generator = torch.Generator().manual_seed(0)
-    arguments = arguments_of(definition, program, draw, generator, dims)
-    differentiable = {p.name for p in program.forward.parameters if p.role == "input"}
-    leaves = {
-        name: value.requires_grad_() if name in differentiable else value
-        for name, value in arguments.items()
-    }
-    shapes = [_shape(output.home, dims) for output in definition.results]
-    upstreams = (
-        [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes],
-        [torch.ones((), dtype=torch.float64).expand(shape) for shape in shapes],  # as of sum()
-    )
-    required = {name: v for name, v in leaves.items() if name not in _optional(program)}
-    oracle = Oracle(definition, leaves, required, upstreams, dims)
-    function = getattr(module, program.name)
-    yield from _outputs_compared(function(**leaves), program, oracle)
-    if program.plain is not None:
-        yield from _plain_compared(function, definition, program, draw, dims)
-    if len(required) < len(leaves):
-        yield from _outputs_compared(function(**required), program, oracle, "bare ")
-    with torch.no_grad():
-        atoms = getattr(module, program.atoms.name)(**leaves)
-        for name in (s.name for s in definition.statements):
-            inner = name not in program.outputs  # what a choice leaves out need not be a number
-            yield oracle.difference(name, getattr(atoms, name), where_finite=inner)
-        for i, arriving in enumerate(upstreams):
-            yield from _gradients_compared(module, program, oracle, atoms, i, arriving)
-
-
-def _outputs_compared(
-    outputs: Tensor | tuple[Tensor, ...], program: Program, oracle: Oracle, what: str = ""
-) -> Iterator[Difference]:
-    outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
-    for name, output in zip(program.outputs, outputs, strict=True):
-        yield oracle.difference(f"{what}{name}", output.detach())
-
-
-def _plain_compared(
-    function: Callable, definition: Definition, program: Program, draw, dims: Dims
-) -> Iterator[Difference]:
-    """The differentiable function beside autograd, where nothing optional is passed and every
-    label counts.
-    """
-    generator = torch.Generator().manual_seed(1)
-    every = replace(definition, ignoring=())
-    arguments = arguments_of(every, program, draw, generator, dims)
-    leaves = {name: v for name, v in arguments.items() if name not in program.plain.absent}
-    for p in program.forward.parameters:
-        if p.role == "input" and p.name in leaves:
-            leaves[p.name].requires_grad_()
-    shapes = [_shape(output.home, dims) for output in definition.results]
-    upstreams = [draw(shape, generator=generator, dtype=torch.float64) for shape in shapes]
-    oracle = Oracle(definition, leaves, leaves, (upstreams,), dims)
-    outputs = function(**leaves)
-    yield from _outputs_compared(outputs, program, oracle)
-    inputs = {name: v for name, v in leaves.items() if isinstance(v, Tensor) and v.requires_grad}
-    gradients = torch.autograd.grad(outputs, [*inputs.values()], upstreams)
-    for name, gradient in zip(inputs, gradients, strict=True):
-        yield oracle.difference(f"0 d{name}", gradient)
-
-
-def _gradients_compared(
-    module: ModuleType,
-    program: Program,
-    oracle: Oracle,
-    atoms,
-    number: int,
-    arriving: Sequence[Tensor],
-) -> Iterator[Difference]:
-    """The closed form and the chain beside autograd, the chain at every statement too."""
-    forward, backward, chain_function = (
-        getattr(module, f.name) for f in (program.forward, program.backward, program.chain)
-    )
-    leaves, statements = oracle.leaves, atoms._asdict()
-    result = forward(**leaves)
-    upstreams = {p.name: t for p, t in zip(program.upstreams, arriving, strict=True)}
-    values = leaves | statements | result._asdict() | upstreams
-    before = {n: v.clone() for n, v in values.items() if isinstance(v, Tensor)}
-    closed = backward(**_named(program.backward, result._asdict() | upstreams))
-    chained = chain_function(**_named(program.chain, leaves | statements | upstreams))
-    yield from _outputs_compared(result[: len(program.outputs)], program, oracle)
-    for name, value in before.items():  # nothing that was passed may be written to
-        yield difference_of(name, values[name], value)
-    for name in (*leaves, *statements):
-        what = f"{number} d{name}"
-        if what not in oracle.expected:
-            continue
-        step = getattr(chained, f"d{name}")
-        if name in leaves:
-            yield oracle.difference(what, getattr(closed, f"d{name}"))
-            yield oracle.difference(what, step, as_written=True)
-        else:  # what a choice leaves out need not be finite
-            yield oracle.difference(what, step, where_finite=True)
-
-
-def _optional(program: Program) -> set[str]:
-    return {p.name for p in program.forward.tensors if p.default is not None}
-
-
-def _named(function: Function, values: dict) -> dict:
-    return {p.name: values[p.name] for p in function.parameters if p.name in values}
 
 
 def dims_tried(definition: Definition, tried: Sequence[int] = LENGTHS) -> Iterator[Dims]:

@@ -28,7 +28,7 @@ class Surroundings:
     refused. ``dims`` gives every `Axes`, by the name of its size, the name under which the sizes of
     all its dimensions are known, ``lengths`` the axes with a length that the mathematics fixes, and
     ``dtype`` is the name of the format of the arguments. ``hurried``: what fits is to be passed at
-    once. ``asks`` is what knows the arguments.
+    once.
     """
 
     program: str = ""
@@ -36,7 +36,6 @@ class Surroundings:
     lengths: Mapping[str, int] = field(default_factory=dict)
     dtype: str = "dtype"
     hurried: bool = False
-    asks: str = "_inputs"
 
 
 ALONE = Surroundings()  # lines that stand in no module

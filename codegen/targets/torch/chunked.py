@@ -9,8 +9,8 @@ from codegen.program.parts import values_in
 from codegen.program.shards import Exchange
 from codegen.program.values import Load
 from codegen.sharding import Sharded
+from codegen.targets.torch.asking import Core
 from codegen.targets.torch.lines import broken
-from codegen.targets.torch.printed import Core
 from codegen.targets.torch.shard_pairs import Pair, ShardedPair, either
 from codegen.targets.torch.shard_printer import ShardPrinter
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple, public, wrapped

@@ -1,15 +1,17 @@
-"""Prints what is read from a diagonal, and what is put on one, as torch has it."""
+"""Prints what is added at an index, what is read from a diagonal, and what is put on one."""
 
 from __future__ import annotations
 
 from codegen.program import arrays, steps, values
 from codegen.program.parts import on_diagonal
 from codegen.targets.torch.vocabulary import SUM
-from derive.notation.layout import Layout
+from derive.notation.layout import Dim, Layout
 
 
 class Diagonals:
-    """The printing methods of diagonals; `Printer` has the rest."""
+    """The printing methods of diagonals and of what is added; `Printer` has the rest."""
+
+    in_place: bool
 
     def text(self, value: values.Value, at_least: int = SUM) -> str:
         raise NotImplementedError
@@ -22,6 +24,26 @@ class Diagonals:
         dims = "" if len(value.operand.dims) == 2 else f"0, {first}, {second}"
         moved = "" if here == len(value.dims) - 1 else f".movedim(-1, {here})"
         return f"{self.tight(value.operand)}.diagonal({dims}){moved}"
+
+    def _AddAt(self, step: steps.AddAt) -> str:
+        name, along, here = step.name, step.along, "_" * self.in_place
+        if isinstance(step.index, values.Number):
+            place, source = self.text(step.index), self.text(step.value)
+            if self.in_place:
+                return f"{name}.select({along}, {place}).add_({source})"
+            index = f"torch.tensor([{place}], device={name}.device)"
+            source = f"{self.tight(step.value)}.unsqueeze({along})"
+            return f"{name} = {name}.index_add({along}, {index}, {source})"
+        if on_diagonal(step.index) is not None:
+            return self.added_on_diagonal(step)
+        index = f"{self.tight(step.index)}.unsqueeze({along})"
+        dims = step.value.dims
+        if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
+            dims = (*dims[:along], Dim(dims[0].axis, one=True), *dims[along:])
+            value = self.text(arrays.Expand(step.value.operand, dims=dims))
+        else:
+            value = f"{self.tight(step.value)}.unsqueeze({along})"
+        return f"{name} = {name}.scatter_add{here}({along}, {index}, {value})"
 
     def added_on_diagonal(self, step: steps.AddAt) -> str:
         dims, source = step.value.dims, step.value

@@ -23,7 +23,7 @@ def nan_where_empty(
     indexed = {axis for _, axis in program.labels}  # no label is there
     for axis in definition.independent_axes:
         dims = next(dims_with(definition, {axis: (0,)}), None)
-        if dims is None or axis.name in indexed:
+        if dims is None or any(0 in n for other, n in dims.items() if other.name in indexed):
             continue
         arguments = arguments_of(definition, program, positive, torch.Generator(), dims)
         try:

@@ -1,5 +1,5 @@
-"""Every way to use a module, tried before it is written: each public function, what is optional
-left out, each subset of what needs a gradient, all of it twice differentiated, an axis of size 1.
+"""Every way to use a module, tried before it is written: what is optional left out, each subset of
+what needs a gradient, all of it twice differentiated, an axis of size 1.
 
 All second derivatives at a point are sums of the same few (``second_oracle.py``): of ``v_i`` times
 the gradient by input i, by the upstream gradient and by input j. Where autograd has no number over
@@ -26,16 +26,14 @@ from codegen.program import Program
 from codegen.targets import WrongUse
 from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
-from codegen.targets.torch.several import apart, joined, one_by_one
+from codegen.targets.torch.several import joined, one_by_one
 from derive.notation.definition import Definition
-from derive.orders import FIRST, SECOND, THIRD
+from derive.orders import FIRST, SECOND
 
 TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken
-
-ORDERS = {SECOND: "second", THIRD: "third"}
 
 
 def check_every_use(
@@ -55,7 +53,7 @@ def check_every_use(
             left_out = chooses and point.edge is None
             where = "where a branch is not taken" if left_out else str(point)
             for what, order in uses.infinite:
-                said = what if order == FIRST else f"{ORDERS[order]} derivatives"
+                said = what if order == FIRST else "second derivatives"
                 found.setdefault(where, {})[said] = None
     return in_words(
         (where, f"{' and '.join(what)} may be NaN or infinite") for where, what in found.items()
@@ -66,13 +64,13 @@ class _Uses:
     """The uses of a module at one point."""
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program, point: Point):
-        self.module, self.program, self.point = module, program, point
+        self.program, self.point = program, point
         self.several = getattr(module, program.name)
         self.function = lambda **arguments: joined(self.several(**arguments))
         self.known = statements_at(definition, program, point)
         self.inputs, self.arguments = self.known.inputs, self.known.arguments
         self.infinite: list[tuple[str, int]] = []
-        self.twice = bool(program.second or program.without_second)
+        self.twice = not program.without_second
 
     @property
     def defined(self) -> bool:
@@ -155,17 +153,8 @@ class _Uses:
                     lambda names=names, of=of: self._twice(names, of),
                     lambda _, second, names=names, of=of: _summed(second, of, names),
                 )
-        if self.program.second is not None and not self.point.absent:
-            yield from self._public_functions()
         if self.point.thorough:
             yield from self._transforms()
-        if self.program.second is not None and self.program.second.third:
-            yield (
-                "the third derivatives",
-                THIRD,
-                lambda: self.known.third(self.function),
-                lambda *_: [t.detach() for t in self.known.third()],
-            )
 
     def _subsets(self) -> Iterable[tuple[str, ...]]:
         names = self.inputs
@@ -195,42 +184,6 @@ class _Uses:
         vectors = [self.known.vectors[n] for n in of]
         return gradients_of(gradients, vectors, [upstream, *(leaves[n] for n in names)])
 
-    def _public_functions(self) -> Iterator[tuple[str, int, Callable, Callable]]:
-        second = self.program.second
-        whole = getattr(self.module, self.program.forward.name)(**self.arguments)._asdict()
-        known = {**self.arguments, **whole}
-        known |= {f"{v.name}": self.known.vectors[n] for n, v in self._vectors().items()}
-        outputs, count = [whole[n] for n in self.program.outputs], len(self.program.outputs)
-        places = second.double.parameters[len(self._vectors()) :]
-        arriving = zip(places, apart(self.known.upstream, outputs), strict=False)
-        known |= {p.name: part for p, part in arriving}
-
-        def called(function) -> Callable:
-            own = [known[p.name] for p in function.parameters]
-            return getattr(self.module, function.name)(*own)
-
-        def double() -> list[Tensor]:
-            found = called(second.double)
-            return [joined(found[:count] if count > 1 else found[0]), *found[count:]]
-
-        with torch.no_grad():
-            yield (
-                second.jvp.name,
-                SECOND,
-                lambda: [joined(called(second.jvp))],
-                lambda _, found: _summed(found, self.inputs, ()),
-            )
-            yield (
-                second.double.name,
-                SECOND,
-                double,
-                lambda _, found: _summed(found, self.inputs, self.inputs),
-            )
-
-    def _vectors(self) -> dict[str, object]:
-        differentiable = [p.name for p in self.program.forward.parameters if p.role == "input"]
-        return dict(zip(differentiable, self.program.second.double.parameters, strict=False))
-
     def _transforms(self) -> Iterator[tuple[str, int, Callable, Callable]]:
         func, names, places = torch.func, self.inputs, tuple(range(len(self.inputs)))
         inputs = tuple(self.arguments[n].detach() for n in names)
@@ -253,7 +206,7 @@ class _Uses:
 
         yield (
             "torch.func.jvp",
-            FIRST if self.program.second is None else SECOND,  # of lines, or in closed form
+            FIRST,
             lambda: [func.jvp(output, inputs, vectors)[1]],
             lambda _, second: _summed(second, names, ()),
         )

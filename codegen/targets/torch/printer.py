@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from codegen.program import arrays, parts, steps, values
+from codegen.program import parts, steps, values
 from codegen.program.loops import Looped
 from codegen.targets.torch.arrays import Arrays, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
@@ -32,7 +32,6 @@ from codegen.targets.torch.vocabulary import (
 )
 from derive.formulas.text import decimal, over_decimal
 from derive.language.errors import QuestionError
-from derive.notation.layout import Dim
 
 TOO_LARGE = 2**63  # as an integer of torch's
 LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53
@@ -43,8 +42,10 @@ class Printer(Checks, Loops, Arrays):
 
     ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python
     numbers, and ``like`` is a tensor whose number format and place new tensors take; ``around`` is
-    for `Checks`.
+    for `Checks`. Where it is ``in_place``, what is added changes the tensor.
     """
+
+    in_place = True
 
     def __init__(
         self,
@@ -76,22 +77,7 @@ class Printer(Checks, Loops, Arrays):
     def _SplitLabel(self, step: steps.SplitLabel) -> str:
         sizes = "".join(f", {self.sizes[size.name]}" for size in step.sizes)
         arguments = f'"{step.name}", {step.name}, {step.ignored}, {self.like}.dtype{sizes}'
-        return f"{step.name}, {step.kept} = {self.around.asks}.split_label({arguments})"
-
-    def _AddAt(self, step: steps.AddAt) -> str:
-        if isinstance(step.index, values.Number):
-            place = f"{step.along}, {self.text(step.index)}, {self.text(step.value)}"
-            return f"{step.name} = _runtime.added_at({step.name}, {place})"
-        if parts.on_diagonal(step.index) is not None:
-            return self.added_on_diagonal(step)
-        index = f"{self.tight(step.index)}.unsqueeze({step.along})"
-        dims, at = step.value.dims, step.along
-        if dims and isinstance(step.value, arrays.Expand) and not step.value.operand.dims:
-            dims = (*dims[:at], Dim(dims[0].axis, one=True), *dims[at:])
-            value = self.text(arrays.Expand(step.value.operand, dims=dims))
-        else:
-            value = f"{self.tight(step.value)}.unsqueeze({at})"
-        return f"{step.name} = _runtime.scatter_added({step.name}, {step.along}, {index}, {value})"
+        return f"{step.name}, {step.kept} = _inputs.split_label({arguments})"
 
     # -- values ---------------------------------------------------------------
 

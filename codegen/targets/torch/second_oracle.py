@@ -18,13 +18,12 @@ from codegen.program import Program
 from codegen.targets.torch.check import DRAWS, MOST_ADDED, arguments_of
 from codegen.targets.torch.edges import Edge, edges_of, on_edge
 from codegen.targets.torch.oracle import Dims, merged, stored
-from codegen.targets.torch.several import joined, of_statements
+from codegen.targets.torch.several import of_statements
 from codegen.targets.torch.taken import taken
 from derive.language.symbols import Axes
 from derive.notation.definition import Definition
 
 NUDGE = 1e-15  # by which inputs differ in their last place
-THIRD = 3  # the highest order that has a closed form
 SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 
 
@@ -146,19 +145,6 @@ class Statements:
             for n in self.inputs
         }
         return self._derivatives({**self.arguments, **moved})
-
-    def third(self, function: Callable | None = None) -> list[Tensor]:
-        """What comes back to the inputs where second derivatives, all times the vectors, are
-        differentiated once more: over the statements, or of a ``function``.
-        """
-        leaves = {n: self.arguments[n].detach().clone().requires_grad_() for n in self.inputs}
-        arguments, vectors = {**self.arguments, **leaves}, [*self.vectors.values()]
-        outputs = [self._value(arguments) if function is None else joined(function(**arguments))]
-        weights = [self.upstream]
-        for _ in range(THIRD):
-            outputs = gradients_of(outputs, weights, [*leaves.values()])
-            weights = vectors
-        return outputs
 
     def _value(self, arguments: Mapping[str, object]) -> Tensor:
         given = [t for t in self.definition.arguments if t.name in arguments]

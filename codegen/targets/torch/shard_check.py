@@ -1,10 +1,10 @@
-"""Compares a module whose axes are split with the one that is whole: on one to four ranks, with
-parts that differ and one that is empty, value for value.
+"""Compares a module whose axes are split with autograd through the statements: on one to four
+ranks, with parts that differ and one that is empty, value for value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -14,12 +14,12 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from codegen.loading import loaded
 from codegen.program import Function, Program
 from codegen.sharding import Sharded
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.functions import layouts_in
-from codegen.targets.torch.loading import load
-from codegen.targets.torch.oracle import NOTHING, Dims
+from codegen.targets.torch.oracle import MOST_ROUNDING, NOTHING, TRIFLE, Dims, Oracle
 from codegen.targets.torch.simulated import on_ranks, simulated
 from derive.notation.definition import Definition
 from derive.notation.layout import Layout
@@ -29,68 +29,118 @@ SHARES = ((6,), (4, 2), (3, 0, 3), (1, 2, 0, 3))
 FAR = float("inf")
 CHUNKS = (1, 2, 3, 100)  # entries: those of a part differ in number, or are all
 
+Key = tuple[str, str]  # the kind of a function, and the name of what it returns
+
 
 def largest_difference_of_parts(
-    text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
+    text: str, definition: Definition, program: Program, sharded: Sharded
 ) -> float:
-    """The largest difference of anything that a rank returns to its part of what the whole module
-    returns, relative to the largest entry. Infinite where one is finite and the other is not.
+    """The largest difference of anything that a rank returns to its part of what autograd and the
+    statements come to, relative to the largest entry and beyond what autograd rounds off.
     """
     module, found = load(text, sharded.program.name), [0.0]
     with simulated():
-        for case in cases(whole, definition, program, sharded):
+        for case in cases(definition, program, sharded):
             counts = [len(case.cut.shares)] * len(sharded.groups.axes)
             found += on_ranks(counts, partial(case.difference, module))
     return max(found)
 
 
 def largest_difference_of_chunks(
-    text: str, whole: str, definition: Definition, program: Program, sharded: Sharded
+    text: str, definition: Definition, program: Program, sharded: Sharded
 ) -> float:
     """The same of a module that computes in chunks, of 1, 2, 3 and of all entries."""
     module, found = load(text, sharded.program.name), [0.0]
-    for case in cases(whole, definition, program, sharded, shares=((1,),)):
+    for case in cases(definition, program, sharded, shares=((1,),)):
         for chunk in CHUNKS:
             given = case.arguments, case.upstream, {"chunk": chunk}
             results = _differentiated(module, sharded.program, *given)
-            wanted = {key: case.expected[key] for key in results}
-            found += [_distance(results[key], wanted[key], wanted[key]) for key in results]
+            found += [case.expected.distance(key, value) for key, value in results.items()]
     return max(found)
 
 
+def load(text: str, name: str) -> ModuleType:
+    """The module with this text, beside the files that it imports."""
+    return loaded(text, name, package=__package__)
+
+
 def cases(
-    whole: str,
     definition: Definition,
     program: Program,
     sharded: Sharded,
     shares: Sequence[Sequence[int]] = SHARES,
 ) -> Iterator[Case]:
     """Every number of ranks, with every optional argument, and with none."""
-    module = load(whole, program.name)
     every = replace(definition, ignoring=())
     for dims in dims_tried(definition):
-        arguments, upstream = _drawn(module, definition, program, dims)
-        bare = _drawn(module, every, program, dims)[0]
-        for name in program.plain.absent if program.plain is not None else ():
-            bare.pop(name, None)
-        for given, compute in ((arguments, _all_of), (bare, _differentiated)):
-            expected = compute(module, program, given, upstream, {})
+        for drawn, absent, compute in (
+            (definition, (), _all_of),
+            (every, sharded.absent, _differentiated),
+        ):
+            arguments, expected = _drawn(drawn, definition, program, dims, absent)
             for each in shares:
                 cut = Cut(sharded, dims, each)
-                yield Case(program, sharded, cut, given, upstream, compute, expected)
+                yield Case(program, sharded, cut, arguments, expected, compute)
+
+
+class Expected:
+    """What autograd and the statements come to, at one point."""
+
+    def __init__(self, oracle: Oracle, program: Program):
+        self.oracle, self.layouts = oracle, _layouts(program)
+        self.output = ("forward", program.forward.results[0])
+        self.finite = all(
+            value.isfinite().all()
+            for name, value in oracle.expected.items()
+            if name == self.output[1] or ("backward", name.removeprefix("0 ")) in self.layouts
+        )
+
+    def distance(
+        self, key: Key, value: object, part: Callable[[Tensor, Layout], Tensor] | None = None
+    ) -> float:
+        """How far a value is; of what is computed for the backward of ranks alone nothing is known.
+        Inside a module what a choice leaves out need not be a number.
+        """
+        kind, name = key
+        what = name if kind in ("forward", "atoms") else f"0 {name}"
+        whole = self.oracle.expected.get(what)
+        if whole is None or not isinstance(value, Tensor):
+            return 0.0
+        wanted = whole if part is None else part(whole, self.layouts[key])
+        if value.shape != wanted.shape or value.dtype != wanted.dtype:
+            return FAR
+        if key != self.output:
+            value, wanted = (torch.where(wanted.isfinite(), v, 0) for v in (value, wanted))
+        largest = whole.abs().nan_to_num(0.0, 0.0, 0.0).amax().item() if whole.numel() else 0.0
+        scale = largest if largest > NOTHING else 1.0
+        found = _apart(value, wanted) / scale
+        if not TRIFLE < found < FAR:
+            return found
+        rounding = self.oracle.rounding[what] / scale
+        return max(found - rounding, 0.0) if rounding <= MOST_ROUNDING else found
+
+
+def _apart(value: Tensor, wanted: Tensor) -> float:
+    if not torch.equal(value.isnan(), wanted.isnan()):
+        return FAR
+    gap = torch.where(value == wanted, 0.0, (value - wanted).abs().double())
+    return float(gap.nan_to_num(0.0, FAR, FAR).amax()) if gap.numel() else 0.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """Arguments, what the module of one process makes of them, and how both are cut."""
+    """Arguments, what is expected of them, and how both are cut."""
 
     program: Program
     sharded: Sharded
     cut: Cut
     arguments: Mapping[str, object]
-    upstream: Tensor
+    expected: Expected
     compute: Callable[..., Mapping]
-    expected: Mapping[tuple[str, str], object]
+
+    @property
+    def upstream(self) -> Tensor:
+        return self.expected.oracle.upstreams[0][0]
 
     def difference(self, module: ModuleType, groups: Sequence, place: Sequence[int]) -> float:
         """How far what the rank at ``place`` computes by ``module`` is from its parts."""
@@ -100,14 +150,8 @@ class Case:
         mine = cut.part(self.upstream, program.backward.parameters[0].layout, place)
         keywords = _keywords(self.sharded, groups)
         found = self.compute(module, self.sharded.program, own, mine, keywords)
-        layouts, apart = _layouts(program), [0.0]
-        for key, value in found.items():
-            wanted = self.expected.get(
-                key
-            )  # none for what is saved for the backward of ranks alone
-            if isinstance(wanted, Tensor):
-                apart.append(_distance(value, cut.part(wanted, layouts[key], place), wanted))
-        return max(apart)
+        part = partial(cut.part, place=place)
+        return max([0.0, *(self.expected.distance(*each, part) for each in found.items())])
 
 
 def _keywords(sharded: Sharded, groups: Sequence) -> dict[str, object]:
@@ -116,23 +160,32 @@ def _keywords(sharded: Sharded, groups: Sequence) -> dict[str, object]:
     return dict(zip(names, groups, strict=True))
 
 
-def _drawn(whole: ModuleType, definition: Definition, program: Program, dims: Dims):
-    """Arguments at which everything is finite, where there are such."""
+def _drawn(
+    drawn: Definition, definition: Definition, program: Program, dims: Dims, absent: Collection[str]
+) -> tuple[dict[str, object], Expected]:
+    """Arguments as for ``drawn`` at which everything is finite, where there are such."""
+    (output,), inputs = definition.results, {t.name for t in definition.wanted}
+    shape = tuple(length for axis in output.home for length in dims[axis])
     for draw in DRAWS:
         generator = torch.Generator().manual_seed(0)
-        arguments = arguments_of(definition, program, draw, generator, dims)
-        forward = getattr(whole, program.forward.name)(**arguments)
-        upstream = draw(forward[0].shape, generator=generator, dtype=torch.float64)
-        if all(t.isfinite().all() for t in forward if isinstance(t, Tensor)):
+        arguments = arguments_of(drawn, program, draw, generator, dims)
+        arguments = {name: value for name, value in arguments.items() if name not in absent}
+        upstream = draw(shape, generator=generator, dtype=torch.float64)
+        leaves = {
+            name: value.clone().requires_grad_() if name in inputs else value
+            for name, value in arguments.items()
+        }
+        expected = Expected(Oracle(definition, leaves, leaves, ([upstream],), dims), program)
+        if expected.finite:
             break
-    return arguments, upstream
+    return arguments, expected
 
 
 def _all_of(
     module: ModuleType, program: Program, arguments: Mapping, upstream: Tensor, groups: Mapping
-) -> dict[tuple[str, str], object]:
+) -> dict[Key, object]:
     """What all functions of a module return."""
-    found: dict[tuple[str, str], object] = {}
+    found: dict[Key, object] = {}
 
     def kept(kind: str, *given, **more) -> dict:
         results = getattr(module, getattr(program, kind).name)(*given, **more, **groups)._asdict()
@@ -147,7 +200,7 @@ def _all_of(
 
 def _differentiated(
     module: ModuleType, program: Program, arguments: Mapping, upstream: Tensor, groups: Mapping
-) -> dict[tuple[str, str], object]:
+) -> dict[Key, object]:
     """The output of the differentiable function, and what autograd makes of it."""
     leaves = {
         p.name: arguments[p.name].clone().requires_grad_()
@@ -165,7 +218,7 @@ def _given(function: Function, values: Mapping) -> dict:
     return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
 
-def _layouts(program: Program) -> dict[tuple[str, str], Layout]:
+def _layouts(program: Program) -> dict[Key, Layout]:
     functions = {
         "forward": program.forward,
         "backward": program.backward,
@@ -177,19 +230,6 @@ def _layouts(program: Program) -> dict[tuple[str, str], Layout]:
         for kind, function in functions.items()
         for name, layout in layouts_in(function).items()
     }
-
-
-def _distance(value: Tensor, wanted: Tensor, all_of_it: Tensor) -> float:
-    if value.shape != wanted.shape or value.dtype != wanted.dtype:
-        return FAR
-    if not value.numel():
-        return 0.0
-    apart = torch.where(value == wanted, 0.0, (value - wanted).abs().double())
-    if not torch.equal(value.isnan(), wanted.isnan()):
-        return FAR
-    largest = all_of_it.abs().nan_to_num(0.0, 0.0, 0.0).amax().item()
-    largest = 1.0 if largest < NOTHING else largest
-    return float(apart.nan_to_num(0.0, FAR, FAR).amax()) / largest
 
 
 class Cut:

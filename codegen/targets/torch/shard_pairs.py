@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.program import NUMBERS
-from codegen.targets.torch.printed import Core
+from codegen.targets.torch.asking import Core
 from codegen.targets.torch.sharded import ShardedPage
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple
 from derive.notation.definition import IGNORE_INDEX
@@ -33,7 +33,7 @@ class ShardedPair(ShardedPage):
 
     def takes_plain(self) -> str:
         """When the shorter pair is taken."""
-        plain, printer = self.program.plain, self.printer(self.program.forward)
+        plain, printer = self.sharded, self.printer(self.program.forward)
         tests = [f"{name} is None" for name in plain.absent]
         tests += [f"{name} == 0" for name in plain.zero]
         for step in plain.counting:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from codegen.program import NUMBERS, Function, Parameter
 from codegen.sharding import FOUR, Sharded
 from codegen.sharding.lengths import Lengths
-from codegen.targets.torch.asking import Asking
+from codegen.targets.torch.asking import Asking, AskingFunction, Core
 from codegen.targets.torch.lines import LONGEST, STEP, broken
-from codegen.targets.torch.printed import AskingFunction, Core
 from codegen.targets.torch.shard_printer import ShardPrinter
 from codegen.targets.torch.wrapping import (
     WITHIN,

@@ -16,7 +16,6 @@ KINDS = {
     "index": "int",
     "size": "int",
     "shape": "tuple[int, ...]",
-    "reduction": "str",
 }
 UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\(|inputs$|outputs$|\d+$)")
 
@@ -39,10 +38,6 @@ def typed(p: Parameter) -> str:
         return f"{p.name}: float | None = None"
     if p.role == "index":
         return f"{p.name}: int = {p.default}"
-    if p.role == "reduction":
-        return f'{p.name}: str = "{p.default}"'
-    if p.sometimes:
-        return f"{p.name}: {KINDS.get(p.role, 'Tensor')} | None"
     if p.role not in NUMBERS and p.default is not None:
         return f"{p.name}: Tensor | None = None"
     if p.role == "scalar":
