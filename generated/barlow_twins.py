@@ -66,7 +66,7 @@ def barlow_twins_forward(
         dtype = torch.promote_types(first.dtype, second.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         first, second = first.to(wide), second.to(wide)
-        N, D = first.shape
+        N = first.shape[0]
         sum_first = first.sum(0, keepdim=True)
         centred1 = first - sum_first / N
         sum_centred1 = centred1.sum(0, keepdim=True)
@@ -97,7 +97,7 @@ def barlow_twins_backward(
     with torch.autocast(dloss.device.type, enabled=False):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
-        N, D = first.shape
+        N = first.shape[0]
         dfirst = dsecond = None
         centred1 = first - sum_first / N
         centred1 = centred1 - sum_centred1 / N

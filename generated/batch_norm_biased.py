@@ -66,7 +66,8 @@ def batch_norm_biased_forward(
     dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
     wide = torch.promote_types(dtype, torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
-    N, C, S = x.shape
+    N = x.shape[0]
+    S = x.shape[2]
     mean = x.sum((0, 2), keepdim=True) / N / S
     diff = x - mean
     sum_diff = diff.sum((0, 2), keepdim=True)

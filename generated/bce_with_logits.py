@@ -89,7 +89,6 @@ def bce_with_logits_forward(
     )
     wide = torch.promote_types(dtype, torch.float32)
     logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
-    N, C = logits.shape
     likelihood = torch.addcmul(
         pos_weight * torch.nn.functional.logsigmoid(logits) * target,
         torch.nn.functional.softplus(logits, threshold=40),

@@ -61,7 +61,6 @@ def bilinear_forward(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> tu
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
-        H = weight.shape[0]
         through = torch.einsum("hkl,nk->nlh", weight, x1)
         y = (x2[:, :, None] * through).sum(1) + bias
     return y.to(dtype), through

@@ -62,7 +62,6 @@ def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
-        D = weight.shape[0]
         y = torch.nn.functional.conv2d(x, weight) + bias[:, None, None]
     return y.to(dtype)
 

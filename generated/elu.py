@@ -42,18 +42,20 @@ def elu(x: Tensor, alpha: float = 1) -> Tensor:
 
 def elu_forward(x: Tensor, alpha: float) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.add(x.clamp(min=0), torch.expm1(x.clamp(max=0)), alpha=alpha)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def elu_statements(x: Tensor, alpha: float) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.where(x <= 0, alpha * (torch.exp(torch.where(x <= 0, x, 0)) - 1), x)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> Tensor:

@@ -41,11 +41,11 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
 
 def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(table.dtype, torch.float32)
+    dtype = table.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     table = table.to(wide)
-    V = table.shape[0]
     y = torch.nn.functional.embedding(index, table)
-    return y.to(table.dtype)
+    return y.to(dtype)
 
 
 def embedding_backward(dy: Tensor, index: Tensor, V: int) -> Tensor:

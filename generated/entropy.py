@@ -44,20 +44,22 @@ def entropy(probs: Tensor) -> Tensor:
 
 def entropy_forward(probs: Tensor) -> Tensor:
     """The output uncertainty."""
-    wide = torch.promote_types(probs.dtype, torch.float32)
+    dtype = probs.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     probs = probs.to(wide)
     information = torch.ops.aten.threshold_backward(torch.log(probs) * probs, torch.abs(probs), 0)
     uncertainty = -information.sum(1)
-    return uncertainty.to(probs.dtype)
+    return uncertainty.to(dtype)
 
 
 def entropy_statements(probs: Tensor) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    wide = torch.promote_types(probs.dtype, torch.float32)
+    dtype = probs.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     probs = probs.to(wide)
     information = torch.where(probs == 0, 0, torch.log(torch.where(probs == 0, 1, probs)) * probs)
     uncertainty = (-information).sum(1)
-    return uncertainty.to(probs.dtype)
+    return uncertainty.to(dtype)
 
 
 def entropy_backward(duncertainty: Tensor, probs: Tensor) -> Tensor:

@@ -82,7 +82,6 @@ def gaussian_process_backward(
     """The gradients of x, y, lengthscale and noise."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, y, lengthscale, noise = (t.to(wide) for t in (dloss, x, y, lengthscale, noise))
-    N = x.shape[0]
     dx = dy = dlengthscale = dnoise = None
     solution_in_dcovariance = _solve(covariance.mT, dloss / 2 * y)
     if need_x or need_lengthscale or need_noise:

@@ -36,10 +36,11 @@ def gelu(x: Tensor) -> Tensor:
 
 def gelu_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = x / 2 * (torch.erf(math.sqrt(2) / 2 * x) + 1)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def gelu_backward(dy: Tensor, x: Tensor) -> Tensor:

@@ -39,11 +39,12 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 def gelu_tanh_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     t = torch.tanh(math.sqrt(2 / math.pi) * torch.add(x, x ** 3, alpha=0.044715))
     y = x / 2 * (t + 1)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def gelu_tanh_backward(dy: Tensor, x: Tensor) -> Tensor:

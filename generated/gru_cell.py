@@ -112,7 +112,6 @@ def gru_cell_forward(
             t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
         )
         H = h.shape[1]
-        P = weight_ih.shape[0]
         Gate = 3
         from_input = torch.addmm(bias_ih, x, weight_ih.mT).unflatten(1, (Gate, H))
         from_state = torch.addmm(bias_hh, h, weight_hh.mT).unflatten(1, (Gate, H))

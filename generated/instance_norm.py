@@ -68,7 +68,6 @@ def instance_norm_forward(
     dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
     wide = torch.promote_types(dtype, torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
-    C = x.shape[1]
     S = x.shape[2]
     mean = x.sum(2, keepdim=True) / S
     diff = x - mean

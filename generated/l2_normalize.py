@@ -46,12 +46,13 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
 
 def l2_normalize_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     norm = _sqrt((x ** 2).sum(1, keepdim=True))
     length = norm.clamp(min=eps)
     y = x / length
-    return y.to(x.dtype), norm, length
+    return y.to(dtype), norm, length
 
 
 def l2_normalize_backward(

@@ -41,18 +41,20 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 def leaky_relu_forward(x: Tensor, negative_slope: float) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.nn.functional.leaky_relu(x, negative_slope)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def leaky_relu_statements(x: Tensor, negative_slope: float) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.where(x > 0, x, negative_slope * x)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> Tensor:

@@ -53,7 +53,6 @@ def linear_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
-        H = weight.shape[1]
         y = torch.addmm(bias, x, weight)
     return y.to(dtype)
 

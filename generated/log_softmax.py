@@ -38,12 +38,13 @@ def log_softmax(x: Tensor) -> Tensor:
 
 def log_softmax_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     max_x = _peak(x, 1)
     x_minus_max_x = x - max_x
     y = x_minus_max_x - torch.log(torch.exp(x_minus_max_x).sum(1, keepdim=True))
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:

@@ -38,11 +38,12 @@ def logsumexp(x: Tensor) -> Tensor:
 
 def logsumexp_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     max_x = _peak(x, 1, added=True)
     y = max_x[:, 0] + torch.log(torch.exp(x - max_x).sum(1))
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:

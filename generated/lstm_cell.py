@@ -114,7 +114,6 @@ def lstm_cell_forward(
         )
         N = x.shape[0]
         H = h.shape[1]
-        P = weight_ih.shape[0]
         State = 2
         Gate = 4
         pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)

@@ -39,12 +39,13 @@ def mish(x: Tensor) -> Tensor:
 
 def mish_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     smooth = torch.nn.functional.softplus(x, threshold=40)
     gate = torch.tanh(smooth)
     y = gate * x
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def mish_backward(dy: Tensor, x: Tensor) -> Tensor:

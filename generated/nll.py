@@ -70,7 +70,6 @@ def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     dtype = torch.promote_types(logprobs.dtype, weight.dtype)
     wide = torch.promote_types(dtype, torch.float32)
     logprobs, weight = logprobs.to(wide), weight.to(wide)
-    C = logprobs.shape[1]
     losses = -weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
     return losses
 

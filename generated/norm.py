@@ -41,11 +41,12 @@ def norm(x: Tensor) -> Tensor:
 
 def norm_forward(x: Tensor) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     squares = (x ** 2).sum(1)
     y = torch.where(squares == 0, 0, torch.sqrt(torch.where(squares == 0, 1, squares)))
-    return y.to(x.dtype), squares
+    return y.to(dtype), squares
 
 
 def norm_backward(dy: Tensor, x: Tensor, squares: Tensor) -> Tensor:

@@ -38,10 +38,11 @@ def norm1(x: Tensor) -> Tensor:
 
 def norm1_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.abs(x).sum(1)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def norm1_backward(dy: Tensor, x: Tensor) -> Tensor:

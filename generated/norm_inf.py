@@ -43,10 +43,11 @@ def norm_inf(x: Tensor) -> Tensor:
 
 def norm_inf_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.abs(x).amax(1)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def norm_inf_backward(dy: Tensor, x: Tensor) -> Tensor:

@@ -43,11 +43,12 @@ def norm_p(x: Tensor, p: float = 3) -> Tensor:
 
 def norm_p_forward(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     powers = (torch.abs(x) ** p).sum(1)
     y = torch.where(powers == 0, 0, torch.where(powers == 0, 1, powers) ** (1 / p))
-    return y.to(x.dtype), powers
+    return y.to(dtype), powers
 
 
 def norm_p_backward(dy: Tensor, x: Tensor, powers: Tensor, p: float) -> Tensor:

@@ -39,18 +39,20 @@ def relu(x: Tensor) -> Tensor:
 
 def relu_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = x.clamp(min=0)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def relu_statements(x: Tensor) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.where(x <= 0, 0, x)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def relu_backward(dy: Tensor, x: Tensor) -> Tensor:

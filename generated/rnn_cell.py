@@ -79,7 +79,6 @@ def rnn_cell_forward(
         x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
             t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
         )
-        H = h.shape[1]
         pre = torch.addmm(torch.addmm(bias_hh + bias_ih, h, weight_hh.mT), x, weight_ih.mT)
         y = torch.tanh(pre)
     return y.to(dtype)

@@ -36,10 +36,11 @@ def sigmoid(x: Tensor) -> Tensor:
 
 def sigmoid_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.sigmoid(x)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def sigmoid_backward(dy: Tensor, y: Tensor) -> Tensor:

@@ -38,11 +38,12 @@ def silu(x: Tensor) -> Tensor:
 
 def silu_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     s = torch.sigmoid(x)
     y = s * x
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def silu_backward(dy: Tensor, x: Tensor) -> Tensor:

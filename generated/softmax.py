@@ -39,11 +39,12 @@ def softmax(x: Tensor) -> Tensor:
 
 def softmax_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     exp_x_shifted = torch.exp(x - _peak(x, 1))
     y = exp_x_shifted / exp_x_shifted.sum(1, keepdim=True)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:

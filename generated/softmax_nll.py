@@ -49,7 +49,8 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
 
 def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    wide = torch.promote_types(logits.dtype, torch.float32)
+    dtype = logits.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     logits = logits.to(wide)
     N = logits.shape[0]
     logit_maxes = logits.amax(1, keepdim=True)
@@ -60,7 +61,7 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor,
     loss = (
         torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
     ).sum() / N
-    return loss.to(logits.dtype), logit_maxes, counts_sum
+    return loss.to(dtype), logit_maxes, counts_sum
 
 
 def softmax_nll_backward(

@@ -40,10 +40,11 @@ def softplus(x: Tensor, beta: float = 1) -> Tensor:
 
 def softplus_forward(x: Tensor, beta: float) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.nn.functional.softplus(beta * x, threshold=40) / beta
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> Tensor:

@@ -41,7 +41,8 @@ def softplus_threshold(x: Tensor, beta: float = 1, threshold: float = 20) -> Ten
 
 def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     inside = beta * x
     y = torch.where(
@@ -49,7 +50,7 @@ def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tens
         x,
         torch.nn.functional.softplus(inside, threshold=40) / beta,
     )
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def softplus_threshold_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:

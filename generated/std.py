@@ -50,7 +50,8 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
 
 def std_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
@@ -59,19 +60,20 @@ def std_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor, T
     diff = diff - sum_diff / C
     var = (diff ** 2).sum(1) / (C - correction)
     y = torch.sqrt(var.clamp(min=0))
-    return y.to(x.dtype), mean, sum_diff, var
+    return y.to(dtype), mean, sum_diff, var
 
 
 def std_statements(x: Tensor, correction: float) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     C = x.shape[1]
     mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
     var = (diff ** 2).sum(1) / (C - correction)
     y = torch.where(var <= 0, 0, torch.sqrt(torch.where(var <= 0, 1, var)))
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def std_backward(

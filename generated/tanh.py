@@ -36,10 +36,11 @@ def tanh(x: Tensor) -> Tensor:
 
 def tanh_forward(x: Tensor) -> Tensor:
     """The output y."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     y = torch.tanh(x)
-    return y.to(x.dtype)
+    return y.to(dtype)
 
 
 def tanh_backward(dy: Tensor, y: Tensor) -> Tensor:

@@ -47,7 +47,8 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
 
 def var_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    wide = torch.promote_types(x.dtype, torch.float32)
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C
@@ -55,7 +56,7 @@ def var_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor]:
     sum_diff = diff.sum(1, keepdim=True)
     diff = diff - sum_diff / C
     y = (diff ** 2).sum(1) / (C - correction)
-    return y.to(x.dtype), mean, sum_diff
+    return y.to(dtype), mean, sum_diff
 
 
 def var_backward(
