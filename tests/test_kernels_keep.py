@@ -19,6 +19,8 @@ pytestmark = pytest.mark.skipif(
     reason="no C++ compiler",
 )
 NORMS = ("layer_norm", "batch_norm", "instance_norm")
+
+
 @pytest.mark.parametrize("name", NORMS)
 def test_nothing_of_full_size_is_kept_beside_the_argument(name):
     function = getattr(import_module(f"generated.{name}"), name)
