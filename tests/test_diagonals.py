@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from generating import assert_same_gradients, draw, generated, pages
 
 from codegen import lean
-from codegen.driver import generate
 from codegen.sharding import sharded
 from codegen.sharding.counting import axes_of
 from codegen.targets import kernels, targets

@@ -1,6 +1,4 @@
-"""Kernels keep for the backward what the lines of a lean module keep, and no digit is lost in what is
-computed again.
-"""
+"""Kernels keep for the backward what the lines keep; no digit is lost in what is computed again."""
 
 import os
 import shutil

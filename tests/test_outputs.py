@@ -9,7 +9,6 @@ from forwards import HEAD
 from generating import draw, generated, labels
 
 from codegen import lean
-from codegen.driver import generate
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels
 from derive import NotationError, QuestionError, check, derive, forward_from

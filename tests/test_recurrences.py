@@ -11,7 +11,6 @@ from generating import draw, generated, pages
 from sympy import Function, Symbol, symbols
 
 from codegen import lean
-from codegen.driver import generate
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels, targets
 from derive import NotationError, QuestionError, check, derive, forward_from

@@ -12,7 +12,7 @@ from generating import assert_same_gradients, draw, generated
 
 from codegen import lean
 from codegen.cli import main
-from codegen.driver import TOLERANCE, generate
+from codegen.driver import TOLERANCE
 from codegen.ranks import generate_of_ranks
 from codegen.sharding import CHUNK
 from codegen.targets import kernels

@@ -11,9 +11,8 @@ from sympy import Function, Piecewise, Rational, Symbol
 from torch import lgamma
 
 import derive.language.functions as functions
-from codegen.cli import gradform
 from codegen import lean
-from codegen.driver import generate
+from codegen.cli import gradform
 from codegen.schedule.entries import BUILT
 from codegen.schedule.library import FUNCTIONS as OF_LIBRARY
 from codegen.targets import kernels
