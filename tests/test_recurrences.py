@@ -11,7 +11,6 @@ from generating import draw, generated, pages
 from sympy import Function, Symbol, symbols
 
 import codegen.lean
-from codegen import driver
 from codegen.functions import function
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels
@@ -548,7 +547,7 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
 
 def test_what_is_around_a_recurrence_has_kernels_and_no_axis_is_split(tmp_path):
     forward = forward_from(file_of(tmp_path, ELMAN))
-    assert driver.generate(forward, order=1, kernels=kernels["cpp"]).kernels
+    assert codegen.lean.generate(forward, kernels=kernels["cpp"]).kernels
     with pytest.raises(QuestionError, match="has a recurrence: its axes are not split"):
         generate_of_ranks(forward, ["N"])
 

@@ -1,4 +1,4 @@
-"""Tables of kernels, whatever language these are in: which of them compute the functions of a
-module, from what. ``templates`` are the files in Python that read a table, which are copied beside
-the kernels of each language.
+"""What kernels share, whatever language they are in: names and expressions, the plain functions that
+launch them, and the comparison with autograd. ``templates`` are the files in Python that are copied
+beside the kernels of each language.
 """
