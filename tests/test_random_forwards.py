@@ -15,7 +15,6 @@ from random_forwards.shrinking import shrunk
 from random_forwards.trial import CRASHED, REFUSED, RIGHT, WRONG, Outcome, tried
 
 from codegen.targets.torch import vocabulary
-from codegen.targets.torch.target import TorchTarget
 
 MOST = 3  # lines of a forward here; ``make fuzz`` takes 6
 COUNT = 246
@@ -168,12 +167,12 @@ def test_a_wrong_function_is_found(monkeypatch):
     assert tried(FORWARD).kind == RIGHT
     monkeypatch.setitem(vocabulary.FUNCTIONS, "exp", "torch.expm1")
     monkeypatch.setattr("codegen.driver.TOLERANCE", float("inf"))
-    monkeypatch.setattr(TorchTarget, "check_every_use", lambda *_: ())
+    monkeypatch.setattr("codegen.lean.check_every_use", lambda *_: ())
     assert tried(FORWARD).kind == WRONG
 
 
 def test_a_refusal_and_a_crash_are_told_apart(monkeypatch):
     assert tried(FORWARD.replace("mean = Sum(x, N) / N", "mean = Sum(x, M)")).kind == REFUSED
-    monkeypatch.setattr("codegen.driver.program_of", lambda *_: {}["missing"])
+    monkeypatch.setattr("codegen.targets.lean.target.program_of", lambda *_: {}["missing"])
     outcome = tried(FORWARD)
-    assert (outcome.kind, outcome.cause) == (CRASHED, "KeyError in driver.py:written")
+    assert (outcome.kind, outcome.cause) == (CRASHED, "KeyError in target.py:whole_program")

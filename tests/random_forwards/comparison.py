@@ -1,4 +1,4 @@
-"""A generated module beside plain torch: all five functions, values and gradients."""
+"""A generated module beside plain torch: the value, gradients, and gradients of these."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ class Wrong(Exception):
     """What was generated differs from plain torch: where, and by how much."""
 
 
-def compared(module, result: Generated, definition: Definition, text: str, batch: Batch) -> bool:
-    """Whether there was anything to compare: numbers that are finite in plain torch. Raises
-    `Wrong`.
+def compared(
+    module, result: Generated, definition: Definition, text: str, batch: Batch, twice: bool
+) -> bool:
+    """Whether there was anything to compare: numbers that are finite in plain torch; ``twice``
+    differentiated too. Raises `Wrong`.
     """
     labels: dict[str, list[Axis]] = {}
     by_name = {axis.name: axis for axis in definition.axes}
@@ -47,10 +49,8 @@ def compared(module, result: Generated, definition: Definition, text: str, batch
             )
             for n, gradient in zip(inputs, found, strict=True):
                 compare(f"d{n} of {name}()", gradient, plain.gradient_of_passed(n))
-            if result.program.second or result.program.without_second:
+            if twice:
                 _twice_compared(getattr(module, name), plain, compare)
-        if not batch.bare:
-            _stepwise_compared(module, result, plain, compare)
     return True
 
 
@@ -79,36 +79,6 @@ def _again(of, gradients, inputs) -> list[torch.Tensor]:
         return [torch.zeros_like(t) for t in inputs]
     how = {"retain_graph": True, "materialize_grads": True}
     return list(torch.autograd.grad(total, inputs, **how))
-
-
-def _stepwise_compared(module, result: Generated, plain: Plain, compare) -> None:
-    """The four functions that do not differentiate by themselves."""
-    program = result.program
-    forward, backward, atoms, chain = (
-        getattr(module, f.name)
-        for f in (program.forward, program.backward, program.atoms, program.chain)
-    )
-    with torch.no_grad():
-        whole = plain.whole
-        saved = forward(**whole)
-        compare("_forward", saved[0], plain.output)
-        closed = backward(plain.upstream, **_chosen(program.backward, whole | saved._asdict()))
-        values = atoms(**whole)
-        chained = chain(plain.upstream, **_chosen(program.chain, whole | values._asdict()))
-    for name in () if plain.decided_by_rounding else plain.inputs:
-        compare(f"d{name} of _backward", getattr(closed, f"d{name}"), plain.gradient(name))
-        compare(f"d{name} of _chain", getattr(chained, f"d{name}"), plain.gradient(name))
-    for name, value in plain.statements.items():
-        if hasattr(values, name):
-            compare(f"{name} of _atoms", getattr(values, name).reshape(value.shape), value)
-        told = value.requires_grad and not (plain.decided_by_rounding or plain.at_an_end)
-        if hasattr(chained, f"d{name}") and told:  # autograd has none of what no input is in
-            actual = getattr(chained, f"d{name}").reshape(value.shape)
-            compare(f"d{name} of _chain", actual, plain.gradient(name))
-
-
-def _chosen(function, values: Mapping) -> dict:
-    return {p.name: values[p.name] for p in function.parameters[1:] if p.name in values}
 
 
 def _nudged(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -1,9 +1,8 @@
 """One forward tried: taken through the whole driver, and what comes out compared with plain torch.
 
 `tried` gives an `Outcome`, which says in which way it went. What is compared, at several sizes (1
-and equal ones included): the value and the gradients of the differentiable function, of forward
-and backward, of atoms and chain, and every statement with its gradient. Of one forward in three the
-second derivatives too, whose closed form takes as long again.
+and equal ones included): the value and the gradients; of one forward in three the second
+derivatives too.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from unittest.mock import patch
 
-from codegen import beside, driver
 from codegen.driver import Generated
+from codegen.lean import generate
 from derive import forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from random_forwards.batches import batches
 from random_forwards.comparison import Wrong, compared
 
 TWICE = 3  # of as many forwards one is differentiated twice
-SECOND_LIMIT = 8.0  # seconds; what is not proved by then is autograd's over the statements
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,13 +80,11 @@ def _tried(text: str, seed: int, folder: Path, generated: list[str]) -> tuple[st
     name = re.findall(r"^class (\w+)\(Forward\)", text, re.M)[-1]
     try:
         forward = forward_from(f"{file}:{name}")
-        with patch.object(beside, "LONGEST_SECOND", SECOND_LIMIT):
-            result = driver.generate(forward, order=2 if seed % TWICE == 0 else 1)
-        if result.seconds < SECOND_LIMIT:  # or time may have cut its second order short
-            generated.append(result.text)
+        result = generate(forward)
+        generated.append(result.text)
         module = _module(result, folder)
         numbers = sum(
-            compared(module, result, forward.definition, text, batch)
+            compared(module, result, forward.definition, text, batch, seed % TWICE == 0)
             for batch in batches(forward.definition, seed)
         )
     except QuestionError as error:

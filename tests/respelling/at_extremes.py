@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from generating import module_from
 
-from codegen.driver import written
+from codegen.targets.lean.outside import outside_of, proved_inside
+from codegen.targets.lean.target import written
 from derive.notation.forward import Forward
 from derive.proving.proved import Proved
 
@@ -23,7 +24,9 @@ Results = list[torch.Tensor]
 
 def function_of(forward: type[Forward], proved: Proved, folder: Path, name: str) -> Callable:
     """What is emitted of ``proved``."""
-    module = module_from(written(forward, proved)[1], folder, name)
+    outside = outside_of(forward.definition)
+    text = written(forward, outside, proved_inside(outside, proved))[1]
+    module = module_from(text, folder, name)
     return getattr(module, forward.definition.snake)
 
 
