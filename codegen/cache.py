@@ -27,13 +27,12 @@ from typing import TYPE_CHECKING
 from codegen.dependencies import fingerprint, last_change, machinery_hash
 from codegen.quality import Emitted, as_data, from_data, kernels_from
 from derive.language.errors import QuestionError
-from derive.orders import SECOND
 from derive.running.writing import put
 
 if TYPE_CHECKING:
     from derive.notation.forward import Forward
 
-TORCH, PAIRS = "torch", "pairs"  # a lean module; one in pairs, of which kernels take the places
+TORCH = "torch"
 FOLDER = ".gradform_cache"
 VARIABLE = "GRADFORM_CACHE"
 MOST = 1000  # entries that are kept: the ones that were asked for last
@@ -46,12 +45,11 @@ STARTED = time.time()
 
 class Cache:
     """A folder with one file for each result, and one for its kernels of each target beside torch;
-    ``folder`` None keeps nothing. ``order`` is that up to which derivatives have a closed form,
-    which a lean module has no more than one of.
+    ``folder`` None keeps nothing.
     """
 
-    def __init__(self, folder: Path | None, order: int = SECOND, target: str = TORCH):
-        self.folder, self.order, self.target = folder, order, target
+    def __init__(self, folder: Path | None, target: str = TORCH):
+        self.folder, self.target = folder, target
         self.distrusted = _distrusted(folder) if folder is not None else ""
         self.fingerprints: dict[Path, str] = {}
 
@@ -70,7 +68,7 @@ class Cache:
         if not _fits(found, forward):
             return None
         try:
-            if self.target in (TORCH, PAIRS):
+            if self.target == TORCH:
                 return found
             return replace(found, kernels=kernels_from(_data(self._entry(forward, found))))
         except UNREADABLE:
@@ -105,7 +103,7 @@ class Cache:
         file = _file(forward)
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
-        asked = f"{forward.__name__} {TORCH if self.target == TORCH else self.order}"
+        asked = f"{forward.__name__} {TORCH}"
         asked += f" {self.target} {_digest(of.text)}" if of is not None else ""
         name = hashlib.sha256(f"{self.fingerprints[file]} {asked}".encode()).hexdigest()
         return self.folder / f"{name}.json"

@@ -25,7 +25,7 @@ from codegen.beside import Beside, beside_of, reason_of
 from codegen.build import program_of
 from codegen.program import Program
 from codegen.quality import Rounding
-from codegen.targets import Compares, Kernels, Target, Tries, WrongUse, targets
+from codegen.targets import Compares, Target, Tries, WrongUse, targets
 from derive.derivation import derive
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
@@ -67,13 +67,11 @@ def generate(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
     order: int = SECOND,
-    kernels: Kernels | None = None,
 ) -> Generated:
     """Derive, prove, print and compare one forward. Writes no file.
 
     ``limit`` is in wall-clock seconds, for derivation and proof. ``order`` is the highest order
-    with a closed form; with order 1 the generated function has no double backward. ``kernels`` adds
-    those of a language.
+    with a closed form; with order 1 the generated function has no double backward.
 
     Raises `QuestionError` for mathematics that is not supported, and `UnprovedError` if a proof
     fails or the generated code does not agree with autograd.
@@ -89,32 +87,7 @@ def generate(
     seconds = time.perf_counter() - start
     file = file_of(forward, target)
     known = proved, others, program, difference
-    found = Generated(file, text, *known, rounding, seconds, beside.refused)
-    if kernels is None:
-        return found
-    fast, slow = with_kernels(forward, program, text, kernels, progress)
-    return replace(found, kernels=fast, slow=slow)
-
-
-def with_kernels(
-    forward: type[Forward],
-    program: Program,
-    text: str,
-    kernels: Kernels,
-    progress: Callable[[str], None] = lambda what: None,
-) -> tuple[tuple[str, ...], str]:
-    """The kernels of a ``program`` whose text was `compared`, as they are too; or why there are
-    none.
-    """
-    progress("building kernels")
-    try:
-        texts = kernels.texts(program, text)
-    except QuestionError as error:
-        return (), reason_of(error)
-    if not texts:
-        return (), "no loop is left in it beside what libraries compute"
-    compared(forward, program, text, kernels.beside(texts))
-    return texts, ""
+    return Generated(file, text, *known, rounding, seconds, beside.refused)
 
 
 def found_of(

@@ -22,9 +22,8 @@ from importlib import import_module
 from pathlib import Path
 
 from codegen import lean
-from codegen.cache import PAIRS, TORCH, Cache
+from codegen.cache import TORCH, Cache
 from codegen.chain import keep_chain, recalled_chain
-from codegen.driver import generate, with_kernels
 from codegen.program import Program
 from codegen.program.packed import unpacked
 from codegen.qualities import emitted
@@ -40,8 +39,8 @@ PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
 # Called with a forward's name and what is being done; and with one that is done.
 Working = Callable[[str, str], None]
 Finished = Callable[[str], None]
-# A time limit, an order, a target, the folder of the cache, and whether the chain is asked for.
-Asked = tuple[float | None, int, str, Path | None, bool]
+# A time limit, a target, the folder of the cache, and whether the chain is asked for.
+Asked = tuple[float | None, str, Path | None, bool]
 
 
 def emit_all(
@@ -57,8 +56,8 @@ def emit_all(
     ``chained``. Writes nothing but the cache.
 
     Raises what `generate` raises, for the first forward that fails. ``processes`` None takes as
-    many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows up to
-    which order, and for which target.
+    many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows for
+    which target.
     """
     asks = [forward.definition.snake in chained for forward in forwards]
     known = [_known(forward, cache, chain) for forward, chain in zip(forwards, asks, strict=True)]
@@ -67,7 +66,7 @@ def emit_all(
         if found is not None:
             finished(found.quality.name)
         else:
-            missing.append((forward, (limit, cache.order, cache.target, cache.folder, chain)))
+            missing.append((forward, (limit, cache.target, cache.folder, chain)))
     processes = min(processes or _cores(), len(missing))
     if processes > 1 and len(missing) >= FEWEST:
         made = _in_parallel(missing, processes, finished)
@@ -196,18 +195,16 @@ def _emitted(file: str, name: str, asked: Asked) -> Emitted:
 
 
 def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
-    """A lean module; or for kernels one in pairs, and of what the cache knows the kernels alone."""
-    limit, order, target, folder, chain = asked
+    """A lean module; of what the cache knows the kernels alone."""
+    limit, target, folder, chain = asked
     if target == TORCH:
         return emitted(lean.generate(forward, progress, limit, chain))
-    known = Cache(folder, order, PAIRS).get(forward)
+    known = Cache(folder).get(forward)
     program = None if known is None else _program(known, forward)
     if program is None:
-        made = generate(forward, progress=progress, limit=limit, order=order)
-        known, program = emitted(made), made.program
-    if target == PAIRS:
-        return known
-    texts, why = with_kernels(forward, program, known.text, kernels[target], progress)
+        made = lean.generate(forward, progress, limit)
+        known, program = emitted(made), made.whole
+    texts, why = lean.with_kernels(forward, program, known.text, kernels[target], progress)
     name = forward.definition.name
     slow = f"{name} has no kernels, and torch computes it; {why}" if why else ""
     return replace(known, kernels=texts, slow=slow)

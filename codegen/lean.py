@@ -23,13 +23,16 @@ from functools import partial
 
 from torch import Tensor
 
+from codegen.beside import reason_of
 from codegen.chain import chain_module
 from codegen.driver import Generated, compared, file_of, goes_wrong
 from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
+from codegen.targets import Kernels
 from codegen.targets.lean.check import check_every_use, largest_difference, rounding
 from codegen.targets.lean.held import with_arguments_held
+from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside, outside_of
 from codegen.targets.lean.target import module_text, whole_program, written
 from codegen.targets.torch.empty import nan_where_empty
@@ -39,6 +42,7 @@ from codegen.targets.torch.square import undefined_where_singular
 from codegen.targets.torch.taken import taken
 from codegen.targets.torch.within_reach import largest_difference as within_reach
 from derive.derivation import derive_definition
+from derive.language.errors import QuestionError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.proving.proved import Proved
@@ -58,9 +62,10 @@ def generate(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
     chain: bool = False,
+    kernels: Kernels | None = None,
 ) -> Generated:
-    """Derive, prove, print and compare one forward as a lean module; with its ``chain``. Writes no
-    file.
+    """Derive, prove, print and compare one forward as a lean module; with its ``chain``, and with
+    the ``kernels`` of a language. Writes no file.
 
     ``limit`` is in wall-clock seconds, for derivation and proof. Raises `QuestionError` for
     mathematics that is not supported, and `UnprovedError` if a proof fails or the code does not
@@ -76,7 +81,32 @@ def generate(
     beside = chain_module(forward, outside, whole, progress) if chain else None
     known = proved, {}, made.program, made.difference
     more = {"is_lean": True, "whole": whole, "chain": beside}
+    if kernels is not None:
+        fast, slow = with_kernels(forward, whole, made.text, kernels, progress)
+        more |= {"kernels": fast, "slow": slow}
     return Generated(file_of(forward), made.text, *known, off, seconds, **more)
+
+
+def with_kernels(
+    forward: type[Forward],
+    whole: Program,
+    text: str,
+    kernels: Kernels,
+    progress: Callable[[str], None] = lambda what: None,
+) -> tuple[tuple[str, ...], str]:
+    """The kernels of a ``whole`` program whose module was compared, as they are too; or why there
+    are none.
+    """
+    progress("building kernels")
+    program, outside = with_little_kept(whole), outside_of(forward.definition)
+    try:
+        texts = kernels.texts(program, text, outside)
+    except QuestionError as error:
+        return (), reason_of(error)
+    if not texts:
+        return (), "no loop is left in it beside what libraries compute"
+    compared(forward, program, text, kernels.beside(texts))
+    return texts, ""
 
 
 def lean_module(

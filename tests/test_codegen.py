@@ -241,21 +241,17 @@ def of_batch_norm():
 
 TEXTS = """
 import sys
-from codegen import driver
 from codegen.targets import kernels
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
-from derive import derive
 from derive.derivation import derive_definition
 from derive.notation.library import forwards_from
 
 for name in sys.argv[1:]:
     for forward in forwards_from(name):
         outside = outside_of(forward.definition)
-        print(*written(forward, outside, derive_definition(outside.inside))[1:])
-        proved = derive(forward)
-        program, text = driver.written(forward, proved, driver.beside_of(proved))
-        print(text, *kernels["cpp"].texts(program, text))
+        program, text = written(forward, outside, derive_definition(outside.inside))
+        print(text, *kernels["cpp"].texts(program, text, outside))
 """
 
 

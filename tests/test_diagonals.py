@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from generating import assert_same_gradients, draw, generated, pages
 
-from codegen import driver
+from codegen import lean
 from codegen.sharding import sharded
 from codegen.sharding.counting import axes_of
 from codegen.targets import kernels, targets
@@ -217,7 +217,7 @@ def test_closed_forms_are_those_of_a_person(made):
 @pytest.mark.parametrize("name", ["trace", "put on a diagonal", "siglip", "barlow_twins", "joseph"])
 def test_kernels_have_them(name, tmp_path):
     forward = forward_from(written(CASES[name][0], tmp_path))
-    text, _ = driver.generate(forward, order=1, kernels=kernels["cpp"]).kernels
+    text, _ = lean.generate(forward, kernels=kernels["cpp"]).kernels
     assert "EXPORTED(" in text
 
 

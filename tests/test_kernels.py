@@ -19,15 +19,15 @@ from gallery import EVERYTHING
 from torch._subclasses import FakeTensorMode
 
 import generated
-from codegen.driver import generate
+from codegen.lean import generate
 from codegen.targets import kernels as languages
 from derive import forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from generated import kernels
-from generated.batch_norm import batch_norm, batch_norm_forward
+from generated.batch_norm import batch_norm
 from generated.cross_entropy import cross_entropy
 from generated.huber import huber
-from generated.kernels import _building
+from generated.kernels import _building, _running
 from generated.layer_norm import layer_norm
 from generated.mse import mse
 from generated.softmax import softmax
@@ -44,8 +44,8 @@ pytestmark = pytest.mark.skipif(
 @contextmanager
 def kernels_called(name: str):
     """The names of the kernels of a forward that compute something."""
-    table = import_module(f"generated.kernels.{name}").table
-    with table.kernels.watched() as called, kernels.use("cpp"):
+    module = import_module(f"generated.kernels.{name}")
+    with _running.watched(module) as called, kernels.use("cpp"):
         yield called
 
 
@@ -210,15 +210,30 @@ def test_what_autograd_or_a_transform_records_is_left_to_the_lines():
     arguments = norm_arguments(5, 3)
     leaves = [t.requires_grad_() for t in arguments.values()]
     with kernels_called("batch_norm") as called:
-        forward = batch_norm_forward(*leaves)
-        assert forward.y.grad_fn is not None and not called  # recorded, operation by operation
+        y, *_ = generated.batch_norm.batch_norm_forward(*leaves, 1e-5)
+        assert y.grad_fn is not None and not called  # recorded, operation by operation
         first = torch.autograd.grad(batch_norm(*leaves).square().sum(), leaves, create_graph=True)
-        assert called == ["lean_forward", "forward", "backward"]  # again, to be differentiated
+        assert called == ["forward"]
         second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+        assert called == ["forward"]
     with kernels.use("torch"):
         first = torch.autograd.grad(batch_norm(*leaves).square().sum(), leaves, create_graph=True)
         expected = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
     assert_same(second, expected, 1e-11)
+
+
+def test_the_plain_functions_run_on_kernels_too():
+    """Which train without autograd; by name or by place."""
+    module, x = generated.rms_norm, drawn(4, 3)
+    gain, dy = drawn(3, seed=1), drawn(4, 3, seed=2)
+    with kernels_called("rms_norm") as called:
+        y, inv_rms = module.rms_norm_forward(x, gain, 1e-5)
+        dx, dgain = module.rms_norm_backward(dy, x, gain, inv_rms, True, False)
+        assert called == ["forward", "backward"] and dgain is None
+        module.rms_norm_backward(dy, x, gain, inv_rms, need_gain=False)
+    expected = module.rms_norm_backward(dy, x, gain, inv_rms)
+    assert_same([dx], expected[:1], 1e-14)
+    assert_same([y], [module.rms_norm_forward(x, gain, 1e-5)[0]], 1e-14)
 
 
 def test_transforms_and_tensors_without_data():
@@ -230,59 +245,57 @@ def test_transforms_and_tensors_without_data():
         with FakeTensorMode() as mode:
             assert softmax(mode.from_tensor(x)).shape == (4, 3)
         assert softmax(x.to("meta")).shape == (4, 3)
-        assert not called
-        jacobian = torch.func.jacrev(softmax)(x)  # whose forward is of plain tensors
+        jacobian = torch.func.jacrev(softmax)(x)
         assert torch.allclose(jacobian, torch.func.jacrev(lambda t: torch.softmax(t, 1))(x))
-        called.clear()
+        compiled = torch.compile(softmax, backend="eager", fullgraph=True)
+        assert torch.allclose(compiled(x), expected)
+        assert not called
         assert softmax(x.bfloat16()).dtype == torch.bfloat16  # computed in float32
         assert called == ["forward"]
-        compiled = torch.compile(softmax, backend="eager", fullgraph=True)
-        assert torch.allclose(compiled(x), expected) and called == ["forward"]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "kernel"),
-    [(["gain"], "lean_backward_of_dgain"), (["gain", "bias"], "lean_backward_of_dgain_dbias")],
-)
-def test_a_gradient_that_is_not_wanted_is_not_computed(wanted, kernel):
+@pytest.fixture
+def given(monkeypatch):
+    """What kernels were called with, by their names."""
+    found, call = [], _running.Kernel.__call__
+
+    def seen(kernel, *arguments):
+        found.append((kernel.name, arguments))
+        return call(kernel, *arguments)
+
+    monkeypatch.setattr(_running.Kernel, "__call__", seen)
+    return found
+
+
+@pytest.mark.parametrize("wanted", [["gain"], ["gain", "bias"], ["x", "bias"], ["bias"]])
+def test_a_gradient_that_is_not_wanted_has_no_place(wanted, given):
     arguments = norm_arguments(5, 3)
-    for name in wanted:
-        arguments[name].requires_grad_()
-    with kernels_called("layer_norm") as called:
-        layer_norm(**arguments).sum().backward()
-    assert called == ["lean_forward", kernel]
-    assert [name for name, t in arguments.items() if t.grad is not None] == wanted
-
-
-def test_two_gradients_of_three_are_computed_with_the_third():
-    arguments = norm_arguments(5, 3)
-    leaves = [arguments["x"].requires_grad_(), arguments["bias"].requires_grad_()]
+    leaves = [arguments[name].requires_grad_() for name in wanted]
     with kernels_called("layer_norm") as called:
         ours = torch.autograd.grad(layer_norm(**arguments).square().sum(), leaves)
-    assert called == ["lean_forward", "lean_backward"]
+    assert called == ["forward", "backward"]
+    (_, passed), makes = given[-1], ("gain", "bias", "x")
+    there = [array is not None for array in passed[-5:-2]]  # before the sizes
+    assert there == [name in wanted for name in makes]
     assert_same(ours, torch.autograd.grad(layer_norm(**arguments).square().sum(), leaves), 1e-12)
 
 
-def test_a_loss_is_computed_at_once_with_its_gradient():
-    """Handed out once; asked for again, differentiated, batched or refused, as from the lines."""
-    labels = torch.tensor([0, 2, 1, 1])
-    logits = drawn(4, 3).requires_grad_()
-    expected = torch.autograd.grad(3 * softmax_nll(logits, labels), logits)
-    with kernels_called("softmax_nll") as called:
-        loss = softmax_nll(logits, labels)
-        assert called == ["loss"]
-        assert_same(torch.autograd.grad(3 * loss, logits, retain_graph=True), expected, 1e-15)
-        assert called == ["loss"]
-        assert_same(torch.autograd.grad(3 * loss, logits), expected, 1e-15)
-        assert called == ["loss", "forward", "backward"]
-        loss = softmax_nll(logits, labels)
-        ours = torch.autograd.functional.hessian(lambda x: softmax_nll(x, labels), logits.detach())
-        many = torch.autograd.grad(
-            loss, logits, torch.tensor([1.0, 2.0]).double(), is_grads_batched=True
-        )
-    theirs = torch.autograd.functional.hessian(lambda x: softmax_nll(x, labels), logits.detach())
-    assert_same([ours], [theirs], 1e-14)
-    assert_same([many[0][1] * 1.5], expected, 1e-14)
+def test_what_a_sum_hands_back_is_not_copied(given):
+    x, y = drawn(6, 7).requires_grad_(), drawn(6, 7, seed=1)
+    with kernels_called("mse"):
+        (ours,) = torch.autograd.grad(mse(x, y), x)
+    (dloss,) = (a for a in given[-1][1] if isinstance(a, torch.Tensor) and a.dim() == 0)
+    assert dloss.item() == 1 / 42
+    assert_same([ours], torch.autograd.grad(mse(x, y), x), 1e-15)
+
+
+@pytest.mark.parametrize("more", [{}, {"weight": drawn(3).abs()}, {"label_smoothing": 0.2}])
+def test_what_is_usual_and_what_is_not(more):
+    """One weight for all classes is not the same as none where labels are smoothed."""
+    arguments = {"logits": drawn(4, 3), "labels": torch.tensor([0, 2, -100, 1]), **more}
+    assert_same(*both(cross_entropy, arguments, ["logits"]), 1e-14)
+    arguments["weight"] = torch.tensor(0.3).double().expand(3)
+    assert_same(*both(cross_entropy, arguments, ["logits"]), 1e-14)
 
 
 def test_what_was_changed_in_place_after_a_loss_is_told_of():
@@ -323,7 +336,7 @@ with warnings.catch_warnings(record=True) as said:
     softmax(x)
 assert torch.allclose(y, torch.softmax(x, 1)), y
 from generated import kernels
-from generated.kernels import _building
+from generated.kernels import _building, _running
 print(kernels._state["target"], len(said), *(str(w.message) for w in said))
 """
 
@@ -382,7 +395,7 @@ def test_the_variable_of_the_compiler_may_hold_options(tmp_path):
 def copied(folder: Path) -> Path:
     package = folder / "generated"
     (package / "kernels").mkdir(parents=True)
-    for name in ("__init__.py", "_runtime.py", "softmax.py"):
+    for name in ("__init__.py", "softmax.py"):
         shutil.copy(ROOT / "generated" / name, package / name)
     kernels = ROOT / "generated" / "kernels"
     for file in (*kernels.glob("_*.py"), *kernels.glob("*.h"), *kernels.glob("softmax.*")):
@@ -443,21 +456,21 @@ def test_a_wrong_kernel_is_not_written():
         texts = type(language).texts
 
         class Changed(type(language)):
-            def texts(self, program, module):
-                kernel, wrapper = texts(self, program, module)
+            def texts(self, program, module, outside):
+                kernel, wrapper = texts(self, program, module, outside)
                 return change(kernel), wrapper
 
-        return generate(forward_from("mse"), order=1, kernels=Changed())
+        return generate(forward_from("mse"), kernels=Changed())
 
     assert generated_with(lambda kernel: kernel).kernels
     with pytest.raises(UnprovedError, match="differs from autograd"):
-        generated_with(lambda kernel: kernel.replace("Real(divisor)", "Real(divisor + 1)"))
+        generated_with(lambda kernel: kernel.replace("Real(2)", "Real(3)"))
     with pytest.raises(UnprovedError, match=r"in torch\.float32"):
-        more = "Real(divisor + sizeof(Real) % 8)"  # in float32
-        generated_with(lambda kernel: kernel.replace("Real(divisor)", more))
+        more = "Real(2 + sizeof(Real) % 8)"  # in float32
+        generated_with(lambda kernel: kernel.replace("Real(2)", more))
     with pytest.raises(QuestionError, match="cannot build"):
         generated_with(lambda kernel: kernel.replace("return DONE", "return DOES"))
-    with pytest.raises(UnprovedError, match=r"no test call reached backward, .*forward"):
+    with pytest.raises(UnprovedError, match="no test call reached backward, forward"):
         generated_with(lambda kernel: kernel.replace("return DONE", "return OUT_OF_RANGE"))
 
 
@@ -465,7 +478,7 @@ def test_without_a_compiler_nothing_is_written(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(QuestionError, match="no C"):
-        generate(forward_from("mse"), order=1, kernels=languages["cpp"])
+        generate(forward_from("mse"), kernels=languages["cpp"])
 
 
 @pytest.mark.skipif(

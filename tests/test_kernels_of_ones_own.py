@@ -9,7 +9,7 @@ import shutil
 import pytest
 from forwards import HEAD
 
-from codegen.driver import generate
+from codegen.lean import generate
 from codegen.targets import kernels
 from codegen.targets.cpp.expressions import named
 from codegen.targets.tables.sizes import Sizes
@@ -243,7 +243,7 @@ def test_kernels_of_a_forward_of_ones_own(body, tmp_path):
     more += "from derive import CumProd, CumSum, Gather, Outputs, Previous, Scan, SegmentMax\n"
     more += "from derive import SegmentSum\n"
     file.write_text(f"{HEAD}{more}{AXES}\n\nclass Own(Forward):{body}")
-    generated = generate(forward_from(file), order=1, kernels=kernels["cpp"])
+    generated = generate(forward_from(file), kernels=kernels["cpp"])
     text, wrapper = generated.kernels
     assert "EXPORTED(" in text and "forward(" in wrapper
     assert not re.search("#pragma|omp_|firstprivate|steady_", text)  # a matter of loops.h

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import draw, generated, labels
 
-from codegen import driver
+from codegen import lean
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels
 from derive import NotationError, QuestionError, check, derive, forward_from
@@ -416,4 +416,4 @@ def test_several_outputs_have_kernels_and_are_not_split(tmp_path):
     file = written(tmp_path, "Passed", PASSED)
     with pytest.raises(QuestionError, match="has several outputs, y and x_out and z"):
         generate_of_ranks(forward_from(file), ["N"])
-    assert driver.generate(forward_from(file), order=1, kernels=kernels["cpp"]).kernels
+    assert lean.generate(forward_from(file), kernels=kernels["cpp"]).kernels

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from generating import draw, generated, pages
 from sympy import Function, Symbol, symbols
 
-from codegen import driver
+from codegen import lean
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels, targets
 from derive import NotationError, QuestionError, check, derive, forward_from
@@ -516,7 +516,7 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
 
 def test_what_is_around_a_recurrence_has_kernels_and_no_axis_is_split(tmp_path):
     forward = forward_from(file_of(tmp_path, ELMAN))
-    assert driver.generate(forward, order=1, kernels=kernels["cpp"]).kernels
+    assert lean.generate(forward, kernels=kernels["cpp"]).kernels
     with pytest.raises(QuestionError, match="has a recurrence: its axes are not split"):
         generate_of_ranks(forward, ["N"])
 

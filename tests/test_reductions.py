@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
 
-from codegen import driver
+from codegen import lean
 from codegen.cli import main
 from codegen.driver import TOLERANCE
 from codegen.ranks import generate_of_ranks
@@ -336,18 +336,16 @@ def test_third_derivatives_of_each_reduction_are_those_of_torch(tmp_path):
         torch.testing.assert_close(ours, torchs)
 
 
-def test_reductions_share_kernels_and_each_has_its_own_divisor(tmp_path):
-    """They are compared with autograd before anybody sees them, each reduction and each kernel."""
+def test_reductions_share_the_kernels_of_the_entries(tmp_path):
+    """They are compared with autograd in each reduction, before anybody sees them."""
     forward = forward_from(forward_file(tmp_path, "Quartic", QUARTIC))
-    found = driver.generate(forward, order=1, kernels=kernels["cpp"])
-    text, wrapper = found.kernels
-    assert "none_forward(" in text and "sum_forward(" not in text
-    assert '"sum | batchmean | mean forward",\n    "divisor = 1 | N | N * S"' in wrapper
-    assert "none loss" not in wrapper  # entries are no loss to hand gradients out with
-    wrong = wrapper.replace("divisor = 1 | N", "divisor = N | N")
-    assert wrong != wrapper
-    beside = kernels["cpp"].beside((text, wrong))
-    difference = beside.largest_difference(found.text, forward.definition, found.program)
+    found = lean.generate(forward, kernels=kernels["cpp"])
+    text, _ = found.kernels
+    assert re.findall(r"EXPORTED\((\w+)", text) == ["forward", "backward"]
+    wrong = found.text.replace('== "batchmean"', '== "mean"')
+    assert wrong != found.text
+    beside = kernels["cpp"].beside(found.kernels)
+    difference = beside.largest_difference(wrong, forward.definition, found.program)
     assert difference > TOLERANCE
 
 

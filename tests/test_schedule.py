@@ -8,14 +8,15 @@ from generating import forward_file
 
 from codegen.build import program_of
 from codegen.driver import derive
+from codegen.schedule.asked import Asked, usually
 from codegen.schedule.costs import CPU, GPU
 from codegen.schedule.elements import Element, entry, index, number, over, plus, size
 from codegen.schedule.flattening import flat
-from codegen.schedule.lean import lean
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Array, Flat, Node, Whole
 from codegen.schedule.planning import planned
 from codegen.targets.cpp.kernels import kernels_of
+from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.triton.alive import alive
 from codegen.targets.triton.shape import shape_of
 from codegen.targets.triton.values import Values, inlined_in
@@ -42,11 +43,12 @@ def sweeps(flat, costs=CPU):
 
 
 def test_statistics_are_exact_and_what_is_returned_is_in_the_format_of_the_inputs(program):
-    found = lean(program("layer_norm"))
-    forward = planned(found.flat_forward).entries()
+    whole = with_little_kept(program("layer_norm"))
+    forward = planned(flat(whole, whole.forward)).entries()
     given = dict.fromkeys(["x", "gain", "bias"], "real")
-    assert forward == given | {"mean": "exact", "sum_2": "exact", "inv_std": "exact", "y": "real"}
-    backward = planned(found.flat_backward).entries()
+    kept = dict.fromkeys(["mean", "sum_diff", "inv_std"], "exact")
+    assert forward == given | kept | {"y": "real"}
+    backward = planned(flat(whole, whole.backward)).entries()
     assert (backward["x"], backward["mean"], backward["inv_std"]) == ("real", "exact", "exact")
     assert (backward["dx"], backward["dgain"]) == ("real", "real")
 
@@ -194,8 +196,46 @@ def test_a_kernel_in_cpp_has_one_loop_over_axes_that_are_always_met_together():
         given = tuple(Array(n, ("N", "C")[-k:], ()) for n, k in (("x", 2), ("gain", 1)))
         arrays = tuple(array for array in given if array.name in node.reads)
         own = Flat(arrays, (), (node,), {}, (("y", "y"),), (), {})
-        (kernel,) = kernels_of("forward", own, {"N": "N", "C": "C"}, ())
+        (kernel,) = kernels_of("forward", own, {"N": "N", "C": "C"})
         text = "\n".join(kernel.lines)
         assert kernel.sizes == ("C", "N") and loops in text
         assert ("const int64_t NC = N * C;" in text) == (value is both)
         assert ("y[nc] = x[nc] / Real(NC) / Real(C);" in text) == (value is both)
+
+
+# -- what is asked of a kernel ----------------------------------------------------------
+
+SMOOTHED = Element("multiply", (Element("scalar", name="smoothing"), entry("weight", C)))
+LOSSES = (
+    Node("total", (), entry("weight", C), "sum", ("C",)),
+    Node("y", ("N", "C"), plus(entry("x", N, C), SMOOTHED)),
+    Node("z", ("N",), over(entry("total"), number(2))),
+)
+
+
+def smoothed(*nodes):
+    arrays = (Array("x", ("N", "C"), ()), Array("weight", ("C",), ()))
+    results = tuple((n.name, n.name) for n in nodes if n.name != "total")
+    return Flat(arrays, ("smoothing",), nodes, {}, results, (), {})
+
+
+def test_what_is_usual_is_computed_with_less():
+    """The number is 0 and the argument one number, where that saves a read or a reduction."""
+    asked = Asked(filled=("weight",), zero=("smoothing",))
+    found = usually(smoothed(*LOSSES[:2]), asked)
+    assert found.nodes == (Node("y", ("N", "C"), entry("x", N, C)),)
+    total, y, z = usually(smoothed(*LOSSES), asked).nodes
+    assert total.value == entry("weight") and y == found.nodes[0] and z == LOSSES[2]
+    assert usually(smoothed(LOSSES[0], LOSSES[2]), asked) is None
+    assert usually(smoothed(*LOSSES), Asked(filled=("weight",))) is None
+
+
+def test_an_array_that_is_one_number_has_no_index():
+    value = plus(entry("x", N, C), entry("dloss", N, C))
+    arrays = tuple(Array(name, ("N", "C"), ()) for name in ("x", "dloss"))
+    found = Flat(arrays, (), (Node("y", ("N", "C"), value),), {}, (("y", "y"),), (), {})
+    (kernel,) = kernels_of("forward", found, {"N": "N", "C": "C"}, Asked(repeated=("dloss",)))
+    ((condition, special),) = kernel.special
+    assert condition == "dloss_repeated" and kernel.repeated == ("dloss",)
+    assert "const auto dloss_2 = dloss[0];" in "\n".join(special.lines)
+    assert "dloss[nc]" in "\n".join(kernel.lines)

@@ -11,7 +11,7 @@ from sympy import Function, Piecewise, Rational, Symbol
 from torch import lgamma
 
 import derive.language.functions as functions
-from codegen import driver
+from codegen import lean
 from codegen.cli import gradform
 from codegen.schedule.entries import BUILT
 from codegen.schedule.library import FUNCTIONS as OF_LIBRARY
@@ -172,7 +172,7 @@ KERNELS = ["loggamma(x) * w", "atan2(w, x)", "Mod(w, x) + floor(w) * x"]
 def test_a_kernel_has_the_functions_that_c_has(line, tmp_path):
     """Each is run and compared with torch before it is written."""
     forward = forward_from(forward_of(tmp_path, line, "Given"))
-    found = driver.generate(forward, order=1, kernels=kernels["cpp"])
+    found = lean.generate(forward, kernels=kernels["cpp"])
     assert found.kernels and not found.slow
 
 

@@ -13,13 +13,13 @@ import torch
 from forwards import HEAD
 
 from codegen.cli import gradform
-from codegen.driver import generate
+from codegen.lean import generate
 from codegen.targets import kernels as languages
 from derive import forward_from
 from derive.language.errors import UnprovedError
+from generated.chain.mlp import mlp_atoms
 from generated.kernels import _building
 from generated.kernels.mlp import training_step
-from generated.mlp import mlp_atoms
 
 pytestmark = pytest.mark.skipif(
     not (os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")),
@@ -165,7 +165,7 @@ def test_a_network_of_the_readers_own_has_a_step(body, tmp_path, monkeypatch):
     file, package = tmp_path / "net.py", f"own_{abs(hash(body))}"
     file.write_text(HEAD + AXES + body)
     out = tmp_path / package
-    assert gradform([str(file), "--order", "1", "--target", "cpp", "--out", str(out)]) == 0
+    assert gradform([str(file), "--target", "cpp", "--out", str(out)]) == 0
     monkeypatch.syspath_prepend(tmp_path)
     module, kernels = (import_module(f"{package}.{name}") for name in ("net", "kernels.net"))
     g = torch.Generator().manual_seed(2)
@@ -177,8 +177,7 @@ def test_a_network_of_the_readers_own_has_a_step(body, tmp_path, monkeypatch):
             data[name] = torch.randint(DIMENSIONS["C"], shape, generator=g)
         else:
             (data if layout.startswith("N") else parameters)[name] = drawn(g, *shape)
-    reference = lambda **arguments: module.net_atoms(**arguments).loss  # noqa: E731
-    assert_steps_agree(kernels.training_step, reference, data, parameters, 6, 1e-11)
+    assert_steps_agree(kernels.training_step, module.net, data, parameters, 6, 1e-11)
     for name in [name for name in sys.modules if name.split(".")[0] == package]:
         del sys.modules[name]
 
@@ -189,12 +188,12 @@ def test_a_wrong_step_is_not_written(tmp_path):
     file.write_text(HEAD + AXES + NETWORKS["weights first, a vector of them"])
 
     class Changed(type(language)):
-        def texts(self, program, module):
-            kernels, wrapper, step = super().texts(program, module)
+        def texts(self, program, module, outside):
+            kernels, wrapper, step = super().texts(program, module, outside)
             return kernels, wrapper, step.replace("Real(given_rate)", "Real(given_rate * 1.01)")
 
     with pytest.raises(UnprovedError, match=r"the kernels differ from the torch code"):
-        generate(forward_from(file), order=1, kernels=Changed())
+        generate(forward_from(file), kernels=Changed())
 
 
 @pytest.mark.parametrize("name", ["softmax_nll", "linear", "lstm_cell", "mse", "cross_entropy"])

@@ -9,11 +9,12 @@ import pytest
 from forwards import HEAD
 from test_kernels_of_ones_own import AXES, BODIES
 
-from codegen.driver import written
 from codegen.targets import kernels
-from codegen.targets.torch.check import largest_difference_of
+from codegen.targets.lean.check import largest_difference
+from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.target import written
 from derive import forward_from
-from derive.derivation import derive
+from derive.derivation import derive_definition
 
 pytestmark = [
     pytest.mark.triton,
@@ -100,15 +101,17 @@ def test_kernels_in_triton_of_a_forward_of_ones_own(body, tmp_path, monkeypatch)
     file = tmp_path / "own.py"
     file.write_text(f"{HEAD}{MORE}{AXES}\n\nclass Own(Forward):{body}", encoding="utf-8")
     forward, target = forward_from(file), kernels["triton"]
-    program, text = written(forward, derive(forward))
-    beside = target.beside(target.texts(program, text))
+    outside = outside_of(forward.definition)
+    program, text = written(forward, outside, derive_definition(outside.inside))
+    beside = target.beside(target.texts(program, text, outside))
     kernels_of = {}
     for limits in ("", LOWERED):
         monkeypatch.setenv("GRADFORM_TRITON", limits)
         with beside._imported(text, program.name) as (module, package):
-            table = import_module(f"{package.__name__}.{program.name}").table
-            with package.use("triton"), table.kernels.watched() as called:
-                gap = largest_difference_of(module, forward.definition, program)
+            own = import_module(f"{package.__name__}.{program.name}")
+            watched = import_module(f"{package.__name__}._running").watched(own)
+            with package.use("triton"), watched as called:
+                gap = largest_difference(module, forward.definition, program)
         assert gap <= 1e-9 and called, limits
         kernels_of[limits] = {*called}
     assert kernels_of[LOWERED] == kernels_of[""]

@@ -6,9 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from derive.commands.order import add_order
 from derive.commands.reduction import add_reduction
-from derive.orders import SECOND, THIRD
 from derive.running.command import add_force, add_limit, add_names, guarded
 from derive.running.parser import OneOf, OnlyOne, Parser
 
@@ -77,7 +75,6 @@ def _report(options: argparse.Namespace) -> int:
 def add_generating(parser: Parser) -> None:
     """What all commands ask that write modules: which forwards, where, and how."""
     _add_common(parser)
-    add_order(parser, "beside kernels: write closed forms of", THIRD, SECOND, fills=False)
     parser.add_argument(
         "--target",
         action=OnlyOne,

@@ -26,12 +26,10 @@ from codegen.tables import table, table_of_ranks
 from codegen.targets import kernels
 from codegen.targets.torch.target import RUNTIME
 from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
-from derive.commands.order import order_of
 from derive.commands.reduction import refuse_reduction
 from derive.language.errors import QuestionError
 from derive.notation.forward import Forward, reduced_forward
 from derive.notation.library import files_read, forwards_from, list_forwards
-from derive.orders import SECOND, THIRD
 from derive.running.command import DONE, WRONG, say
 from derive.running.limits import seconds_of
 from derive.running.writing import current, refuse
@@ -61,8 +59,8 @@ def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
     """
     if options.target in kernels:
         kernels[options.target].ready()
-    order, limit = _order(options), seconds_of(options.limit)
-    cache, forwards = _cache(options, order, options.target), _forwards(options)
+    limit = seconds_of(options.limit)
+    cache, forwards = _cache(options, options.target), _forwards(options)
     chained = _chained(options, forwards)
     if writes:
         files, folder = [file_of(forward) for forward in forwards], options.out / FOLDER
@@ -96,20 +94,8 @@ def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
     return texts
 
 
-def _order(options: argparse.Namespace) -> int:
-    """Raises `QuestionError` for an order of a lean module, which has the closed form alone."""
-    if options.order is None:
-        return SECOND
-    if options.target == TORCH:
-        raise QuestionError(
-            f"--order {options.order}: the module can be differentiated any number of times",
-            "leave --order out; gradform show --order 2 shows second derivatives",
-        )
-    return order_of(options, THIRD)
-
-
-def _cache(options: argparse.Namespace, order: int = SECOND, target: str = TORCH) -> Cache:
-    cache = Cache(None if options.no_cache else cache_folder(), order, target)
+def _cache(options: argparse.Namespace, target: str = TORCH) -> Cache:
+    cache = Cache(None if options.no_cache else cache_folder(), target)
     if cache.distrusted:
         say(cache.distrusted)
     return cache
@@ -122,10 +108,9 @@ def _in_parts(options: argparse.Namespace) -> int:
         raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
     if not options.names:
         raise QuestionError("which forward is split?", f"name it before --{way}")
-    if options.target != TORCH or options.order is not None:
+    if options.target != TORCH:
         raise QuestionError(
-            f"--{way} writes torch code of the first order alone, beside _runtime.py",
-            "leave --target and --order out",
+            f"--{way} writes torch code alone, beside _runtime.py", "leave --target out"
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
     forwards = [reduced_forward(forward, options.reduction) for forward in forwards]

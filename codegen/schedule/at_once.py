@@ -10,17 +10,7 @@ from codegen.program.steps import NotZero, Step
 from codegen.program.values import SizeOf
 from codegen.schedule.elements import ONE, Element, size
 from codegen.schedule.flattening import flat
-from codegen.schedule.nodes import Flat, Whole
-
-
-def at_once(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | None:
-    """`with_gradients`; None also where a library stands between the loops: nothing is gained
-    then.
-    """
-    found = with_gradients(program, wanted)
-    if found is None or any(isinstance(node, Whole) for node in found[1].nodes):
-        return None
-    return found
+from codegen.schedule.nodes import Flat
 
 
 def with_gradients(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | None:

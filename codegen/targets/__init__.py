@@ -17,6 +17,7 @@ from typing import Protocol
 from codegen.program import Program
 from codegen.quality import Counts, Rounding
 from codegen.targets.cpp.target import CppTarget
+from codegen.targets.lean.outside import Outside
 from codegen.targets.torch.target import TorchTarget
 from codegen.targets.triton.target import TritonTarget
 from derive.language.errors import UnprovedError
@@ -45,7 +46,7 @@ class Tries(Protocol):
 
 
 class Kernels(Protocol):
-    """A language for loops, which run instead of lines of a module in torch. Their files lie in a
+    """A language for loops, which run instead of lines of a lean module. Their files lie in a
     ``folder`` beside that; the names of those of a module have these ``ends``.
     """
 
@@ -57,8 +58,9 @@ class Kernels(Protocol):
         `QuestionError` where they cannot be compared here.
         """
 
-    def texts(self, program: Program, module: str) -> tuple[str, ...]:
-        """The kernels, and the module of Python that calls them; nothing where there is no loop.
+    def texts(self, program: Program, module: str, outside: Outside) -> tuple[str, ...]:
+        """The kernels, and the module of Python that launches them in place of functions of
+        ``module``, the lean module of a ``program``; nothing where there is no loop.
 
         Raises `QuestionError` for what it cannot print.
         """

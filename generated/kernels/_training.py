@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ._asking import is_plain
 from ._building import loaded
-from ._running import FORMATS, KEYS
+from ._running import DEVICE, FORMATS
+from ._serving import is_plain
 
 ALIGNED = 64  # bytes: where a line of a cache begins
 
@@ -37,7 +37,7 @@ class TrainingStep:
         if len(real) != 1 or not real <= FORMATS.keys():
             raise TypeError(f"a step needs float32 or float64 tensors, all the same, got {real}")
         for name, tensor in (*data.items(), *parameters.items()):
-            if not is_plain(tensor, KEYS) or not tensor.is_contiguous():
+            if not is_plain(tensor, DEVICE) or not tensor.is_contiguous():
                 raise ValueError(f"{name} must be a plain contiguous tensor on the CPU")
         (self.batch, *_), (count, *others) = sizes.values(), {len(t) for t in data.values()}
         if others:
@@ -68,7 +68,7 @@ class TrainingStep:
         Raises TypeError and ValueError unless ``picks`` is an int64 tensor of the batch size, and
         IndexError if a pick or a label is out of range; then nothing is changed.
         """
-        if picks.dtype is not torch.int64 or not is_plain(picks, KEYS):
+        if picks.dtype is not torch.int64 or not is_plain(picks, DEVICE):
             raise TypeError(f"picks must be int64 on the CPU, got {picks.dtype} on {picks.device}")
         if picks.shape != (self.batch,) or not picks.is_contiguous():
             raise ValueError(

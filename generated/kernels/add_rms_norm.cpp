@@ -21,7 +21,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true>
 static int backward(
@@ -43,90 +43,19 @@ static int backward(
     }, Columns(dgain, want_dgain ? C : 0));
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false)
-PART(backward_of_dresidual, backward, true, false)
-PART(backward_of_dgain, backward, false, true)
-PART(backward_of_dresidual_dgain, backward, true, true)
-
-template <class Real, bool want_dx = true, bool want_dgain = true>
-static int backward_from_dy(
-    const Real* dy, const Real* gain, const Real* h, const Real* inv_rms, Real* dgain, Real* dx,
-    int64_t C, int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n, Real* dgain) INLINE {
-        const auto inv_rms_n = inv_rms[n];
-        const auto found = reduced<Real, want_dx ? 1 : 0, false>(C, [=](int64_t c) INLINE {
-            if constexpr (want_dgain) dgain[c] += inv_rms_n * dy[n * C + c] * h[n * C + c];
-            return Several<Real, 1>{{gain[c] * dy[n * C + c] * h[n * C + c]}};
-        });
-        const Real sum_1 = found.of[0];
-        const auto dx_constant = square(inv_rms_n) * sum_1 / Real(C);
-        each(want_dx ? C : 0, [=](int64_t c) INLINE {
-            dx[n * C + c] = inv_rms_n * (gain[c] * dy[n * C + c] - dx_constant * h[n * C + c]);
-        });
-    }, Columns(dgain, want_dgain ? C : 0));
-    return DONE;
-}
-EXPORTED(backward_from_dy)
-PART(backward_from_dy_of_dx, backward_from_dy, true, false)
-PART(backward_from_dy_of_dresidual, backward_from_dy, true, false)
-PART(backward_from_dy_of_dgain, backward_from_dy, false, true)
-PART(backward_from_dy_of_dresidual_dgain, backward_from_dy, true, true)
 
 template <class Real>
-static int plain_forward(
-    const Real* residual, const Real* x, Real* h, Real* inv_rms, Real* y, int64_t C, int64_t N,
-    double eps, int threads
+static int backward_wanted(
+    const Real* dh, const Real* dy, const Real* gain, const Real* h, const Real* inv_rms,
+    Real* dgain, Real* dx, int64_t C, int64_t N, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
-            const Real h_now = residual[n * C + c] + x[n * C + c];
-            h[n * C + c] = h_now;
-            return square(h_now);
-        });
-        const Real inv_rms_now = 1 / square_root(sum_1 / Real(C) + Real(eps));
-        inv_rms[n] = inv_rms_now;
-        each(C, [=](int64_t c) INLINE { y[n * C + c] = inv_rms_now * h[n * C + c]; });
-    });
-    return DONE;
+    if (dx && !dgain) return backward<Real, true, false>(dh, dy, gain, h, inv_rms, dgain, dx, C, N,
+            threads);
+    if (!dx && dgain) return backward<Real, false, true>(dh, dy, gain, h, inv_rms, dgain, dx, C, N,
+            threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dgain) dgain = scratch.of<Real>(C);
+    return backward<Real>(dh, dy, gain, h, inv_rms, dgain, dx, C, N, threads);
 }
-EXPORTED(plain_forward)
-
-template <class Real, bool want_dx = true>
-static int plain_backward(
-    const Real* dh, const Real* dy, const Real* h, const Real* inv_rms, Real* dx, int64_t C,
-    int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * h[n * C + c]; });
-        const auto inv_rms_n = inv_rms[n];
-        const auto dx_constant = square(inv_rms_n) * sum_1 / Real(C);
-        each(C, [=](int64_t c) INLINE {
-            dx[n * C + c] = dh[n * C + c] + inv_rms_n * (dy[n * C + c] - dx_constant
-                    * h[n * C + c]);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
-PART(plain_backward_of_dx, plain_backward, true)
-PART(plain_backward_of_dresidual, plain_backward, true)
-
-template <class Real, bool want_dx = true>
-static int plain_backward_from_dy(
-    const Real* dy, const Real* h, const Real* inv_rms, Real* dx, int64_t C, int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * h[n * C + c]; });
-        const auto inv_rms_n = inv_rms[n];
-        const auto dx_constant = square(inv_rms_n) * sum_1 / Real(C);
-        each(C, [=](int64_t c) INLINE {
-            dx[n * C + c] = inv_rms_n * (dy[n * C + c] - dx_constant * h[n * C + c]);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_from_dy)
-PART(plain_backward_from_dy_of_dx, plain_backward_from_dy, true)
-PART(plain_backward_from_dy_of_dresidual, plain_backward_from_dy, true)
+EXPORTED(backward, backward_wanted)

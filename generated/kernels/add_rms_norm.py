@@ -2,39 +2,45 @@
 # source sha256: d9563054abddb28e0f23fa9ce5b1b5ae80d2a0bd981006422d36da9c9fc5026e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""AddRMSNorm on the kernels of add_rms_norm.cpp; for the notation see _table.py."""
+"""The functions of add_rms_norm.py that the kernels of add_rms_norm.cpp compute."""
 
-from .. import add_rms_norm as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x, residual, h, y, dy, dh, dx: N C
-    gain = 1, dgain: C
-    inv_rms: N 1
-""", "d4b696275b4801ca7f258efc17fb0c9079a4898ae761c1d5ba5433749e6c8f35")
-table.add("forward", "forward(gain, residual, x; C, N; eps) -> h, inv_rms, y")
-table.add(
-    "backward",
-    "backward(dh, dy, gain, h, inv_rms; C, N) -> dgain, dx",
-    "dresidual = dx",
-    of="dx | dresidual | dgain | dresidual dgain",
-)
-table.add(
-    "backward from dy",
-    "backward_from_dy(dy, gain, h, inv_rms; C, N) -> dgain, dx",
-    "dresidual = dx",
-    of="dx | dresidual | dgain | dresidual dgain",
-)
-table.add("plain forward", "plain_forward(residual, x; C, N; eps) -> h, inv_rms, y")
-table.add(
-    "plain backward",
-    "plain_backward(dh, dy, h, inv_rms; C, N) -> dx",
-    "dresidual = dx",
-    of="dx | dresidual",
-)
-table.add(
-    "plain backward from dy",
-    "plain_backward_from_dy(dy, h, inv_rms; C, N) -> dx",
-    "dresidual = dx",
-    of="dx | dresidual",
-)
+import torch
+from torch import Tensor
+
+from .. import add_rms_norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "2bfe1e63ec1327055ceca959397fcac7fdd7665e49a04d652bd9ee116d50ef7f"
+kernels = Kernels(__file__)
+
+
+def add_rms_norm_forward(
+    x: Tensor, residual: Tensor, gain: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The outputs y and h, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, residual, gain)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, residual, gain = x.to(wide), residual.to(wide), gain.to(wide)
+    N, C = x.shape
+    h = x.new_empty(N, C)
+    inv_rms = x.new_empty(N, 1)
+    y = x.new_empty(N, C)
+    kernels.forward(gain, residual, x, h, inv_rms, y, C, N, eps)
+    return y.to(dtype), h.to(dtype), inv_rms
+
+
+def add_rms_norm_backward(
+    dy: Tensor, dh: Tensor, gain: Tensor, inv_rms: Tensor, h: Tensor, need_x: bool = True,
+    need_residual: bool = True, need_gain: bool = True,
+) -> tuple:
+    """The gradients of x, residual and gain."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, dh, gain, h = (t.to(wide) for t in (dy, dh, gain, h))
+    N, C = dy.shape
+    dgain = dy.new_empty(C) if need_gain else None
+    dresidual = dy.new_empty(N, C) if need_x or need_residual else None
+    kernels.backward(dh, dy, gain, h, inv_rms, dgain, dresidual, C, N)
+    dx = dresidual
+    return dx, dresidual, dgain

@@ -18,7 +18,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
@@ -33,7 +33,7 @@ static int forward_2(
     }, Total(y, R * C));
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
@@ -51,7 +51,7 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
@@ -72,57 +72,4 @@ static int backward_2(
     });
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dalpha_2(
-    const Real* cumulated_1, const Real* scanned_2, const Real* sum_color_dy, Real* dalpha,
-    int64_t R, int64_t S, int threads
-) {
-    rows(R * ((S + 31) / 32), R * S, threads, [=](int64_t row) INLINE {
-        const int64_t first = (row % ((S + 31) / 32)) * 32;
-        const int64_t last = smaller_size(first + 32, S);
-        const int64_t r = row / ((S + 31) / 32);
-        each(first, last, [=](int64_t s) INLINE {
-            dalpha[r * S + s] = (s > 0 ? cumulated_1[r * S + (s - 1)] : Real(1))
-                    * (sum_color_dy[r * S + s] - (s + 1 < S ? scanned_2[r * S + (s + 1)]
-                    : Real(0)));
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dalpha_2)
-
-template <class Real>
-static int backward_of_dcolor(
-    const Real* alpha, Real* one_minus_alpha, int64_t R, int64_t S, int threads
-) {
-    rows(R * ((S + 31) / 32), R * S, threads, [=](int64_t row) INLINE {
-        const int64_t first = (row % ((S + 31) / 32)) * 32;
-        const int64_t last = smaller_size(first + 32, S);
-        const int64_t r = row / ((S + 31) / 32);
-        each(first, last, [=](int64_t s) INLINE {
-            one_minus_alpha[r * S + s] = Real(1) - alpha[r * S + s];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dcolor)
-
-template <class Real>
-static int backward_of_dcolor_2(
-    const Real* alpha, const Real* cumulated_1, const Real* dy, Real* dcolor, int64_t C, int64_t R,
-    int64_t S, int threads
-) {
-    rows(R * S, C * R * S, threads, [=](int64_t row) INLINE {
-        const int64_t s = row % S;
-        const int64_t r = row / S;
-        const auto dcolor_constant = (s > 0 ? cumulated_1[r * S + (s - 1)] : Real(1))
-                * alpha[r * S + s];
-        each(C, [=](int64_t c) INLINE {
-            dcolor[(r * S + s) * C + c] = dcolor_constant * dy[r * C + c];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dcolor_2)
+EXPORTED(backward_2, backward_2)

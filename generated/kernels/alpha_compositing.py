@@ -2,46 +2,48 @@
 # source sha256: d890da6d3a57d8dde1b429321ef1dbce9fbda0b96112d81c0ad7bcb614c8fe16
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""AlphaCompositing on the kernels of alpha_compositing.cpp; for the notation see _table.py."""
+"""The functions of alpha_compositing.py that the kernels of alpha_compositing.cpp compute."""
 
-from .. import alpha_compositing as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-_runtime = _module._runtime
+from .. import alpha_compositing as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "f772cbf13663609ef8df58046b38b9ca5fa78b38bc4dcf6ac8c848b555fc9317"
+kernels = Kernels(__file__)
 
 
-def _scanned_2(one_minus_alpha, scanned_2_term):
-    return _runtime.scanned(one_minus_alpha, scanned_2_term, 1, reverse=True)
+def alpha_compositing_forward(alpha: Tensor, color: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(alpha.dtype, color.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    alpha, color = alpha.to(wide), color.to(wide)
+    C = color.shape[2]
+    R, S = alpha.shape
+    cumulated_1_operand = alpha.new_empty(R, S)
+    kernels.forward(alpha, cumulated_1_operand, R, S)
+    cumulated_1 = cumulated_1_operand.cumprod(1)
+    y = alpha.new_empty(R, C)
+    kernels.forward_2(alpha, color, cumulated_1, y, C, R, S)
+    return y.to(dtype)
 
 
-table = Table(_module, __file__, """
-    alpha, cumulated_1_operand, sum_color_dy, one_minus_alpha, scanned_2_term, dalpha: R S
-    color, dcolor: R S C
-    y, dy: R C
-""", "d02f3bc80d829362c675157bf8f42f9a48c4e29cc5a9fe55448a5aaabf890756")
-table.add(
-    "forward",
-    "forward(alpha; R, S) -> cumulated_1_operand",
-    ("cumulated_1", lambda cumulated_1_operand: cumulated_1_operand.cumprod(1)),
-    "forward_2(alpha, color, cumulated_1; C, R, S) -> y",
-)
-table.add(
-    "backward",
-    "backward(alpha, color, dy; C, R, S) -> sum_color_dy, one_minus_alpha, scanned_2_term",
-    ("cumulated_1", lambda one_minus_alpha: one_minus_alpha.cumprod(1)),
-    ("scanned_2", _scanned_2),
-    "backward_2(alpha, cumulated_1, dy, scanned_2, sum_color_dy; C, R, S) -> dalpha, dcolor",
-)
-table.add(
-    "backward of dalpha",
-    "backward(alpha, color, dy; C, R, S) -> sum_color_dy, one_minus_alpha, scanned_2_term",
-    ("cumulated_1", lambda one_minus_alpha: one_minus_alpha.cumprod(1)),
-    ("scanned_2", _scanned_2),
-    "backward_of_dalpha_2(cumulated_1, scanned_2, sum_color_dy; R, S) -> dalpha",
-)
-table.add(
-    "backward of dcolor",
-    "backward_of_dcolor(alpha; R, S) -> one_minus_alpha",
-    ("cumulated_1", lambda one_minus_alpha: one_minus_alpha.cumprod(1)),
-    "backward_of_dcolor_2(alpha, cumulated_1, dy; C, R, S) -> dcolor",
-)
+def alpha_compositing_backward(
+    dy: Tensor, alpha: Tensor, color: Tensor, need_alpha: bool = True, need_color: bool = True,
+) -> tuple:
+    """The gradients of alpha and color."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, alpha, color = dy.to(wide), alpha.to(wide), color.to(wide)
+    R, C = dy.shape
+    S = alpha.shape[1]
+    sum_color_dy = dy.new_empty(R, S)
+    one_minus_alpha = dy.new_empty(R, S)
+    scanned_2_term = dy.new_empty(R, S)
+    kernels.backward(alpha, color, dy, sum_color_dy, one_minus_alpha, scanned_2_term, C, R, S)
+    cumulated_1 = one_minus_alpha.cumprod(1)
+    scanned_2 = lines._scanned(one_minus_alpha, scanned_2_term, 1, reverse=True)
+    dalpha = dy.new_empty(R, S)
+    dcolor = dy.new_empty(R, S, C)
+    kernels.backward_2(alpha, cumulated_1, dy, scanned_2, sum_color_dy, dalpha, dcolor, C, R, S)
+    return dalpha, dcolor

@@ -6,205 +6,124 @@
 
 template <class Real>
 static int forward(
-    const Real* first_, const Real* second, Real* unit1_root, Real* unit2_root, Real* unit1,
+    const Real* first_, const Real* second, Real* sum_first, Real* sum_second, Real* sum_centred1,
+    Real* sum_centred2, Real* inverse_root_in_unit1, Real* inverse_root_in_unit2, Real* unit1,
     Real* unit2, int64_t D, int64_t N, double eps, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(D);
-    Real* sum_3 = scratch.of<Real>(D);
     Real* sum_2 = scratch.of<Real>(D);
-    Real* sum_4 = scratch.of<Real>(D);
-    Real* sum_5 = scratch.of<Real>(D);
-    Real* sum_6 = scratch.of<Real>(D);
-    rows(N, D * N, threads, [=](int64_t n, Real* sum_1, Real* sum_3) INLINE {
+    rows(N, D * N, threads, [=](int64_t n, Real* sum_first, Real* sum_second) INLINE {
         each(D, [=](int64_t d) INLINE {
-            sum_1[d] += first_[n * D + d];
-            sum_3[d] += second[n * D + d];
+            sum_first[d] += first_[n * D + d];
+            sum_second[d] += second[n * D + d];
         });
-    }, Columns(sum_1, D), Columns(sum_3, D));
-    rows(N, D * N, threads, [=](int64_t n, Real* sum_2, Real* sum_4) INLINE {
+    }, Columns(sum_first, D), Columns(sum_second, D));
+    rows(N, D * N, threads, [=](int64_t n, Real* sum_centred1, Real* sum_centred2) INLINE {
         each(D, [=](int64_t d) INLINE {
-            sum_2[d] += first_[n * D + d] - sum_1[d] / Real(N);
-            sum_4[d] += second[n * D + d] - sum_3[d] / Real(N);
+            sum_centred1[d] += first_[n * D + d] - sum_first[d] / Real(N);
+            sum_centred2[d] += second[n * D + d] - sum_second[d] / Real(N);
         });
-    }, Columns(sum_2, D), Columns(sum_4, D));
-    rows(N, D * N, threads, [=](int64_t n, Real* sum_5, Real* sum_6) INLINE {
+    }, Columns(sum_centred1, D), Columns(sum_centred2, D));
+    rows(N, D * N, threads, [=](int64_t n, Real* sum_1, Real* sum_2) INLINE {
         each(D, [=](int64_t d) INLINE {
-            sum_5[d] += square(first_[n * D + d] - sum_1[d] / Real(N) - sum_2[d] / Real(N));
-            sum_6[d] += square(second[n * D + d] - sum_3[d] / Real(N) - sum_4[d] / Real(N));
+            sum_1[d] += square(first_[n * D + d] - sum_first[d] / Real(N) - sum_centred1[d]
+                    / Real(N));
+            sum_2[d] += square(second[n * D + d] - sum_second[d] / Real(N) - sum_centred2[d]
+                    / Real(N));
         });
-    }, Columns(sum_5, D), Columns(sum_6, D));
+    }, Columns(sum_1, D), Columns(sum_2, D));
     entries(D, threads, [=](int64_t d) INLINE {
-        unit1_root[d] = 1 / square_root(sum_5[d] / Real(N) + Real(eps));
-        unit2_root[d] = 1 / square_root(sum_6[d] / Real(N) + Real(eps));
+        inverse_root_in_unit1[d] = 1 / square_root(sum_1[d] / Real(N) + Real(eps));
+        inverse_root_in_unit2[d] = 1 / square_root(sum_2[d] / Real(N) + Real(eps));
     });
     entries(N, D, threads, [=](int64_t n, int64_t d) INLINE {
-        unit1[n * D + d] = unit1_root[d] * (first_[n * D + d] - sum_1[d] / Real(N) - sum_2[d]
-                / Real(N));
-        unit2[n * D + d] = unit2_root[d] * (second[n * D + d] - sum_3[d] / Real(N) - sum_4[d]
-                / Real(N));
+        unit1[n * D + d] = inverse_root_in_unit1[d] * (first_[n * D + d] - sum_first[d] / Real(N)
+                - sum_centred1[d] / Real(N));
+        unit2[n * D + d] = inverse_root_in_unit2[d] * (second[n * D + d] - sum_second[d] / Real(N)
+                - sum_centred2[d] / Real(N));
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* product_7, Real* correlation, Real* same_term, Real* loss, int64_t D, int64_t N,
-    double weight, int threads
+    const Real* product_3, Real* correlation, Real* diagonal_correlation_minus_1, Real* loss,
+    int64_t D, int64_t N, double weight, int threads
 ) {
     Scratch scratch;
     Real* same = scratch.of<Real>(1);
     Real* others = scratch.of<Real>(1);
     rows(D, D * D, threads, [=](int64_t d, double* same, double* others) INLINE {
         others[0] += sum(D, [=](int64_t e) INLINE {
-            const Real correlation_now = product_7[d * D + e] / Real(N);
+            const Real correlation_now = product_3[d * D + e] / Real(N);
             correlation[d * D + e] = correlation_now;
             return choose(d == e, Real(0), square(correlation_now));
         });
-        const Real same_term_now = correlation[d * D + d] - Real(1);
-        same_term[d] = same_term_now;
-        same[0] += square(same_term_now);
+        const Real diagonal_correlation_minus_1_now = correlation[d * D + d] - Real(1);
+        diagonal_correlation_minus_1[d] = diagonal_correlation_minus_1_now;
+        same[0] += square(diagonal_correlation_minus_1_now);
     }, Total(same, 1), Total(others, 1));
     loss[0] = same[0] + others[0] * Real(weight);
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* correlation, const Real* dloss, const Real* same_term, Real* dcorrelation_,
-    int64_t D, double weight, int threads
+    const Real* correlation, const Real* diagonal_correlation_minus_1, const Real* dloss,
+    const Real* first_, const Real* inverse_root_in_unit1, const Real* inverse_root_in_unit2,
+    const Real* second, const Real* sum_centred1, const Real* sum_centred2, const Real* sum_first,
+    const Real* sum_second, Real* dcorrelation_, Real* unit1, Real* unit2, int64_t D, int64_t N,
+    double weight, int threads
 ) {
     const auto two_times_dloss_times_weight = Real(2) * (dloss[0] * Real(weight));
     const auto two_times_dloss = Real(2) * dloss[0];
     rows(D, D * D, threads, [=](int64_t d) INLINE {
-        const auto dcorrelation_constant = two_times_dloss * same_term[d]
+        const auto dcorrelation_constant = two_times_dloss * diagonal_correlation_minus_1[d]
                 - two_times_dloss_times_weight * correlation[d * D + d];
         each(D, [=](int64_t e) INLINE {
             dcorrelation_[d * D + e] = two_times_dloss_times_weight * correlation[d * D + e]
                     + choose(e == d, dcorrelation_constant, Real(0));
         });
     });
+    entries(N, D, threads, [=](int64_t n, int64_t d) INLINE {
+        unit1[n * D + d] = inverse_root_in_unit1[d] * (first_[n * D + d] - sum_first[d] / Real(N)
+                - sum_centred1[d] / Real(N));
+        unit2[n * D + d] = inverse_root_in_unit2[d] * (second[n * D + d] - sum_second[d] / Real(N)
+                - sum_centred2[d] / Real(N));
+    });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* product_1, const Real* product_2, const Real* unit1, const Real* unit1_root,
-    const Real* unit2, const Real* unit2_root, Real* dfirst, Real* dsecond, int64_t D, int64_t N,
-    int threads
+    const Real* inverse_root_in_unit1, const Real* inverse_root_in_unit2, const Real* product_1,
+    const Real* product_2, const Real* unit1, const Real* unit2, Real* dfirst, Real* dsecond,
+    int64_t D, int64_t N, int threads
 ) {
-    rows(((D + 31) / 32), D * N, threads, [=](int64_t row, Real* sum_3, Real* sum_3_block,
-            double* sum_3_total, Real* sum_4, Real* sum_4_block, double* sum_4_total, Real* sum_5,
-            Real* sum_5_block, double* sum_5_total, Real* sum_6, Real* sum_6_block,
-            double* sum_6_total) INLINE {
-        const int64_t first = row * 32;
-        const int64_t last = smaller_size(first + 32, D);
-        in_blocks(0, N, [=](int64_t n, Real* sum_3_block, Real* sum_4_block, Real* sum_5_block,
-                Real* sum_6_block) INLINE {
-            each(first, last, [=](int64_t d) INLINE {
-                sum_3_block[d - first] += product_2[n * D + d] / Real(N) * unit1[n * D + d];
-                sum_4_block[d - first] += product_2[n * D + d] / Real(N);
-                sum_5_block[d - first] += product_1[n * D + d] / Real(N) * unit2[n * D + d];
-                sum_6_block[d - first] += product_1[n * D + d] / Real(N);
-            });
-        }, cleared(sum_3_block, sum_3_total, 32), cleared(sum_4_block, sum_4_total, 32),
-                cleared(sum_5_block, sum_5_total, 32), cleared(sum_6_block, sum_6_total, 32));
-        each(first, last, [=](int64_t d) INLINE {
-            sum_3[d - first] = Real(sum_3_total[d - first]);
+    Scratch scratch;
+    Real* sum_3 = scratch.of<Real>(D);
+    Real* sum_4 = scratch.of<Real>(D);
+    Real* sum_5 = scratch.of<Real>(D);
+    Real* sum_6 = scratch.of<Real>(D);
+    rows(N, D * N, threads, [=](int64_t n, Real* sum_3, Real* sum_4, Real* sum_5,
+            Real* sum_6) INLINE {
+        each(D, [=](int64_t d) INLINE {
+            sum_3[d] += product_2[n * D + d] / Real(N) * unit1[n * D + d];
+            sum_4[d] += product_2[n * D + d] / Real(N);
+            sum_5[d] += product_1[n * D + d] / Real(N) * unit2[n * D + d];
+            sum_6[d] += product_1[n * D + d] / Real(N);
         });
-        each(first, last, [=](int64_t d) INLINE {
-            sum_4[d - first] = Real(sum_4_total[d - first]);
-        });
-        each(first, last, [=](int64_t d) INLINE {
-            sum_5[d - first] = Real(sum_5_total[d - first]);
-        });
-        each(first, last, [=](int64_t d) INLINE {
-            sum_6[d - first] = Real(sum_6_total[d - first]);
-        });
-        for (int64_t n = 0; n < N; ++n) {
-            each(first, last, [=](int64_t d) INLINE {
-                dfirst[n * D + d] = unit1_root[d] * (product_2[n * D + d] / Real(N)
-                        - sum_4[d - first] / Real(N) - sum_3[d - first] / Real(N)
-                        * unit1[n * D + d]);
-                dsecond[n * D + d] = unit2_root[d] * (product_1[n * D + d] / Real(N)
-                        - sum_6[d - first] / Real(N) - sum_5[d - first] / Real(N)
-                        * unit2[n * D + d]);
-            });
-        }
-    }, Kept<Real>(32), Kept<Real>(32), Kept<double>(32), Kept<Real>(32), Kept<Real>(32),
-            Kept<double>(32), Kept<Real>(32), Kept<Real>(32), Kept<double>(32), Kept<Real>(32),
-            Kept<Real>(32), Kept<double>(32));
+    }, Columns(sum_3, D), Columns(sum_4, D), Columns(sum_5, D), Columns(sum_6, D));
+    entries(N, D, threads, [=](int64_t n, int64_t d) INLINE {
+        dfirst[n * D + d] = inverse_root_in_unit1[d] * (product_2[n * D + d] / Real(N) - sum_4[d]
+                / Real(N) - sum_3[d] / Real(N) * unit1[n * D + d]);
+        dsecond[n * D + d] = inverse_root_in_unit2[d] * (product_1[n * D + d] / Real(N) - sum_6[d]
+                / Real(N) - sum_5[d] / Real(N) * unit2[n * D + d]);
+    });
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dfirst_2(
-    const Real* product_2, const Real* unit1, const Real* unit1_root, Real* dfirst, int64_t D,
-    int64_t N, int threads
-) {
-    rows(((D + 31) / 32), D * N, threads, [=](int64_t row, Real* sum_3, Real* sum_3_block,
-            double* sum_3_total, Real* sum_4, Real* sum_4_block, double* sum_4_total) INLINE {
-        const int64_t first = row * 32;
-        const int64_t last = smaller_size(first + 32, D);
-        in_blocks(0, N, [=](int64_t n, Real* sum_3_block, Real* sum_4_block) INLINE {
-            each(first, last, [=](int64_t d) INLINE {
-                sum_3_block[d - first] += product_2[n * D + d] / Real(N) * unit1[n * D + d];
-                sum_4_block[d - first] += product_2[n * D + d] / Real(N);
-            });
-        }, cleared(sum_3_block, sum_3_total, 32), cleared(sum_4_block, sum_4_total, 32));
-        each(first, last, [=](int64_t d) INLINE {
-            sum_3[d - first] = Real(sum_3_total[d - first]);
-        });
-        each(first, last, [=](int64_t d) INLINE {
-            sum_4[d - first] = Real(sum_4_total[d - first]);
-        });
-        for (int64_t n = 0; n < N; ++n) {
-            each(first, last, [=](int64_t d) INLINE {
-                dfirst[n * D + d] = unit1_root[d] * (product_2[n * D + d] / Real(N)
-                        - sum_4[d - first] / Real(N) - sum_3[d - first] / Real(N)
-                        * unit1[n * D + d]);
-            });
-        }
-    }, Kept<Real>(32), Kept<Real>(32), Kept<double>(32), Kept<Real>(32), Kept<Real>(32),
-            Kept<double>(32));
-    return DONE;
-}
-EXPORTED(backward_of_dfirst_2)
-
-template <class Real>
-static int backward_of_dsecond_2(
-    const Real* product_1, const Real* unit2, const Real* unit2_root, Real* dsecond, int64_t D,
-    int64_t N, int threads
-) {
-    rows(((D + 31) / 32), D * N, threads, [=](int64_t row, Real* sum_5, Real* sum_5_block,
-            double* sum_5_total, Real* sum_6, Real* sum_6_block, double* sum_6_total) INLINE {
-        const int64_t first = row * 32;
-        const int64_t last = smaller_size(first + 32, D);
-        in_blocks(0, N, [=](int64_t n, Real* sum_5_block, Real* sum_6_block) INLINE {
-            each(first, last, [=](int64_t d) INLINE {
-                sum_5_block[d - first] += product_1[n * D + d] / Real(N) * unit2[n * D + d];
-                sum_6_block[d - first] += product_1[n * D + d] / Real(N);
-            });
-        }, cleared(sum_5_block, sum_5_total, 32), cleared(sum_6_block, sum_6_total, 32));
-        each(first, last, [=](int64_t d) INLINE {
-            sum_5[d - first] = Real(sum_5_total[d - first]);
-        });
-        each(first, last, [=](int64_t d) INLINE {
-            sum_6[d - first] = Real(sum_6_total[d - first]);
-        });
-        for (int64_t n = 0; n < N; ++n) {
-            each(first, last, [=](int64_t d) INLINE {
-                dsecond[n * D + d] = unit2_root[d] * (product_1[n * D + d] / Real(N)
-                        - sum_6[d - first] / Real(N) - sum_5[d - first] / Real(N)
-                        * unit2[n * D + d]);
-            });
-        }
-    }, Kept<Real>(32), Kept<Real>(32), Kept<double>(32), Kept<Real>(32), Kept<Real>(32),
-            Kept<double>(32));
-    return DONE;
-}
-EXPORTED(backward_of_dsecond_2)
+EXPORTED(backward_2, backward_2)

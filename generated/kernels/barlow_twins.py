@@ -2,41 +2,72 @@
 # source sha256: 6d3772b78721bd5fb93b09616575cd570f1bf9af3d358db47cc4b19eea618a4f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BarlowTwins on the kernels of barlow_twins.cpp; for the notation see _table.py."""
+"""The functions of barlow_twins.py that the kernels of barlow_twins.cpp compute."""
 
-from .. import barlow_twins as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    first, second, unit1, unit2, dfirst, dsecond: N D
-    unit1_root, unit2_root: 1 D
-    correlation, dcorrelation_: D D
-    same_term: D
-    loss, dloss: one number
-""", "324584c34b6d312c046e884f3e29caeb0c883d306ccf10122b13769a5ba18027")
-table.add(
-    "forward",
-    "forward(first, second; D, N; eps) -> unit1_root, unit2_root, unit1, unit2",
-    ("product_7", lambda unit2, unit1: unit1.mT @ unit2),
-    "forward_2(product_7; D, N; weight) -> correlation, same_term, loss",
-)
-table.add(
-    "backward",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
-    ("product_1", lambda unit1, dcorrelation_: unit1 @ dcorrelation_),
-    ("product_2", lambda unit2, dcorrelation_: unit2 @ dcorrelation_.mT),
-    "backward_2(product_1, product_2, unit1, unit1_root, unit2, unit2_root; D, N) -> dfirst, "
-    "dsecond",
-)
-table.add(
-    "backward of dfirst",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
-    ("product_2", lambda unit2, dcorrelation_: unit2 @ dcorrelation_.mT),
-    "backward_of_dfirst_2(product_2, unit1, unit1_root; D, N) -> dfirst",
-)
-table.add(
-    "backward of dsecond",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
-    ("product_1", lambda unit1, dcorrelation_: unit1 @ dcorrelation_),
-    "backward_of_dsecond_2(product_1, unit2, unit2_root; D, N) -> dsecond",
-)
+from .. import barlow_twins as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "b4726ef6e09cb64a7085c207ba1706fc74869d1b211759d37e1d9e63c7c00f05"
+kernels = Kernels(__file__)
+
+
+def barlow_twins_forward(
+    first: Tensor, second: Tensor, weight: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(first.device.type, enabled=False):
+        dtype = torch.promote_types(first.dtype, second.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        first, second = first.to(wide), second.to(wide)
+        N, D = first.shape
+        sum_first = first.new_empty(1, D)
+        sum_second = first.new_empty(1, D)
+        sum_centred1 = first.new_empty(1, D)
+        sum_centred2 = first.new_empty(1, D)
+        inverse_root_in_unit1 = first.new_empty(1, D)
+        inverse_root_in_unit2 = first.new_empty(1, D)
+        unit1 = first.new_empty(N, D)
+        unit2 = first.new_empty(N, D)
+        kernels.forward(
+            first, second, sum_first, sum_second, sum_centred1, sum_centred2, inverse_root_in_unit1,
+            inverse_root_in_unit2, unit1, unit2, D, N, eps,
+        )
+        product_3 = unit1.mT @ unit2
+        correlation = first.new_empty(D, D)
+        diagonal_correlation_minus_1 = first.new_empty(D)
+        loss = first.new_empty(())
+        kernels.forward_2(product_3, correlation, diagonal_correlation_minus_1, loss, D, N, weight)
+    return loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1
+
+
+def barlow_twins_backward(
+    dloss: Tensor, first: Tensor, second: Tensor, sum_first: Tensor, sum_centred1: Tensor,
+    sum_second: Tensor, sum_centred2: Tensor, inverse_root_in_unit1: Tensor,
+    inverse_root_in_unit2: Tensor, correlation: Tensor, diagonal_correlation_minus_1: Tensor,
+    weight: float, need_first: bool = True, need_second: bool = True,
+) -> tuple:
+    """The gradients of first and second."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
+        N, D = first.shape
+        dcorrelation_ = dloss.new_empty(D, D)
+        unit1 = dloss.new_empty(N, D)
+        unit2 = dloss.new_empty(N, D)
+        kernels.backward(
+            correlation, diagonal_correlation_minus_1, dloss, first, inverse_root_in_unit1,
+            inverse_root_in_unit2, second, sum_centred1, sum_centred2, sum_first, sum_second,
+            dcorrelation_, unit1, unit2, D, N, weight,
+        )
+        product_1 = unit1 @ dcorrelation_
+        product_2 = unit2 @ dcorrelation_.mT
+        dfirst = dloss.new_empty(N, D)
+        dsecond = dloss.new_empty(N, D)
+        kernels.backward_2(
+            inverse_root_in_unit1, inverse_root_in_unit2, product_1, product_2, unit1, unit2, dfirst,
+            dsecond, D, N,
+        )
+    return dfirst, dsecond

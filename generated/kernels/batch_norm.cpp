@@ -6,92 +6,39 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t C, int64_t N, double eps, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(C);
-    Real* sum_2 = scratch.of<Real>(C);
-    Real* sum_3 = scratch.of<Real>(C);
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
-    }, Columns(sum_1, C));
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - sum_1[c] / Real(N); });
-    }, Columns(sum_2, C));
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            sum_3[c] += square(x[n * C + c] - sum_1[c] / Real(N) - sum_2[c] / Real(N));
-        });
-    }, Columns(sum_3, C));
-    const Real N_minus_one = double(N) - 1.0;
-    entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(sum_3[c] / N_minus_one + Real(eps));
-    });
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        const Real xhat_now = inv_std[c] * (x[n * C + c] - sum_1[c] / Real(N) - sum_2[c] / Real(N));
-        xhat[n * C + c] = xhat_now;
-        y[n * C + c] = bias[c] + gain[c] * xhat_now;
-    });
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real>
-static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
-    Real* dbias, Real* dx, int64_t C, int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            dgain[c] += dy[n * C + c] * xhat[n * C + c];
-            dbias[c] += dy[n * C + c];
-        });
-    }, Columns(dgain, C), Columns(dbias, C));
-    const Real N_minus_one = double(N) - 1.0;
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dbias[c] / Real(N) - dgain[c]
-                / N_minus_one * xhat[n * C + c]);
-    });
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int lean_forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
     Real* y, int64_t C, int64_t N, double eps, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(C);
-    Real* sum_3 = scratch.of<Real>(C);
+    Real* sum_2 = scratch.of<Real>(C);
     rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
         each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
     }, Columns(sum_1, C));
     entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N); });
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_diff) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_diff[c] += x[n * C + c] - mean[c]; });
+    }, Columns(sum_diff, C));
     rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
-    }, Columns(sum_2, C));
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
         each(C, [=](int64_t c) INLINE {
-            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N));
+            sum_2[c] += square(x[n * C + c] - mean[c] - sum_diff[c] / Real(N));
         });
-    }, Columns(sum_3, C));
+    }, Columns(sum_2, C));
     const Real N_minus_one = double(N) - 1.0;
     entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(sum_3[c] / N_minus_one + Real(eps));
+        inv_std[c] = 1 / square_root(sum_2[c] / N_minus_one + Real(eps));
     });
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c]
+        y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - mean[c] - sum_diff[c]
                 / Real(N)));
     });
     return DONE;
 }
-EXPORTED(lean_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
 ) {
     Scratch scratch;
@@ -100,7 +47,7 @@ static int lean_backward(
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         each(C, [=](int64_t c) INLINE {
             if constexpr (want_dx || want_dgain) dgain[c] += dy[n * C + c] * (inv_std[c]
-                    * (x[n * C + c] - mean[c] - sum_2[c] / Real(N)));
+                    * (x[n * C + c] - mean[c] - sum_diff[c] / Real(N)));
             if constexpr (want_dx || want_dbias) dbias[c] += dy[n * C + c];
         });
     }, Columns(dgain, (want_dx || want_dgain) ? C : 0), Columns(dbias, (want_dx || want_dbias) ? C
@@ -109,13 +56,30 @@ static int lean_backward(
     if constexpr (want_dx) {
         entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
             dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dbias[c] / Real(N) - dgain[c]
-                    / N_minus_one * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N))));
+                    / N_minus_one * (inv_std[c] * (x[n * C + c] - mean[c] - sum_diff[c]
+                    / Real(N))));
         });
     }
     return DONE;
 }
-EXPORTED(lean_backward)
-PART(lean_backward_of_dx, lean_backward, true, false, false)
-PART(lean_backward_of_dgain, lean_backward, false, true, false)
-PART(lean_backward_of_dbias, lean_backward, false, false, true)
-PART(lean_backward_of_dgain_dbias, lean_backward, false, true, true)
+
+template <class Real>
+static int backward_wanted(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+) {
+    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dgain) dgain = scratch.of<Real>(C);
+    if (!dbias) dbias = scratch.of<Real>(C);
+    return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, threads);
+}
+EXPORTED(backward, backward_wanted)

@@ -2,22 +2,46 @@
 # source sha256: 3d9960b2912cab2db6bbe0203a9ddb3d6e7886a3760e62c5faba894745047329
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNorm on the kernels of batch_norm.cpp; for the notation see _table.py."""
+"""The functions of batch_norm.py that the kernels of batch_norm.cpp compute."""
 
-from .. import batch_norm as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C
-    gain, bias, dgain, dbias, sum_2: C
-    inv_std, mean: 1 C
-""", "2050ca4ab930f8774e852e5d7db39ca4501d9a8355e23ab6826fbbf474f9e002")
-table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
-table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
-table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
+import torch
+from torch import Tensor
+
+from .. import batch_norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "f097fae798fadc0531e21cedf53ff52c0d5b44d5ccec8797fd666fac4d4dca38"
+kernels = Kernels(__file__)
+
+
+def batch_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
+    N, C = x.shape
+    mean = x.new_empty(1, C)
+    sum_diff = x.new_empty(1, C)
+    inv_std = x.new_empty(1, C)
+    y = x.new_empty(N, C)
+    kernels.forward(bias, gain, x, mean, sum_diff, inv_std, y, C, N, eps)
+    return y.to(dtype), mean, sum_diff, inv_std
+
+
+def batch_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
+    N, C = dy.shape
+    dgain = dy.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C) if need_bias else None
+    dx = dy.new_empty(N, C) if need_x else None
+    kernels.backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N)
+    return dx, dgain, dbias

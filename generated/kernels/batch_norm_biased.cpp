@@ -6,172 +6,42 @@
 
 template <class Real>
 static int forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t C, int64_t N, int64_t S, double eps, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(C);
-    Real* mean = scratch.of<Real>(C);
-    Real* sum_2 = scratch.of<Real>(C);
-    Real* sum_3 = scratch.of<Real>(C);
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
-    }, Columns(sum_1, C));
-    entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N) / Real(1); });
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
-    }, Columns(sum_2, C));
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
-        });
-    }, Columns(sum_3, C));
-    entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(sum_3[c] / Real(N) / Real(1) + Real(eps));
-    });
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        const Real xhat_now = inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
-        xhat[n * C + c] = xhat_now;
-        y[n * C + c] = bias[c] + gain[c] * xhat_now;
-    });
-    return DONE;
-}
-
-template <class Real>
-static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t C, int64_t N, int64_t S, double eps, int threads
-) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps,
-            threads);
-    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
-        double sum_1_total = 0;
-        for (int64_t n = 0; n < N; ++n) {
-            sum_1_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
-        }
-        const Real sum_1 = sum_1_total;
-        const Real mean = sum_1 / Real(N) / Real(S);
-        double sum_2_total = 0;
-        for (int64_t n = 0; n < N; ++n) {
-            sum_2_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s] - mean; });
-        }
-        const Real sum_2 = sum_2_total;
-        double sum_3_total = 0;
-        const auto sum_2_over_N_over_S = sum_2 / Real(N) / Real(S);
-        for (int64_t n = 0; n < N; ++n) {
-            sum_3_total += sum(S, [=](int64_t s) INLINE {
-                return square(x[(n * C + c) * S + s] - mean - sum_2_over_N_over_S);
-            });
-        }
-        const Real sum_3 = sum_3_total;
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(N) / Real(S) + Real(eps));
-        inv_std[c] = inv_std_now;
-        const auto bias_c = bias[c];
-        const auto gain_c = gain[c];
-        for (int64_t n = 0; n < N; ++n) {
-            each(S, [=](int64_t s) INLINE {
-                const Real xhat_now = inv_std_now * (x[(n * C + c) * S + s] - mean
-                        - sum_2_over_N_over_S);
-                xhat[(n * C + c) * S + s] = xhat_now;
-                y[(n * C + c) * S + s] = bias_c + gain_c * xhat_now;
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real>
-static int backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
-    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            dgain[c] += dy[n * C + c] * xhat[n * C + c];
-            dbias[c] += dy[n * C + c];
-        });
-    }, Columns(dgain, C), Columns(dbias, C));
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dgain[c] / Real(N) / Real(1)
-                * xhat[n * C + c] - dbias[c] / Real(N) / Real(1));
-    });
-    return DONE;
-}
-
-template <class Real>
-static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
-    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S,
-            threads);
-    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
-        double dgain_total = 0;
-        double dbias_total = 0;
-        for (int64_t n = 0; n < N; ++n) {
-            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-                return Several<Real, 2>{{dy[(n * C + c) * S + s] * xhat[(n * C + c) * S + s],
-                        dy[(n * C + c) * S + s]}};
-            });
-            dgain_total += found.of[0];
-            dbias_total += found.of[1];
-        }
-        const Real dgain_now = dgain_total;
-        dgain[c] = dgain_now;
-        const Real dbias_now = dbias_total;
-        dbias[c] = dbias_now;
-        const auto gain_c_times_inv_std_c = gain[c] * inv_std[c];
-        const auto dgain_over_N_over_S = dgain_now / Real(N) / Real(S);
-        const auto dbias_over_N_over_S = dbias_now / Real(N) / Real(S);
-        for (int64_t n = 0; n < N; ++n) {
-            each(S, [=](int64_t s) INLINE {
-                dx[(n * C + c) * S + s] = gain_c_times_inv_std_c * (dy[(n * C + c) * S + s]
-                        - dgain_over_N_over_S * xhat[(n * C + c) * S + s] - dbias_over_N_over_S);
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int lean_forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
     Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(C);
-    Real* sum_3 = scratch.of<Real>(C);
+    Real* sum_2 = scratch.of<Real>(C);
     rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
         each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
     }, Columns(sum_1, C));
     entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N) / Real(1); });
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_diff) INLINE {
+        each(C, [=](int64_t c) INLINE { sum_diff[c] += x[n * C + c] - mean[c]; });
+    }, Columns(sum_diff, C));
     rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
-    }, Columns(sum_2, C));
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
         each(C, [=](int64_t c) INLINE {
-            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
+            sum_2[c] += square(x[n * C + c] - mean[c] - sum_diff[c] / Real(N) / Real(1));
         });
-    }, Columns(sum_3, C));
+    }, Columns(sum_2, C));
     entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(sum_3[c] / Real(N) / Real(1) + Real(eps));
+        inv_std[c] = 1 / square_root(sum_2[c] / Real(N) / Real(1) + Real(eps));
     });
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c]
+        y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - mean[c] - sum_diff[c]
                 / Real(N) / Real(1)));
     });
     return DONE;
 }
 
 template <class Real>
-static int lean_forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+static int forward(
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
     Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S,
-            eps, threads);
+    if (S == 1)
+        return forward_without_S<Real>(bias, gain, x, mean, sum_diff, inv_std, y, C, N, S, eps,
+                threads);
     rows(C, C * N * S, threads, [=](int64_t c) INLINE {
         double sum_1_total = 0;
         for (int64_t n = 0; n < N; ++n) {
@@ -180,39 +50,39 @@ static int lean_forward(
         const Real sum_1 = sum_1_total;
         const Real mean_now = sum_1 / Real(N) / Real(S);
         mean[c] = mean_now;
-        double sum_2_total = 0;
+        double sum_diff_total = 0;
         for (int64_t n = 0; n < N; ++n) {
-            sum_2_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
+            sum_diff_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
                     - mean_now; });
         }
-        const Real sum_2_now = sum_2_total;
-        sum_2[c] = sum_2_now;
-        double sum_3_total = 0;
-        const auto sum_2_over_N_over_S = sum_2_now / Real(N) / Real(S);
+        const Real sum_diff_now = sum_diff_total;
+        sum_diff[c] = sum_diff_now;
+        double sum_2_total = 0;
+        const auto sum_diff_over_N_over_S = sum_diff_now / Real(N) / Real(S);
         for (int64_t n = 0; n < N; ++n) {
-            sum_3_total += sum(S, [=](int64_t s) INLINE {
-                return square(x[(n * C + c) * S + s] - mean_now - sum_2_over_N_over_S);
+            sum_2_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[(n * C + c) * S + s] - mean_now - sum_diff_over_N_over_S);
             });
         }
-        const Real sum_3 = sum_3_total;
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(N) / Real(S) + Real(eps));
+        const Real sum_2 = sum_2_total;
+        const Real inv_std_now = 1 / square_root(sum_2 / Real(N) / Real(S) + Real(eps));
         inv_std[c] = inv_std_now;
         const auto bias_c = bias[c];
         const auto gain_c = gain[c];
         for (int64_t n = 0; n < N; ++n) {
             each(S, [=](int64_t s) INLINE {
                 y[(n * C + c) * S + s] = bias_c + gain_c * (inv_std_now * (x[(n * C + c) * S + s]
-                        - mean_now - sum_2_over_N_over_S));
+                        - mean_now - sum_diff_over_N_over_S));
             });
         }
     });
     return DONE;
 }
-EXPORTED(lean_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+static int backward_without_S(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     Scratch scratch;
@@ -221,7 +91,7 @@ static int lean_backward_without_S(
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         each(C, [=](int64_t c) INLINE {
             if constexpr (want_dx || want_dgain) dgain[c] += dy[n * C + c] * (inv_std[c]
-                    * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1)));
+                    * (x[n * C + c] - mean[c] - sum_diff[c] / Real(N) / Real(1)));
             if constexpr (want_dx || want_dbias) dbias[c] += dy[n * C + c];
         });
     }, Columns(dgain, (want_dx || want_dgain) ? C : 0), Columns(dbias, (want_dx || want_dbias) ? C
@@ -229,7 +99,7 @@ static int lean_backward_without_S(
     if constexpr (want_dx) {
         entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
             dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dgain[c] / Real(N) / Real(1)
-                    * (inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1)))
+                    * (inv_std[c] * (x[n * C + c] - mean[c] - sum_diff[c] / Real(N) / Real(1)))
                     - dbias[c] / Real(N) / Real(1));
         });
     }
@@ -237,12 +107,13 @@ static int lean_backward_without_S(
 }
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain,
-            inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1)
+        return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean,
+                sum_diff, x, dgain, dbias, dx, C, N, S, threads);
     Scratch scratch;
     if constexpr (!want_dgain) dgain = scratch.of<Real>(C);
     if constexpr (!want_dbias) dbias = scratch.of<Real>(C);
@@ -251,11 +122,11 @@ static int lean_backward(
         double dbias_total = 0;
         const auto inv_std_c = inv_std[c];
         const auto mean_c = mean[c];
-        const auto sum_2_c_over_N_over_S = sum_2[c] / Real(N) / Real(S);
+        const auto sum_diff_c_over_N_over_S = sum_diff[c] / Real(N) / Real(S);
         for (int64_t n = 0; n < N; ++n) {
             const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
                 return Several<Real, 2>{{dy[(n * C + c) * S + s] * (inv_std_c
-                        * (x[(n * C + c) * S + s] - mean_c - sum_2_c_over_N_over_S)),
+                        * (x[(n * C + c) * S + s] - mean_c - sum_diff_c_over_N_over_S)),
                         dy[(n * C + c) * S + s]}};
             });
             dgain_total += found.of[0];
@@ -272,138 +143,30 @@ static int lean_backward(
             each(want_dx ? S : 0, [=](int64_t s) INLINE {
                 dx[(n * C + c) * S + s] = gain_c_times_inv_std_c * (dy[(n * C + c) * S + s]
                         - dgain_over_N_over_S * (inv_std_c * (x[(n * C + c) * S + s] - mean_c
-                        - sum_2_c_over_N_over_S)) - dbias_over_N_over_S);
+                        - sum_diff_c_over_N_over_S)) - dbias_over_N_over_S);
             });
         }
     });
     return DONE;
 }
-EXPORTED(lean_backward)
-PART(lean_backward_of_dx, lean_backward, true, false, false)
-PART(lean_backward_of_dgain, lean_backward, false, true, false)
-PART(lean_backward_of_dbias, lean_backward, false, false, true)
-PART(lean_backward_of_dgain_dbias, lean_backward, false, true, true)
 
 template <class Real>
-static int plain_forward_without_S(
-    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
-    int threads
+static int backward_wanted(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
+    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(C);
-    Real* mean = scratch.of<Real>(C);
-    Real* sum_2 = scratch.of<Real>(C);
-    Real* sum_3 = scratch.of<Real>(C);
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
-    }, Columns(sum_1, C));
-    entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N) / Real(1); });
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_2[c] += x[n * C + c] - mean[c]; });
-    }, Columns(sum_2, C));
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_3) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            sum_3[c] += square(x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
-        });
-    }, Columns(sum_3, C));
-    entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(sum_3[c] / Real(N) / Real(1) + Real(eps));
-    });
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        xhat[n * C + c] = inv_std[c] * (x[n * C + c] - mean[c] - sum_2[c] / Real(N) / Real(1));
-    });
-    return DONE;
+    if (!dx) dx = scratch.of<Real>(N * C * S);
+    if (!dgain) dgain = scratch.of<Real>(C);
+    if (!dbias) dbias = scratch.of<Real>(C);
+    return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, S, threads);
 }
-
-template <class Real>
-static int plain_forward(
-    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
-    int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(x, inv_std, xhat, C, N, S, eps, threads);
-    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
-        double sum_1_total = 0;
-        for (int64_t n = 0; n < N; ++n) {
-            sum_1_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
-        }
-        const Real sum_1 = sum_1_total;
-        const Real mean = sum_1 / Real(N) / Real(S);
-        double sum_2_total = 0;
-        for (int64_t n = 0; n < N; ++n) {
-            sum_2_total += sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s] - mean; });
-        }
-        const Real sum_2 = sum_2_total;
-        double sum_3_total = 0;
-        const auto sum_2_over_N_over_S = sum_2 / Real(N) / Real(S);
-        for (int64_t n = 0; n < N; ++n) {
-            sum_3_total += sum(S, [=](int64_t s) INLINE {
-                return square(x[(n * C + c) * S + s] - mean - sum_2_over_N_over_S);
-            });
-        }
-        const Real sum_3 = sum_3_total;
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(N) / Real(S) + Real(eps));
-        inv_std[c] = inv_std_now;
-        for (int64_t n = 0; n < N; ++n) {
-            each(S, [=](int64_t s) INLINE {
-                xhat[(n * C + c) * S + s] = inv_std_now * (x[(n * C + c) * S + s] - mean
-                        - sum_2_over_N_over_S);
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_without_S(
-    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(C);
-    Real* sum_2 = scratch.of<Real>(C);
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_1, Real* sum_2) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            sum_1[c] += dy[n * C + c] * y[n * C + c];
-            sum_2[c] += dy[n * C + c];
-        });
-    }, Columns(sum_1, C), Columns(sum_2, C));
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        dx[n * C + c] = inv_std[c] * (dy[n * C + c] - sum_1[c] / Real(N) / Real(1) * y[n * C + c]
-                - sum_2[c] / Real(N) / Real(1));
-    });
-    return DONE;
-}
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real>(dy, inv_std, y, dx, C, N, S, threads);
-    rows(C, C * N * S, threads, [=](int64_t c) INLINE {
-        double sum_1_total = 0;
-        double sum_2_total = 0;
-        for (int64_t n = 0; n < N; ++n) {
-            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-                return Several<Real, 2>{{dy[(n * C + c) * S + s] * y[(n * C + c) * S + s],
-                        dy[(n * C + c) * S + s]}};
-            });
-            sum_1_total += found.of[0];
-            sum_2_total += found.of[1];
-        }
-        const Real sum_1 = sum_1_total;
-        const Real sum_2 = sum_2_total;
-        const auto inv_std_c = inv_std[c];
-        const auto sum_1_over_N_over_S = sum_1 / Real(N) / Real(S);
-        const auto sum_2_over_N_over_S = sum_2 / Real(N) / Real(S);
-        for (int64_t n = 0; n < N; ++n) {
-            each(S, [=](int64_t s) INLINE {
-                dx[(n * C + c) * S + s] = inv_std_c * (dy[(n * C + c) * S + s] - sum_1_over_N_over_S
-                        * y[(n * C + c) * S + s] - sum_2_over_N_over_S);
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward, backward_wanted)

@@ -2,24 +2,46 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormBiased on the kernels of batch_norm_biased.cpp; for the notation see _table.py."""
+"""The functions of batch_norm_biased.py that the kernels of batch_norm_biased.cpp compute."""
 
-from .. import batch_norm_biased as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C S
-    gain = 1, bias = 0, dgain, dbias, sum_2: C
-    inv_std, mean: 1 C 1
-""", "e794115d315e01207a880c236c6cb43fad502f59a6be60d973faabfa48b64c81")
-table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
-table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
-table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N, S) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add("plain forward", "plain_forward(x; C, N, S; eps) -> inv_std, y")
-table.add("plain backward", "plain_backward(dy, inv_std, y; C, N, S) -> dx")
+import torch
+from torch import Tensor
+
+from .. import batch_norm_biased as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "c71d179d4a36a2ae9270412da88b7397783c908d99c38c59b284e1c0e1531cd0"
+kernels = Kernels(__file__)
+
+
+def batch_norm_biased_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
+    N, C, S = x.shape
+    mean = x.new_empty(1, C, 1)
+    sum_diff = x.new_empty(1, C, 1)
+    inv_std = x.new_empty(1, C, 1)
+    y = x.new_empty(N, C, S)
+    kernels.forward(bias, gain, x, mean, sum_diff, inv_std, y, C, N, S, eps)
+    return y.to(dtype), mean, sum_diff, inv_std
+
+
+def batch_norm_biased_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
+    N, C, S = dy.shape
+    dgain = dy.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C) if need_bias else None
+    dx = dy.new_empty(N, C, S) if need_x else None
+    kernels.backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, S)
+    return dx, dgain, dbias

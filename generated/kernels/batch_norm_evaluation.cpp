@@ -23,8 +23,9 @@ static int forward(
     const Real* bias, const Real* gain, const Real* running_mean, const Real* running_var,
     const Real* x, Real* inv_std, Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, running_mean, running_var, x, inv_std, y,
-            C, N, S, eps, threads);
+    if (S == 1)
+        return forward_without_S<Real>(bias, gain, running_mean, running_var, x, inv_std, y, C, N,
+                S, eps, threads);
     entries(C, threads, [=](int64_t c) INLINE {
         inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
     });
@@ -42,7 +43,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward_without_S(
@@ -65,8 +66,9 @@ static int backward(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
     Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std,
-            running_mean, x, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1)
+        return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std,
+                running_mean, x, dgain, dbias, dx, C, N, S, threads);
     rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
@@ -85,72 +87,24 @@ static int backward(
     }, Total(dgain, want_dgain ? C : 0), Total(dbias, want_dbias ? C : 0));
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false, false)
-PART(backward_of_dgain, backward, false, true, false)
-PART(backward_of_dbias, backward, false, false, true)
-PART(backward_of_dgain_dbias, backward, false, true, true)
 
 template <class Real>
-static int plain_forward_without_S(
-    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
-    int64_t C, int64_t N, int64_t S, double eps, int threads
+static int backward_wanted(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
+    Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
-    });
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        xhat[n * C + c] = inv_std[c] * (x[n * C + c] - running_mean[c]);
-    });
-    return DONE;
+    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std,
+            running_mean, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std,
+            running_mean, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std,
+            running_mean, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std,
+            running_mean, x, dgain, dbias, dx, C, N, S, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N * C * S);
+    if (!dgain) dgain = scratch.of<Real>(C);
+    if (!dbias) dbias = scratch.of<Real>(C);
+    return backward<Real>(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S, threads);
 }
-
-template <class Real>
-static int plain_forward(
-    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
-    int64_t C, int64_t N, int64_t S, double eps, int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(running_mean, running_var, x, inv_std, xhat, C,
-            N, S, eps, threads);
-    entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
-    });
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        const auto inv_std_c = inv_std[c];
-        const auto running_mean_c = running_mean[c];
-        each(S, [=](int64_t s) INLINE {
-            xhat[(n * C + c) * S + s] = inv_std_c * (x[(n * C + c) * S + s] - running_mean_c);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_without_S(
-    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        dx[n * C + c] = inv_std[c] * dy[n * C + c];
-    });
-    return DONE;
-}
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real>(dy, inv_std, dx, C, N, S, threads);
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        const auto inv_std_c = inv_std[c];
-        each(S, [=](int64_t s) INLINE {
-            dx[(n * C + c) * S + s] = inv_std_c * dy[(n * C + c) * S + s];
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward, backward_wanted)

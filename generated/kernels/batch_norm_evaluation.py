@@ -2,26 +2,49 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormEvaluation on the kernels of batch_norm_evaluation.cpp; for the notation see _table.py."""
+"""The functions of batch_norm_evaluation.py that the kernels of batch_norm_evaluation.cpp compute."""
 
-from .. import batch_norm_evaluation as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C S
-    running_mean, running_var, gain = 1, bias = 0, inv_std, dgain, dbias: C
-""", "4ba12c1541af88e6820b5897135ec947c6236f9ecafae84555d2071374480dcf")
-table.add(
-    "forward",
-    "forward(bias, gain, running_mean, running_var, x; C, N, S; eps) -> inv_std, y",
-)
-table.add(
-    "backward",
-    "backward(dy, gain, inv_std, running_mean, x; C, N, S) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-)
-table.add(
-    "plain forward",
-    "plain_forward(running_mean, running_var, x; C, N, S; eps) -> inv_std, y",
-)
-table.add("plain backward", "plain_backward(dy, inv_std; C, N, S) -> dx")
+import torch
+from torch import Tensor
+
+from .. import batch_norm_evaluation as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "5717a9701df3b495e50b77c96580cad6a86e87f54943eccb10e34f5677a328d8"
+kernels = Kernels(__file__)
+
+
+def batch_norm_evaluation_forward(
+    x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, running_mean, running_var, gain, bias)],
+    )
+    wide = torch.promote_types(dtype, torch.float32)
+    x, running_mean, running_var, gain, bias = (
+        t.to(wide) for t in (x, running_mean, running_var, gain, bias)
+    )
+    N, C, S = x.shape
+    inv_std = x.new_empty(C)
+    y = x.new_empty(N, C, S)
+    kernels.forward(bias, gain, running_mean, running_var, x, inv_std, y, C, N, S, eps)
+    return y.to(dtype), inv_std
+
+
+def batch_norm_evaluation_backward(
+    dy: Tensor, x: Tensor, running_mean: Tensor, gain: Tensor, inv_std: Tensor, need_x: bool = True,
+    need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, running_mean, gain = (t.to(wide) for t in (dy, x, running_mean, gain))
+    N, C, S = dy.shape
+    dgain = dy.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C) if need_bias else None
+    dx = dy.new_empty(N, C, S) if need_x else None
+    kernels.backward(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S)
+    return dx, dgain, dbias

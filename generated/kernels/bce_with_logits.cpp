@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
     Real* losses, int64_t C, int64_t N, int threads
 ) {
@@ -17,13 +17,36 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int none_backward(
+static int backward_of_one_dloss(
     const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t dloss_repeated,
+    int threads
 ) {
+    const auto dloss_2 = dloss[0];
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss_2 * weight[n * C + c])
+                * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
+                * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
+        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_2 * weight[n * C + c])
+                * (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c])))
+                + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
+                - log1p(exp(-absolute(logits[n * C + c])))));
+    });
+    return DONE;
+}
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t dloss_repeated,
+    int threads
+) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real, want_dlogits, want_dtarget>(dloss, logits, pos_weight,
+                target, weight, dlogits, dtarget, C, N, dloss_repeated, threads);
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss[n * C + c] * weight[n * C + c])
                 * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
@@ -35,176 +58,21 @@ static int none_backward(
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dlogits, none_backward, true, false)
-PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int none_plain_forward(
-    const Real* logits, const Real* target, Real* losses, int64_t C, int64_t N, int threads
-) {
-    const int64_t NC = N * C;
-    entries(NC, threads, [=](int64_t nc) INLINE {
-        losses[nc] = -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc]))))
-                * target[nc] - (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc]))))
-                * (Real(1) - target[nc]));
-    });
-    return DONE;
-}
-EXPORTED(none_plain_forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int none_plain_backward(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int threads
-) {
-    const int64_t NC = N * C;
-    entries(NC, threads, [=](int64_t nc) INLINE {
-        if constexpr (want_dlogits) dlogits[nc] = dloss[nc] * (Real(1) / (Real(1)
-                + exp(-logits[nc])) - target[nc]);
-        if constexpr (want_dtarget) dtarget[nc] = -(dloss[nc] * logits[nc]);
-    });
-    return DONE;
-}
-EXPORTED(none_plain_backward)
-PART(none_plain_backward_of_dlogits, none_plain_backward, true, false)
-PART(none_plain_backward_of_dtarget, none_plain_backward, false, true)
-
-template <class Real>
-static int forward(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight, Real* loss,
-    int64_t C, int64_t N, double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                    - log1p(exp(-absolute(logits[n * C + c])))) * target[n * C + c]
-                    + (larger(logits[n * C + c], Real(0))
-                    + log1p(exp(-absolute(logits[n * C + c])))) * (target[n * C + c] - Real(1)))
-                    * weight[n * C + c]);
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int backward(
+static int backward_wanted(
     const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, double divisor,
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t dloss_repeated,
     int threads
 ) {
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss_over_divisor * weight[n * C + c])
-                * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
-                * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_divisor * weight[n * C + c])
-                * (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c])))
-                + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                - log1p(exp(-absolute(logits[n * C + c])))));
-    });
-    return DONE;
-}
-EXPORTED(backward)
-PART(backward_of_dlogits, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int loss(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
-    Real* dlogits, Real* dtarget, Real* loss, int64_t C, int64_t N, double divisor, int threads
-) {
+    if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, pos_weight, target,
+            weight, dlogits, dtarget, C, N, dloss_repeated, threads);
+    if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, pos_weight, target,
+            weight, dlogits, dtarget, C, N, dloss_repeated, threads);
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(C, [=](int64_t c) INLINE {
-            const auto log1p_exp_minus_abs_logits_nc = log1p(exp(-absolute(logits[n * C + c])));
-            if constexpr (want_dlogits) dlogits[n * C + c] = -(one_over_divisor * weight[n * C + c])
-                    * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1)
-                    + exp(-logits[n * C + c])) * (target[n * C + c] - pos_weight[c]
-                    * target[n * C + c] - Real(1)));
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_divisor * weight[n * C + c])
-                    * (larger(logits[n * C + c], Real(0)) + log1p_exp_minus_abs_logits_nc
-                    + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                    - log1p_exp_minus_abs_logits_nc));
-            return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                    - log1p_exp_minus_abs_logits_nc) * target[n * C + c]
-                    + (larger(logits[n * C + c], Real(0)) + log1p_exp_minus_abs_logits_nc)
-                    * (target[n * C + c] - Real(1))) * weight[n * C + c]);
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    return backward<Real>(dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N,
+            dloss_repeated, threads);
 }
-EXPORTED(loss)
-PART(loss_of_dlogits, loss, true, false)
-PART(loss_of_dtarget, loss, false, true)
-
-template <class Real>
-static int plain_forward(
-    const Real* logits, const Real* target, Real* loss, int64_t C, int64_t N, double divisor,
-    int threads
-) {
-    const int64_t NC = N * C;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(NC, NC, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t nc) INLINE {
-            return -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc])))) * target[nc]
-                    - (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc])))) * (Real(1)
-                    - target[nc]));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int plain_backward(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, double divisor, int threads
-) {
-    const int64_t NC = N * C;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(NC, threads, [=](int64_t nc) INLINE {
-        if constexpr (want_dlogits) dlogits[nc] = dloss_over_divisor * (Real(1) / (Real(1)
-                + exp(-logits[nc])) - target[nc]);
-        if constexpr (want_dtarget) dtarget[nc] = -(dloss_over_divisor * logits[nc]);
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
-PART(plain_backward_of_dlogits, plain_backward, true, false)
-PART(plain_backward_of_dtarget, plain_backward, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int plain_loss(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
-    int64_t N, double divisor, int threads
-) {
-    const int64_t NC = N * C;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(NC, NC, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t nc) INLINE {
-            if constexpr (want_dlogits) dlogits[nc] = one_over_divisor * (Real(1) / (Real(1)
-                    + exp(-logits[nc])) - target[nc]);
-            if constexpr (want_dtarget) dtarget[nc] = -(one_over_divisor * logits[nc]);
-            return -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc])))) * target[nc]
-                    - (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc])))) * (Real(1)
-                    - target[nc]));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(plain_loss)
-PART(plain_loss_of_dlogits, plain_loss, true, false)
-PART(plain_loss_of_dtarget, plain_loss, false, true)
+EXPORTED(backward, backward_wanted)

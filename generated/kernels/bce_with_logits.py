@@ -2,60 +2,50 @@
 # source sha256: 58e6389086045d3e3632afba0870356204ed980f8cb2870314b061de8b472f46
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BCEWithLogits on the kernels of bce_with_logits.cpp; for the notation see _table.py."""
+"""The functions of bce_with_logits.py that the kernels of bce_with_logits.cpp compute."""
 
-from .. import bce_with_logits as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    logits, target, weight = 1, dloss, dlogits, dtarget: N C
-    pos_weight = 1: C
-    loss: one number
-""", "1bd2d9a5f316262f7abe622a547bdeae68e14f2c959c6d60e285108d5ae4faf9")
-table.add("none forward", "none_forward(logits, pos_weight, target, weight; C, N) -> loss: N C")
-table.add(
-    "none backward",
-    "none_backward(dloss, logits, pos_weight, target, weight; C, N) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add("none plain forward", "none_plain_forward(logits, target; C, N) -> loss: N C")
-table.add(
-    "none plain backward",
-    "none_plain_backward(dloss, logits, target; C, N) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | C * N",
-    "forward(logits, pos_weight, target, weight; C, N; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | C * N",
-    "backward(dloss: one number, logits, pos_weight, target, weight; C, N; divisor) -> dlogits, "
-    "dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | C * N",
-    "loss(logits, pos_weight, target, weight; C, N; divisor) -> dlogits, dtarget, loss",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | C * N",
-    "plain_forward(logits, target; C, N; divisor) -> loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | C * N",
-    "plain_backward(dloss: one number, logits, target; C, N; divisor) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean plain loss",
-    "divisor = 1 | C * N",
-    "plain_loss(logits, target; C, N; divisor) -> dlogits, dtarget, loss",
-    of="dlogits | dtarget",
-)
+import torch
+from torch import Tensor
+
+from .. import bce_with_logits as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "5672a547fe109687b5a9859674f0753946069238e368ddae0eb78f101cb2fb6c"
+kernels = Kernels(__file__)
+
+
+def bce_with_logits_forward(
+    logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
+) -> Tensor:
+    """The output loss."""
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight, pos_weight)],
+    )
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
+    N, C = logits.shape
+    loss = logits.new_empty(N, C)
+    kernels.forward(logits, pos_weight, target, weight, loss, C, N)
+    return loss
+
+
+def bce_with_logits_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target, weight, pos_weight = (
+        t.to(wide) for t in (dloss, logits, target, weight, pos_weight)
+    )
+    N, C = dloss.shape
+    dlogits = dloss.new_empty(N, C) if need_logits else None
+    dtarget = dloss.new_empty(N, C) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(
+        dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N, dloss_repeated,
+    )
+    return dlogits, dtarget

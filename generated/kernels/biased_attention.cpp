@@ -36,12 +36,12 @@ static int forward(
     }, Kept<Real>(S), Kept<Real>(S));
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dprobs, const Real* probs, Real* dbias, Real* dscores_sum, int64_t B, int64_t S,
-    int64_t T, double scale, int threads
+    const Real* dprobs, const Real* probs, Real* dbias, Real* scale_times_dbias, int64_t B,
+    int64_t S, int64_t T, double scale, int threads
 ) {
     rows(B * T, B * S * T, threads, [=](int64_t row) INLINE {
         const int64_t t = row % T;
@@ -53,9 +53,9 @@ static int backward(
             const Real dbias_now = probs[(b * T + t) * S + s] * (dprobs[(b * T + t) * S + s]
                     - sum_1);
             dbias[(b * T + t) * S + s] = dbias_now;
-            dscores_sum[(b * T + t) * S + s] = Real(scale) * dbias_now;
+            scale_times_dbias[(b * T + t) * S + s] = Real(scale) * dbias_now;
         });
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

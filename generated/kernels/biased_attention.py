@@ -2,36 +2,60 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BiasedAttention on the kernels of biased_attention.cpp; for the notation see _table.py."""
+"""The functions of biased_attention.py that the kernels of biased_attention.cpp compute."""
 
-from .. import biased_attention as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    query: B T E
-    key: B S E
-    value: B S F
-    bias, probs, dbias, dscores_sum: B T S
-    dy: B T F
-""", "249c28e9dfdbb2aeba065586725819d480dc0ae5dc8b11d93c55f7e41d80a3eb")
-table.add(
-    "forward",
-    ("product_1", lambda query, key: query @ key.mT),
-    "forward(bias, product_1; B, S, T; scale) -> probs",
-    ("y", lambda probs, value: probs @ value),
-)
-table.add(
-    "backward",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
-)
-table.add(
-    "backward of dkey dvalue dbias",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
-)
+import torch
+from torch import Tensor
+
+from .. import biased_attention as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "347a4ce4c7dfd912b98fd456544984163a2d3b43aefb0afff028b583034734a3"
+kernels = Kernels(__file__)
+
+
+def biased_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(query.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        query, key, value, bias = (t.to(wide) for t in (query, key, value, bias))
+        B = query.shape[0]
+        T = query.shape[1]
+        S = key.shape[1]
+        product_1 = query @ key.mT
+        probs = query.new_empty(B, T, S)
+        kernels.forward(bias, product_1, probs, B, S, T, scale)
+        y = probs @ value
+    return y.to(dtype), probs
+
+
+def biased_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
+    need_query: bool = True, need_key: bool = True, need_value: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of query, key, value and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        B = dy.shape[0]
+        T = dy.shape[1]
+        S = key.shape[1]
+        dquery = dkey = dvalue = dbias = None
+        if need_query or need_key or need_bias:
+            dprobs = dy @ value.mT
+        if need_value:
+            dvalue = probs.mT @ dy
+        if need_query or need_key or need_bias:
+            dbias = dy.new_empty(B, T, S)
+            scale_times_dbias = dy.new_empty(B, T, S)
+            kernels.backward(dprobs, probs, dbias, scale_times_dbias, B, S, T, scale)
+        if need_query:
+            dquery = scale_times_dbias @ key
+        if need_key:
+            dkey = scale_times_dbias.mT @ query
+    return dquery, dkey, dvalue, dbias

@@ -23,7 +23,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -44,64 +44,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
-
-template <class Real>
-static int plain_forward(
-    const Real* through, const Real* x2, Real* y, int64_t H, int64_t L, int64_t N, int threads
-) {
-    rows(N * L, H * L * N, threads, [=](int64_t row, double* y) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        const auto x2_nl = x2[n * L + l];
-        each(H, [=](int64_t h) INLINE { y[n * H + h] += x2_nl * through[(n * L + l) * H + h]; });
-    }, Total(y, N * H));
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* through, const Real* x2, Real* dx2, Real* dthrough, int64_t H,
-    int64_t L, int64_t N, int threads
-) {
-    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        const auto x2_nl = x2[n * L + l];
-        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE {
-            dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl;
-            return dy[n * H + h] * through[(n * L + l) * H + h];
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
-
-template <class Real>
-static int plain_backward_of_dx1(
-    const Real* dy, const Real* x2, Real* dthrough, int64_t H, int64_t L, int64_t N, int threads
-) {
-    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        const auto x2_nl = x2[n * L + l];
-        each(H, [=](int64_t h) INLINE { dthrough[(n * L + l) * H + h] = dy[n * H + h] * x2_nl; });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_of_dx1)
-
-template <class Real>
-static int plain_backward_of_dx2(
-    const Real* dy, const Real* through, Real* dx2, int64_t H, int64_t L, int64_t N, int threads
-) {
-    rows(N * L, H * L * N, threads, [=](int64_t row) INLINE {
-        const int64_t l = row % L;
-        const int64_t n = row / L;
-        dx2[n * L + l] = sum(H, [=](int64_t h) INLINE { return dy[n * H + h]
-                * through[(n * L + l) * H + h]; });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward_of_dx2)
+EXPORTED(backward, backward)

@@ -2,61 +2,52 @@
 # source sha256: 763a314ea4d12494f5032b7210bc54f0329d29015637c5406c1988d309fe7dbe
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Bilinear on the kernels of bilinear.cpp; for the notation see _table.py."""
+"""The functions of bilinear.py that the kernels of bilinear.cpp compute."""
+
+import functools
 
 import torch
+from torch import Tensor
 
-from .. import bilinear as _module
-from ._table import Table
+from .. import bilinear as lines
+from ._running import Kernels
 
-table = Table(_module, __file__, """
-    x1: N K
-    x2, dx2: N L
-    weight: H K L
-    bias = 0, dbias: H
-    y, dy: N H
-    through, dthrough: N L H
-""", "c974861709ca9a5f00885f5fd404c2a2708b2c9c18d0a2a126d68475f289ab7e")
-table.add(
-    "forward",
-    ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),
-    "forward(bias, through, x2; H, L, N) -> y",
-)
-table.add(
-    "backward",
-    "backward(dy, through, x2; H, L, N) -> dbias, dx2, dthrough",
-    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
-    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
-)
-table.add(
-    "backward of dx2 dweight dbias",
-    "backward(dy, through, x2; H, L, N) -> dbias, dx2, dthrough",
-    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
-)
-table.add(
-    "plain forward",
-    ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),
-    "plain_forward(through, x2; H, L, N) -> y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(dy, through, x2; H, L, N) -> dx2, dthrough",
-    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
-    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
-)
-table.add(
-    "plain backward of dx1",
-    "plain_backward_of_dx1(dy, x2; H, L, N) -> dthrough",
-    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
-)
-table.add("plain backward of dx2", "plain_backward_of_dx2(dy, through; H, L, N) -> dx2")
-table.add(
-    "plain backward of dweight",
-    "plain_backward_of_dx1(dy, x2; H, L, N) -> dthrough",
-    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
-)
-table.add(
-    "plain backward of dx2 dweight",
-    "plain_backward(dy, through, x2; H, L, N) -> dx2, dthrough",
-    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
-)
+MODULE, DIGEST = lines, "ada01e97f72fb1e7441450fbd5cff14368c3087242d1ca7a35b43191ba998732"
+kernels = Kernels(__file__)
+
+
+def bilinear_forward(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(x1.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
+        H = weight.shape[0]
+        L = x2.shape[1]
+        N = x1.shape[0]
+        through = torch.einsum("hkl,nk->nlh", weight, x1)
+        y = x1.new_empty(N, H)
+        kernels.forward(bias, through, x2, y, H, L, N)
+    return y.to(dtype), through
+
+
+def bilinear_backward(
+    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, through: Tensor, need_x1: bool = True,
+    need_x2: bool = True, need_weight: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x1, x2, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
+        N, H = dy.shape
+        L = x2.shape[1]
+        dx1 = dweight = None
+        dbias = dy.new_empty(H)
+        dx2 = dy.new_empty(N, L)
+        dthrough = dy.new_empty(N, L, H)
+        kernels.backward(dy, through, x2, dbias, dx2, dthrough, H, L, N)
+        if need_x1:
+            dx1 = lines._einsum("nlh,hkl->nk", dthrough, weight)
+        if need_weight:
+            dweight = lines._einsum("nlh,nk->hkl", dthrough, x1)
+    return dx1, dx2, dweight, dbias

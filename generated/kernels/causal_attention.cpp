@@ -27,12 +27,12 @@ static int forward(
     }, Kept<Real>(S));
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dprobs, const Real* probs, Real* dscores_sum, int64_t B, int64_t S, int64_t T,
-    double scale, int threads
+    const Real* dprobs, const Real* probs, Real* scale_times_dscores, int64_t B, int64_t S,
+    int64_t T, double scale, int threads
 ) {
     rows(B * T, B * S * T, threads, [=](int64_t row) INLINE {
         const int64_t t = row % T;
@@ -41,10 +41,10 @@ static int backward(
             return dprobs[(b * T + t) * S + s] * probs[(b * T + t) * S + s];
         });
         each(S, [=](int64_t s) INLINE {
-            dscores_sum[(b * T + t) * S + s] = Real(scale) * (probs[(b * T + t) * S + s]
+            scale_times_dscores[(b * T + t) * S + s] = Real(scale) * (probs[(b * T + t) * S + s]
                     * (dprobs[(b * T + t) * S + s] - sum_1));
         });
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

@@ -7,8 +7,8 @@
 template <class Real>
 static int forward(
     const Real* images, const Real* scale, const Real* texts, Real* exp_scale, Real* image_norm,
-    Real* image_length, Real* image, Real* text_norm, Real* text_length, Real* text, Real* own_sum,
-    int64_t D, int64_t N, int threads
+    Real* image_length, Real* image, Real* text_norm, Real* text_length, Real* text,
+    Real* sum_image_text_along_D, int64_t D, int64_t N, int threads
 ) {
     exp_scale[0] = exp(scale[0]);
     rows(N, D * N, threads, [=](int64_t n) INLINE {
@@ -25,7 +25,7 @@ static int forward(
         text_norm[n] = text_norm_now;
         const Real text_length_now = larger(text_norm_now, Real(1e-12));
         text_length[n] = text_length_now;
-        own_sum[n] = sum(D, [=](int64_t d) INLINE {
+        sum_image_text_along_D[n] = sum(D, [=](int64_t d) INLINE {
             const Real image_now = images[n * D + d] / image_length_now;
             image[n * D + d] = image_now;
             const Real text_now = texts[n * D + d] / text_length_now;
@@ -35,83 +35,93 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* exp_scale, const Real* logits_sum, const Real* own_sum, const Real* scale,
-    Real* exp_exponent_shifted, Real* exp_logits_sum_scaled, Real* exp_exponent_shifted_2,
-    Real* exp_logits_sum_2_scaled, Real* loss, int64_t N, int threads
+    const Real* exp_scale, const Real* scale, const Real* sum_image_text,
+    const Real* sum_image_text_along_D, Real* exp_exponent_shifted, Real* sum_exp_exponent_shifted,
+    Real* exp_exponent_shifted_along_N, Real* sum_exp_exponent_shifted_along_N, Real* loss,
+    int64_t N, int threads
 ) {
     Scratch scratch;
-    Real* exponent_max_2_raw = scratch.of<Real>(N);
+    Real* max_exponent_along_N_raw = scratch.of<Real>(N);
     Real* sum_3 = scratch.of<Real>(1);
     Real* sum_4 = scratch.of<Real>(1);
     const auto exp_scale_2 = exp(scale[0]);
-    rows(N, N * N, threads, [=](int64_t n, Real* exponent_max_2_raw, double* sum_3) INLINE {
-        const Real exponent_max_raw = largest(N, [=](int64_t m) INLINE { return exp_scale_2
-                * logits_sum[n * N + m]; });
+    rows(N, N * N, threads, [=](int64_t n, Real* max_exponent_along_N_raw, double* sum_3) INLINE {
+        const Real max_exponent_raw = largest(N, [=](int64_t m) INLINE { return exp_scale_2
+                * sum_image_text[n * N + m]; });
         each(N, [=](int64_t m) INLINE {
-            exponent_max_2_raw[m] = larger(exponent_max_2_raw[m], exp_scale_2
-                    * logits_sum[n * N + m]);
+            max_exponent_along_N_raw[m] = larger(max_exponent_along_N_raw[m], exp_scale_2
+                    * sum_image_text[n * N + m]);
         });
-        const auto zero_or_exponent_max_raw = choose(absolute(exponent_max_raw) == Real(infinity),
-                Real(0), exponent_max_raw);
-        const Real exp_logits_sum_scaled_now = sum(N, [=](int64_t m) INLINE {
-            const Real exp_exponent_shifted_now = exp(exp_scale_2 * logits_sum[n * N + m]
-                    - zero_or_exponent_max_raw);
+        const auto zero_or_max_exponent_raw = choose(absolute(max_exponent_raw) == Real(infinity),
+                Real(0), max_exponent_raw);
+        const Real sum_exp_exponent_shifted_now = sum(N, [=](int64_t m) INLINE {
+            const Real exp_exponent_shifted_now = exp(exp_scale_2 * sum_image_text[n * N + m]
+                    - zero_or_max_exponent_raw);
             exp_exponent_shifted[n * N + m] = exp_exponent_shifted_now;
             return exp_exponent_shifted_now;
         });
-        exp_logits_sum_scaled[n] = exp_logits_sum_scaled_now;
-        sum_3[0] += zero_or_exponent_max_raw + log(exp_logits_sum_scaled_now) - exp_scale[0]
-                * own_sum[n];
-    }, Most(exponent_max_2_raw, N), Total(sum_3, 1));
-    rows(N, N * N, threads, [=](int64_t n, Real* exp_logits_sum_2_scaled) INLINE {
+        sum_exp_exponent_shifted[n] = sum_exp_exponent_shifted_now;
+        sum_3[0] += zero_or_max_exponent_raw + log(sum_exp_exponent_shifted_now) - exp_scale[0]
+                * sum_image_text_along_D[n];
+    }, Most(max_exponent_along_N_raw, N), Total(sum_3, 1));
+    rows(N, N * N, threads, [=](int64_t n, Real* sum_exp_exponent_shifted_along_N) INLINE {
         each(N, [=](int64_t m) INLINE {
-            const Real exp_exponent_shifted_2_now = exp(exp_scale_2 * logits_sum[n * N + m]
-                    - choose(absolute(exponent_max_2_raw[m]) == Real(infinity), Real(0),
-                    exponent_max_2_raw[m]));
-            exp_exponent_shifted_2[n * N + m] = exp_exponent_shifted_2_now;
-            exp_logits_sum_2_scaled[m] += exp_exponent_shifted_2_now;
+            const Real exp_exponent_shifted_along_N_now = exp(exp_scale_2
+                    * sum_image_text[n * N + m]
+                    - choose(absolute(max_exponent_along_N_raw[m]) == Real(infinity), Real(0),
+                    max_exponent_along_N_raw[m]));
+            exp_exponent_shifted_along_N[n * N + m] = exp_exponent_shifted_along_N_now;
+            sum_exp_exponent_shifted_along_N[m] += exp_exponent_shifted_along_N_now;
         });
-    }, Columns(exp_logits_sum_2_scaled, N));
+    }, Columns(sum_exp_exponent_shifted_along_N, N));
     const auto exp_scale_3 = exp_scale[0];
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
         sum_4[0] += sum(first, last, [=](int64_t n) INLINE {
-            return choose(absolute(exponent_max_2_raw[n]) == Real(infinity), Real(0),
-                    exponent_max_2_raw[n]) - exp_scale_3 * own_sum[n]
-                    + log(exp_logits_sum_2_scaled[n]);
+            return choose(absolute(max_exponent_along_N_raw[n]) == Real(infinity), Real(0),
+                    max_exponent_along_N_raw[n]) - exp_scale_3 * sum_image_text_along_D[n]
+                    + log(sum_exp_exponent_shifted_along_N[n]);
         });
     }, Total(sum_4, 1));
     loss[0] = (sum_3[0] + sum_4[0]) / Real(2) / Real(N);
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* exp_exponent_shifted, const Real* exp_exponent_shifted_2,
-    const Real* exp_logits_sum_2_scaled, const Real* exp_logits_sum_scaled, const Real* exp_scale,
-    const Real* logits_sum, const Real* own_sum, Real* dlogits_sum, Real* sum_5, Real* sum_6,
-    int64_t N, int threads
+    const Real* dloss, const Real* exp_exponent_shifted, const Real* exp_exponent_shifted_along_N,
+    const Real* exp_scale, const Real* image_length, const Real* images,
+    const Real* sum_exp_exponent_shifted, const Real* sum_exp_exponent_shifted_along_N,
+    const Real* sum_image_text, const Real* sum_image_text_along_D, const Real* text_length,
+    const Real* texts, Real* image, Real* text, Real* exp_scale_times_dlogits, Real* sum_5,
+    Real* sum_6, int64_t D, int64_t N, int threads
 ) {
     const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
     const auto exp_scale_2 = exp_scale[0];
-    rows(N, N * N, threads, [=](int64_t n, double* sum_5, double* sum_6) INLINE {
-        sum_6[0] += own_sum[n];
-        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
+    rows(N, D * N * N, threads, [=](int64_t n, double* sum_5, double* sum_6) INLINE {
+        sum_6[0] += sum_image_text_along_D[n];
+        const auto image_length_n = image_length[n];
+        const auto text_length_n = text_length[n];
+        each(D, [=](int64_t d) INLINE {
+            image[n * D + d] = images[n * D + d] / image_length_n;
+            text[n * D + d] = texts[n * D + d] / text_length_n;
+        });
+        const auto sum_exp_exponent_shifted_n = sum_exp_exponent_shifted[n];
         sum_5[0] += sum(N, [=](int64_t m) INLINE {
             const Real dlogits = dloss_over_two_over_N * (exp_exponent_shifted[n * N + m]
-                    / exp_logits_sum_scaled_n + exp_exponent_shifted_2[n * N + m]
-                    / exp_logits_sum_2_scaled[m]);
-            dlogits_sum[n * N + m] = exp_scale_2 * dlogits;
-            return dlogits * logits_sum[n * N + m];
+                    / sum_exp_exponent_shifted_n + exp_exponent_shifted_along_N[n * N + m]
+                    / sum_exp_exponent_shifted_along_N[m]);
+            exp_scale_times_dlogits[n * N + m] = exp_scale_2 * dlogits;
+            return dlogits * sum_image_text[n * N + m];
         });
     }, Total(sum_5, 1), Total(sum_6, 1));
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
@@ -147,124 +157,4 @@ static int backward_2(
     });
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dimages(
-    const Real* dloss, const Real* exp_exponent_shifted, const Real* exp_exponent_shifted_2,
-    const Real* exp_logits_sum_2_scaled, const Real* exp_logits_sum_scaled, const Real* exp_scale,
-    Real* dlogits_sum, int64_t N, int threads
-) {
-    const auto exp_scale_2 = exp_scale[0];
-    const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
-    rows(N, N * N, threads, [=](int64_t n) INLINE {
-        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
-        each(N, [=](int64_t m) INLINE {
-            dlogits_sum[n * N + m] = exp_scale_2 * (dloss_over_two_over_N
-                    * (exp_exponent_shifted[n * N + m] / exp_logits_sum_scaled_n
-                    + exp_exponent_shifted_2[n * N + m] / exp_logits_sum_2_scaled[m]));
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dimages)
-
-template <class Real>
-static int backward_of_dimages_2(
-    const Real* dloss, const Real* exp_scale, const Real* image, const Real* image_length,
-    const Real* image_norm, const Real* product_2, const Real* text, Real* dimages, int64_t D,
-    int64_t N, int threads
-) {
-    const auto dloss_times_exp_scale_over_N = dloss[0] * exp_scale[0] / Real(N);
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_3 = sum(D, [=](int64_t d) INLINE {
-            return (product_2[n * D + d] - dloss_times_exp_scale_over_N * text[n * D + d])
-                    * image[n * D + d];
-        });
-        const auto image_length_n = image_length[n];
-        const auto sum_3_over_image_norm_n_or_zero = choose(image_norm[n] >= Real(1e-12), sum_3
-                / image_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dimages[n * D + d] = (product_2[n * D + d] - dloss_times_exp_scale_over_N
-                    * text[n * D + d]) / image_length_n - sum_3_over_image_norm_n_or_zero
-                    * image[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dimages_2)
-
-template <class Real>
-static int backward_of_dtexts_2(
-    const Real* dloss, const Real* exp_scale, const Real* image, const Real* product_1,
-    const Real* text, const Real* text_length, const Real* text_norm, Real* dtexts, int64_t D,
-    int64_t N, int threads
-) {
-    const auto dloss_times_exp_scale_over_N = dloss[0] * exp_scale[0] / Real(N);
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_4 = sum(D, [=](int64_t d) INLINE {
-            return (product_1[n * D + d] - dloss_times_exp_scale_over_N * image[n * D + d])
-                    * text[n * D + d];
-        });
-        const auto text_length_n = text_length[n];
-        const auto sum_4_over_text_norm_n_or_zero = choose(text_norm[n] >= Real(1e-12), sum_4
-                / text_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dtexts[n * D + d] = (product_1[n * D + d] - dloss_times_exp_scale_over_N
-                    * image[n * D + d]) / text_length_n - sum_4_over_text_norm_n_or_zero
-                    * text[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dtexts_2)
-
-template <class Real>
-static int backward_of_dscale(
-    const Real* dloss, const Real* exp_exponent_shifted, const Real* exp_exponent_shifted_2,
-    const Real* exp_logits_sum_2_scaled, const Real* exp_logits_sum_scaled, const Real* exp_scale,
-    const Real* logits_sum, const Real* own_sum, Real* dscale, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* sum_5 = scratch.of<Real>(1);
-    Real* sum_6 = scratch.of<Real>(1);
-    const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
-    rows(N, N * N, threads, [=](int64_t n, double* sum_5, double* sum_6) INLINE {
-        sum_6[0] += own_sum[n];
-        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
-        sum_5[0] += sum(N, [=](int64_t m) INLINE {
-            return dloss_over_two_over_N * (exp_exponent_shifted[n * N + m]
-                    / exp_logits_sum_scaled_n + exp_exponent_shifted_2[n * N + m]
-                    / exp_logits_sum_2_scaled[m]) * logits_sum[n * N + m];
-        });
-    }, Total(sum_5, 1), Total(sum_6, 1));
-    dscale[0] = exp_scale[0] * (sum_5[0] - dloss[0] * sum_6[0] / Real(N));
-    return DONE;
-}
-EXPORTED(backward_of_dscale)
-
-template <class Real>
-static int backward_of_dtexts_dscale_2(
-    const Real* dloss, const Real* exp_scale, const Real* image, const Real* product_1,
-    const Real* sum_5, const Real* sum_6, const Real* text, const Real* text_length,
-    const Real* text_norm, Real* dscale, Real* dtexts, int64_t D, int64_t N, int threads
-) {
-    dscale[0] = exp_scale[0] * (sum_5[0] - dloss[0] * sum_6[0] / Real(N));
-    const auto dloss_times_exp_scale_over_N = dloss[0] * exp_scale[0] / Real(N);
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_4 = sum(D, [=](int64_t d) INLINE {
-            return (product_1[n * D + d] - dloss_times_exp_scale_over_N * image[n * D + d])
-                    * text[n * D + d];
-        });
-        const auto text_length_n = text_length[n];
-        const auto sum_4_over_text_norm_n_or_zero = choose(text_norm[n] >= Real(1e-12), sum_4
-                / text_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dtexts[n * D + d] = (product_1[n * D + d] - dloss_times_exp_scale_over_N
-                    * image[n * D + d]) / text_length_n - sum_4_over_text_norm_n_or_zero
-                    * text[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dtexts_dscale_2)
+EXPORTED(backward_2, backward_2)

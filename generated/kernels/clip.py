@@ -2,68 +2,90 @@
 # source sha256: 14f7b69a6a3ab4746609d8141c56b5edb6c43c858082d0b812c005c338fe5cad
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CLIP on the kernels of clip.cpp; for the notation see _table.py."""
+"""The functions of clip.py that the kernels of clip.cpp compute."""
 
-from pathlib import Path as _Path
+import functools
 
-from .. import clip as _module
+import torch
+from torch import Tensor
+
+from .. import clip as lines
 from ._building import NoCompiler as NoCompiler  # which a step raises
-from ._table import Table
+from ._running import Kernels
 from ._training import TrainingStep
 
-table = Table(_module, __file__, """
-    images, texts, image, text, dimages, dtexts: N D
-    scale, exp_scale, loss, dloss, sum_5, sum_6, dscale: one number
-    image_norm, image_length, text_norm, text_length: N 1
-    own_sum, exp_logits_sum_scaled, exp_logits_sum_2_scaled: N
-    exp_exponent_shifted, exp_exponent_shifted_2, logits_sum, dlogits_sum: N N
-""", "12f8f79f6e513c9f59f76af873a9b9283e1aebd79383d836810bb6516ef24628")
-table.add(
-    "forward",
-    "forward(images, scale, texts; D, N) -> exp_scale, image_norm, image_length, image, "
-    "text_norm, text_length, text, own_sum",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "forward_2(exp_scale, logits_sum, own_sum, scale; N) -> exp_exponent_shifted, "
-    "exp_logits_sum_scaled, exp_exponent_shifted_2, exp_logits_sum_2_scaled, loss",
-)
-table.add(
-    "backward",
-    "backward(dloss, exp_exponent_shifted, exp_exponent_shifted_2, exp_logits_sum_2_scaled, "
-    "exp_logits_sum_scaled, exp_scale, logits_sum, own_sum; N) -> dlogits_sum, sum_5, sum_6",
-    ("product_1", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("product_2", lambda dlogits_sum, text: dlogits_sum @ text),
-    "backward_2(dloss, exp_scale, image, image_length, image_norm, product_1, product_2, sum_5, "
-    "sum_6, text, text_length, text_norm; D, N) -> dscale, dimages, dtexts",
-)
-table.add(
-    "backward of dimages",
-    "backward_of_dimages(dloss, exp_exponent_shifted, exp_exponent_shifted_2, "
-    "exp_logits_sum_2_scaled, exp_logits_sum_scaled, exp_scale; N) -> dlogits_sum",
-    ("product_2", lambda dlogits_sum, text: dlogits_sum @ text),
-    "backward_of_dimages_2(dloss, exp_scale, image, image_length, image_norm, product_2, text; D, "
-    "N) -> dimages",
-)
-table.add(
-    "backward of dtexts",
-    "backward_of_dimages(dloss, exp_exponent_shifted, exp_exponent_shifted_2, "
-    "exp_logits_sum_2_scaled, exp_logits_sum_scaled, exp_scale; N) -> dlogits_sum",
-    ("product_1", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    "backward_of_dtexts_2(dloss, exp_scale, image, product_1, text, text_length, text_norm; D, N) "
-    "-> dtexts",
-)
-table.add(
-    "backward of dscale",
-    "backward_of_dscale(dloss, exp_exponent_shifted, exp_exponent_shifted_2, "
-    "exp_logits_sum_2_scaled, exp_logits_sum_scaled, exp_scale, logits_sum, own_sum; N) -> dscale",
-)
-table.add(
-    "backward of dtexts dscale",
-    "backward(dloss, exp_exponent_shifted, exp_exponent_shifted_2, exp_logits_sum_2_scaled, "
-    "exp_logits_sum_scaled, exp_scale, logits_sum, own_sum; N) -> dlogits_sum, sum_5, sum_6",
-    ("product_1", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    "backward_of_dtexts_dscale_2(dloss, exp_scale, image, product_1, sum_5, sum_6, text, "
-    "text_length, text_norm; D, N) -> dscale, dtexts",
-)
+MODULE, DIGEST = lines, "a327ae2d9cbc74a9e521b2aa7d67b2102d7f83fbdde19fd77c766189ffa0497a"
+kernels = Kernels(__file__)
+
+
+def clip_forward(
+    images: Tensor, texts: Tensor, scale: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(images.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale)])
+        wide = torch.promote_types(dtype, torch.float32)
+        images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
+        N, D = images.shape
+        exp_scale = images.new_empty(())
+        image_norm = images.new_empty(N, 1)
+        image_length = images.new_empty(N, 1)
+        image = images.new_empty(N, D)
+        text_norm = images.new_empty(N, 1)
+        text_length = images.new_empty(N, 1)
+        text = images.new_empty(N, D)
+        sum_image_text_along_D = images.new_empty(N)
+        kernels.forward(
+            images, scale, texts, exp_scale, image_norm, image_length, image, text_norm, text_length,
+            text, sum_image_text_along_D, D, N,
+        )
+        sum_image_text = image @ text.mT
+        exp_exponent_shifted = images.new_empty(N, N)
+        sum_exp_exponent_shifted = images.new_empty(N)
+        exp_exponent_shifted_along_N = images.new_empty(N, N)
+        sum_exp_exponent_shifted_along_N = images.new_empty(N)
+        loss = images.new_empty(())
+        kernels.forward_2(
+            exp_scale, scale, sum_image_text, sum_image_text_along_D, exp_exponent_shifted,
+            sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+            loss, N,
+        )
+    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N
+
+
+def clip_backward(
+    dloss: Tensor, images: Tensor, texts: Tensor, image_norm: Tensor, image_length: Tensor,
+    text_norm: Tensor, text_length: Tensor, sum_image_text: Tensor, exp_scale: Tensor,
+    sum_image_text_along_D: Tensor, exp_exponent_shifted: Tensor, sum_exp_exponent_shifted: Tensor,
+    exp_exponent_shifted_along_N: Tensor, sum_exp_exponent_shifted_along_N: Tensor,
+    need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
+) -> tuple:
+    """The gradients of images, texts and scale."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, images, texts = dloss.to(wide), images.to(wide), texts.to(wide)
+        N, D = images.shape
+        image = dloss.new_empty(N, D)
+        text = dloss.new_empty(N, D)
+        exp_scale_times_dlogits = dloss.new_empty(N, N)
+        sum_5 = dloss.new_empty(())
+        sum_6 = dloss.new_empty(())
+        kernels.backward(
+            dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale, image_length, images,
+            sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, sum_image_text,
+            sum_image_text_along_D, text_length, texts, image, text, exp_scale_times_dlogits, sum_5,
+            sum_6, D, N,
+        )
+        product_1 = exp_scale_times_dlogits.mT @ image
+        product_2 = exp_scale_times_dlogits @ text
+        dscale = dloss.new_empty(())
+        dimages = dloss.new_empty(N, D)
+        dtexts = dloss.new_empty(N, D)
+        kernels.backward_2(
+            dloss, exp_scale, image, image_length, image_norm, product_1, product_2, sum_5, sum_6, text,
+            text_length, text_norm, dscale, dimages, dtexts, D, N,
+        )
+    return dimages, dtexts, dscale
 
 
 def training_step(images, texts, scale, *, batch) -> TrainingStep:
@@ -71,11 +93,11 @@ def training_step(images, texts, scale, *, batch) -> TrainingStep:
     ``step(picks, rate)`` updates the parameters in place and returns the loss before the update.
 
     images, texts: all examples; scale: the parameters. Raises what
-    `clip_forward` raises for them, and what `TrainingStep` raises.
+    `clip` raises for them, and what `TrainingStep` raises.
     """
-    _module.clip_forward(images[:batch], texts[:batch], scale)
+    lines.clip(images[:batch], texts[:batch], scale)
     return TrainingStep(
-        _Path(__file__).with_name("clip_step.cpp"),
+        kernels.source.with_name("clip_step.cpp"),
         {"N": batch, "D": images.shape[1]},
         {"images": images, "texts": texts},
         {"scale": scale},

@@ -15,15 +15,15 @@ struct Memory {
     alignas(64) Real exp_scale[1];
     alignas(64) Real image[1 * N * D];
     alignas(64) Real text[1 * N * D];
-    alignas(64) Real own_sum[1 * N];
+    alignas(64) Real sum_image_text_along_D[1 * N];
     alignas(64) Real sum_10[1];
-    alignas(64) Real logits_sum[1 * N * N];
+    alignas(64) Real sum_image_text[1 * N * N];
     alignas(64) Real exp_exponent_shifted[1 * N * N];
-    alignas(64) Real exp_logits_sum_scaled[1 * N];
-    alignas(64) Real exponent_max_2_raw[1 * N];
+    alignas(64) Real sum_exp_exponent_shifted[1 * N];
+    alignas(64) Real max_exponent_along_N_raw[1 * N];
     alignas(64) Real sum_3[1];
-    alignas(64) Real exp_exponent_shifted_2[1 * N * N];
-    alignas(64) Real exp_logits_sum_2_scaled[1 * N];
+    alignas(64) Real exp_exponent_shifted_along_N[1 * N * N];
+    alignas(64) Real sum_exp_exponent_shifted_along_N[1 * N];
     alignas(64) Real sum_4[1];
     alignas(64) Real sum_9[1];
     alignas(64) Real loss[1];
@@ -47,15 +47,15 @@ extern "C" int step(
     Real* exp_scale = given_memory->exp_scale;
     Real* image = given_memory->image;
     Real* text = given_memory->text;
-    Real* own_sum = given_memory->own_sum;
+    Real* sum_image_text_along_D = given_memory->sum_image_text_along_D;
     Real* sum_10 = given_memory->sum_10;
-    Real* logits_sum = given_memory->logits_sum;
+    Real* sum_image_text = given_memory->sum_image_text;
     Real* exp_exponent_shifted = given_memory->exp_exponent_shifted;
-    Real* exp_logits_sum_scaled = given_memory->exp_logits_sum_scaled;
-    Real* exponent_max_2_raw = given_memory->exponent_max_2_raw;
+    Real* sum_exp_exponent_shifted = given_memory->sum_exp_exponent_shifted;
+    Real* max_exponent_along_N_raw = given_memory->max_exponent_along_N_raw;
     Real* sum_3 = given_memory->sum_3;
-    Real* exp_exponent_shifted_2 = given_memory->exp_exponent_shifted_2;
-    Real* exp_logits_sum_2_scaled = given_memory->exp_logits_sum_2_scaled;
+    Real* exp_exponent_shifted_along_N = given_memory->exp_exponent_shifted_along_N;
+    Real* sum_exp_exponent_shifted_along_N = given_memory->sum_exp_exponent_shifted_along_N;
     Real* sum_4 = given_memory->sum_4;
     Real* sum_9 = given_memory->sum_9;
     Real* loss = given_memory->loss;
@@ -74,57 +74,58 @@ extern "C" int step(
         const Real sum_2 = found.of[1];
         const auto image_constant = larger(square_root(sum_1), Real(1e-12));
         const auto text_constant = larger(square_root(sum_2), Real(1e-12));
-        const Real own_sum_now = sum(D, [=](int64_t d) INLINE {
+        const Real sum_image_text_along_D_now = sum(D, [=](int64_t d) INLINE {
             const Real image_now = images[n * D + d] / image_constant;
             image[n * D + d] = image_now;
             const Real text_now = texts[n * D + d] / text_constant;
             text[n * D + d] = text_now;
             return image_now * text_now;
         });
-        own_sum[n] = own_sum_now;
-        sum_10[0] += own_sum_now;
+        sum_image_text_along_D[n] = sum_image_text_along_D_now;
+        sum_10[0] += sum_image_text_along_D_now;
     }, Total(sum_10, 1));
-    // logits_sum
-    product<1 * N, 1 * N, 1 * D, 1 * D, 1, 1, 1 * D, 1 * N, false>(image, text, logits_sum);
+    // sum_image_text
+    product<1 * N, 1 * N, 1 * D, 1 * D, 1, 1, 1 * D, 1 * N, false>(image, text, sum_image_text);
     const auto exp_scale_2 = exp(scale[0]);
-    rows(N, N * N, threads, [=](int64_t n, Real* exponent_max_2_raw, double* sum_3) INLINE {
-        const Real exponent_max_raw = largest(N, [=](int64_t m) INLINE { return exp_scale_2
-                * logits_sum[n * N + m]; });
+    rows(N, N * N, threads, [=](int64_t n, Real* max_exponent_along_N_raw, double* sum_3) INLINE {
+        const Real max_exponent_raw = largest(N, [=](int64_t m) INLINE { return exp_scale_2
+                * sum_image_text[n * N + m]; });
         each(N, [=](int64_t m) INLINE {
-            exponent_max_2_raw[m] = larger(exponent_max_2_raw[m], exp_scale_2
-                    * logits_sum[n * N + m]);
+            max_exponent_along_N_raw[m] = larger(max_exponent_along_N_raw[m], exp_scale_2
+                    * sum_image_text[n * N + m]);
         });
-        const auto zero_or_exponent_max_raw = choose(absolute(exponent_max_raw) == Real(infinity),
-                Real(0), exponent_max_raw);
-        const Real exp_logits_sum_scaled_now = sum(N, [=](int64_t m) INLINE {
-            const Real exp_exponent_shifted_now = exp(exp_scale_2 * logits_sum[n * N + m]
-                    - zero_or_exponent_max_raw);
+        const auto zero_or_max_exponent_raw = choose(absolute(max_exponent_raw) == Real(infinity),
+                Real(0), max_exponent_raw);
+        const Real sum_exp_exponent_shifted_now = sum(N, [=](int64_t m) INLINE {
+            const Real exp_exponent_shifted_now = exp(exp_scale_2 * sum_image_text[n * N + m]
+                    - zero_or_max_exponent_raw);
             exp_exponent_shifted[n * N + m] = exp_exponent_shifted_now;
             return exp_exponent_shifted_now;
         });
-        exp_logits_sum_scaled[n] = exp_logits_sum_scaled_now;
-        sum_3[0] += zero_or_exponent_max_raw + log(exp_logits_sum_scaled_now) - exp_scale[0]
-                * own_sum[n];
-    }, Most(exponent_max_2_raw, N), Total(sum_3, 1));
-    rows(N, N * N, threads, [=](int64_t n, Real* exp_logits_sum_2_scaled) INLINE {
+        sum_exp_exponent_shifted[n] = sum_exp_exponent_shifted_now;
+        sum_3[0] += zero_or_max_exponent_raw + log(sum_exp_exponent_shifted_now) - exp_scale[0]
+                * sum_image_text_along_D[n];
+    }, Most(max_exponent_along_N_raw, N), Total(sum_3, 1));
+    rows(N, N * N, threads, [=](int64_t n, Real* sum_exp_exponent_shifted_along_N) INLINE {
         each(N, [=](int64_t m) INLINE {
-            const Real exp_exponent_shifted_2_now = exp(exp_scale_2 * logits_sum[n * N + m]
-                    - choose(absolute(exponent_max_2_raw[m]) == Real(infinity), Real(0),
-                    exponent_max_2_raw[m]));
-            exp_exponent_shifted_2[n * N + m] = exp_exponent_shifted_2_now;
-            exp_logits_sum_2_scaled[m] += exp_exponent_shifted_2_now;
+            const Real exp_exponent_shifted_along_N_now = exp(exp_scale_2
+                    * sum_image_text[n * N + m]
+                    - choose(absolute(max_exponent_along_N_raw[m]) == Real(infinity), Real(0),
+                    max_exponent_along_N_raw[m]));
+            exp_exponent_shifted_along_N[n * N + m] = exp_exponent_shifted_along_N_now;
+            sum_exp_exponent_shifted_along_N[m] += exp_exponent_shifted_along_N_now;
         });
-    }, Columns(exp_logits_sum_2_scaled, N));
+    }, Columns(sum_exp_exponent_shifted_along_N, N));
     const Real one_over_two_over_N = 1.0 / 2.0 / double(N);
     rows(N, N * N, threads, [=](int64_t n, double* sum_4, double* sum_9) INLINE {
-        sum_4[0] += choose(absolute(exponent_max_2_raw[n]) == Real(infinity), Real(0),
-                exponent_max_2_raw[n]) - exp_scale[0] * own_sum[n]
-                + log(exp_logits_sum_2_scaled[n]);
-        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
+        sum_4[0] += choose(absolute(max_exponent_along_N_raw[n]) == Real(infinity), Real(0),
+                max_exponent_along_N_raw[n]) - exp_scale[0] * sum_image_text_along_D[n]
+                + log(sum_exp_exponent_shifted_along_N[n]);
+        const auto sum_exp_exponent_shifted_n = sum_exp_exponent_shifted[n];
         sum_9[0] += sum(N, [=](int64_t m) INLINE {
-            return one_over_two_over_N * (exp_exponent_shifted[n * N + m] / exp_logits_sum_scaled_n
-                    + exp_exponent_shifted_2[n * N + m] / exp_logits_sum_2_scaled[m])
-                    * logits_sum[n * N + m];
+            return one_over_two_over_N * (exp_exponent_shifted[n * N + m]
+                    / sum_exp_exponent_shifted_n + exp_exponent_shifted_along_N[n * N + m]
+                    / sum_exp_exponent_shifted_along_N[m]) * sum_image_text[n * N + m];
         });
     }, Total(sum_4, 1), Total(sum_9, 1));
     loss[0] = (sum_3[0] + sum_4[0]) / Real(2) / Real(N);

@@ -18,7 +18,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* dy, Real* dbias, int64_t D, int64_t N, int64_t To, int threads) {
@@ -29,4 +29,4 @@ static int backward(const Real* dy, Real* dbias, int64_t D, int64_t N, int64_t T
     }, Total(dbias, D));
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

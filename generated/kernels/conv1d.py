@@ -2,35 +2,55 @@
 # source sha256: af4487691750933994eaf21d3a7a0d9c861cf8475a9dbf304e69b837fd95a224
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Conv1d on the kernels of conv1d.cpp; for the notation see _table.py."""
+"""The functions of conv1d.py that the kernels of conv1d.cpp compute."""
+
+import functools
 
 import torch
+from torch import Tensor
 
-from .. import conv1d as _module
-from ._table import Table
+from .. import conv1d as lines
+from ._running import Kernels
 
-table = Table(_module, __file__, """
-    x: N C T
-    weight: D C K
-    bias = 0, dbias: D
-    y, dy: N D To
-""", "7bdc751bcffc962ff0ac4779cf6744ea9977643d6a6bcaf23955894018385a53")
-table.add(
-    "forward",
-    ("To", lambda K, T: 1 + T - K),
-    ("product_1", lambda x, weight: torch.nn.functional.conv1d(x, weight)),
-    "forward(bias, product_1; D, N, To) -> y",
-)
-table.add(
-    "backward",
-    ("dx", lambda weight, dy, N, C, T: torch.nn.grad.conv1d_input((N, C, T), weight, dy)),
-    ("dweight", lambda x, dy, D, C, K: torch.nn.grad.conv1d_weight(x, (D, C, K), dy)),
-    "backward(dy; D, N, To) -> dbias",
-)
-table.add("backward of dbias", "backward(dy; D, N, To) -> dbias")
-table.add(
-    "backward of dweight dbias",
-    "weight",
-    ("dweight", lambda x, dy, D, C, K: torch.nn.grad.conv1d_weight(x, (D, C, K), dy)),
-    "backward(dy; D, N, To) -> dbias",
-)
+MODULE, DIGEST = lines, "2726c8ab497520cbb1c4052f71d4e62d99104017df3a3d71b40e7aac698e7fc4"
+kernels = Kernels(__file__)
+
+
+def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        D = weight.shape[0]
+        K = weight.shape[2]
+        N = x.shape[0]
+        T = x.shape[2]
+        To = 1 + T - K
+        product_1 = torch.nn.functional.conv1d(x, weight)
+        y = x.new_empty(N, D, To)
+        kernels.forward(bias, product_1, y, D, N, To)
+    return y.to(dtype)
+
+
+def conv1d_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        C = x.shape[1]
+        T = x.shape[2]
+        N, D, To = dy.shape
+        K = weight.shape[2]
+        dx = dweight = dbias = None
+        if need_x:
+            dx = torch.nn.grad.conv1d_input((N, C, T), weight, dy)
+        if need_weight:
+            dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
+        if need_bias:
+            dbias = dy.new_empty(D)
+            kernels.backward(dy, dbias, D, N, To)
+    return dx, dweight, dbias

@@ -20,7 +20,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -34,4 +34,4 @@ static int backward(
     }, Total(dbias, D));
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

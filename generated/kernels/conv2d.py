@@ -2,36 +2,60 @@
 # source sha256: 9a8e6967c484c15aa1e66ceec05ecee8d0a3efbc1722fd5a9f2afdeb0c77ed34
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Conv2d on the kernels of conv2d.cpp; for the notation see _table.py."""
+"""The functions of conv2d.py that the kernels of conv2d.cpp compute."""
+
+import functools
 
 import torch
+from torch import Tensor
 
-from .. import conv2d as _module
-from ._table import Table
+from .. import conv2d as lines
+from ._running import Kernels
 
-table = Table(_module, __file__, """
-    x: N C H W
-    weight: D C Kh Kw
-    bias = 0, dbias: D
-    y, dy: N D Ho Wo
-""", "0d56d74aad7743114a0a16267cc8a925c13f08e8e6ff1ef1a1380c88f3a91fa7")
-table.add(
-    "forward",
-    ("Ho", lambda Kh, H: 1 + H - Kh),
-    ("Wo", lambda Kw, W: 1 + W - Kw),
-    ("product_1", lambda x, weight: torch.nn.functional.conv2d(x, weight)),
-    "forward(bias, product_1; D, Ho, N, Wo) -> y",
-)
-table.add(
-    "backward",
-    ("dx", lambda weight, dy, N, C, H, W: torch.nn.grad.conv2d_input((N, C, H, W), weight, dy)),
-    ("dweight", lambda x, dy, D, C, Kh, Kw: torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)),
-    "backward(dy; D, Ho, N, Wo) -> dbias",
-)
-table.add("backward of dbias", "backward(dy; D, Ho, N, Wo) -> dbias")
-table.add(
-    "backward of dweight dbias",
-    "weight",
-    ("dweight", lambda x, dy, D, C, Kh, Kw: torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)),
-    "backward(dy; D, Ho, N, Wo) -> dbias",
-)
+MODULE, DIGEST = lines, "f47ee03cecc6aaf40bab07ce679839d9a2bf54b4e4cfedeaba61f29df03bb756"
+kernels = Kernels(__file__)
+
+
+def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        D = weight.shape[0]
+        Kh = weight.shape[2]
+        Kw = weight.shape[3]
+        H = x.shape[2]
+        N = x.shape[0]
+        W = x.shape[3]
+        Ho = 1 + H - Kh
+        Wo = 1 + W - Kw
+        product_1 = torch.nn.functional.conv2d(x, weight)
+        y = x.new_empty(N, D, Ho, Wo)
+        kernels.forward(bias, product_1, y, D, Ho, N, Wo)
+    return y.to(dtype)
+
+
+def conv2d_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        C = x.shape[1]
+        H = x.shape[2]
+        W = x.shape[3]
+        N, D, Ho, Wo = dy.shape
+        Kh = weight.shape[2]
+        Kw = weight.shape[3]
+        dx = dweight = dbias = None
+        if need_x:
+            dx = torch.nn.grad.conv2d_input((N, C, H, W), weight, dy)
+        if need_weight:
+            dweight = torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)
+        if need_bias:
+            dbias = dy.new_empty(D)
+            kernels.backward(dy, dbias, D, Ho, N, Wo)
+    return dx, dweight, dbias

@@ -5,10 +5,10 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
-    const Real* target, const Real* x1, const Real* x2, Real* norms_term, Real* norms_term_2,
-    Real* norms, Real* cosine, Real* losses, int64_t C, int64_t N, double eps, double margin,
-    int threads
+static int forward(
+    const Real* target, const Real* x1, const Real* x2, Real* sum_x1_squared_plus_eps,
+    Real* sum_x2_squared_plus_eps, Real* norms, Real* cosine, Real* losses, int64_t C, int64_t N,
+    double eps, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
@@ -18,11 +18,12 @@ static int none_forward(
         const Real product_ = found.of[0];
         const Real sum_1 = found.of[1];
         const Real sum_2 = found.of[2];
-        const Real norms_term_now = sum_1 + Real(eps);
-        norms_term[n] = norms_term_now;
-        const Real norms_term_2_now = sum_2 + Real(eps);
-        norms_term_2[n] = norms_term_2_now;
-        const Real norms_now = square_root(norms_term_now * norms_term_2_now);
+        const Real sum_x1_squared_plus_eps_now = sum_1 + Real(eps);
+        sum_x1_squared_plus_eps[n] = sum_x1_squared_plus_eps_now;
+        const Real sum_x2_squared_plus_eps_now = sum_2 + Real(eps);
+        sum_x2_squared_plus_eps[n] = sum_x2_squared_plus_eps_now;
+        const Real norms_now = square_root(sum_x1_squared_plus_eps_now
+                * sum_x2_squared_plus_eps_now);
         norms[n] = norms_now;
         const Real cosine_now = product_ / norms_now;
         cosine[n] = cosine_now;
@@ -32,21 +33,21 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int none_backward(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    Real* dx2, int64_t C, int64_t N, double margin, int threads
+static int backward(
+    const Real* cosine, const Real* dloss, const Real* norms, const Real* sum_x1_squared_plus_eps,
+    const Real* sum_x2_squared_plus_eps, const Real* target, const Real* x1, const Real* x2,
+    Real* dx1, Real* dx2, int64_t C, int64_t N, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real dcosine = choose(target[n] == Real(1), -dloss[n],
                 choose((target[n] == Real(-1)) & (cosine[n] - Real(margin) >= Real(0)), dloss[n],
                 Real(0)));
         const auto dcosine_over_norms_n = dcosine / norms[n];
-        const auto dx1_constant = dcosine * cosine[n] / norms_term[n];
-        const auto dx2_constant = dcosine * cosine[n] / norms_term_2[n];
+        const auto dx1_constant = dcosine * cosine[n] / sum_x1_squared_plus_eps[n];
+        const auto dx2_constant = dcosine * cosine[n] / sum_x2_squared_plus_eps[n];
         each(C, [=](int64_t c) INLINE {
             if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms_n * x2[n * C + c]
                     - dx1_constant * x1[n * C + c];
@@ -56,106 +57,23 @@ static int none_backward(
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dx1, none_backward, true, false)
-PART(none_backward_of_dx2, none_backward, false, true)
 
 template <class Real>
-static int forward(
-    const Real* target, const Real* x1, const Real* x2, Real* norms_term, Real* norms_term_2,
-    Real* norms, Real* cosine, Real* loss, int64_t C, int64_t N, double divisor, double eps,
-    double margin, int threads
+static int backward_wanted(
+    const Real* cosine, const Real* dloss, const Real* norms, const Real* sum_x1_squared_plus_eps,
+    const Real* sum_x2_squared_plus_eps, const Real* target, const Real* x1, const Real* x2,
+    Real* dx1, Real* dx2, int64_t C, int64_t N, double margin, int threads
 ) {
+    if (dx1 && !dx2) return backward<Real, true, false>(cosine, dloss, norms,
+            sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, target, x1, x2, dx1, dx2, C, N,
+            margin, threads);
+    if (!dx1 && dx2) return backward<Real, false, true>(cosine, dloss, norms,
+            sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, target, x1, x2, dx1, dx2, C, N,
+            margin, threads);
     Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
-        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
-            return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
-                    square(x2[n * C + c])}};
-        });
-        const Real product_ = found.of[0];
-        const Real sum_1 = found.of[1];
-        const Real sum_2 = found.of[2];
-        const Real norms_term_now = sum_1 + Real(eps);
-        norms_term[n] = norms_term_now;
-        const Real norms_term_2_now = sum_2 + Real(eps);
-        norms_term_2[n] = norms_term_2_now;
-        const Real norms_now = square_root(norms_term_now * norms_term_2_now);
-        norms[n] = norms_now;
-        const Real cosine_now = product_ / norms_now;
-        cosine[n] = cosine_now;
-        sum_3[0] += choose(target[n] == Real(1), Real(1) - cosine_now,
-                choose((target[n] == Real(-1)) & (cosine_now - Real(margin) >= Real(0)), cosine_now
-                - Real(margin), Real(0)));
-    }, Total(sum_3, 1));
-    loss[0] = sum_3[0] / Real(divisor);
-    return DONE;
+    if (!dx1) dx1 = scratch.of<Real>(N * C);
+    if (!dx2) dx2 = scratch.of<Real>(N * C);
+    return backward<Real>(cosine, dloss, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps,
+            target, x1, x2, dx1, dx2, C, N, margin, threads);
 }
-EXPORTED(forward)
-
-template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int backward(
-    const Real* cosine, const Real* dloss, const Real* norms, const Real* norms_term,
-    const Real* norms_term_2, const Real* target, const Real* x1, const Real* x2, Real* dx1,
-    Real* dx2, int64_t C, int64_t N, double divisor, double margin, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real dcosine = choose(target[n] == Real(1), -(dloss[0] / Real(divisor)),
-                choose((target[n] == Real(-1)) & (cosine[n] - Real(margin) >= Real(0)), dloss[0]
-                / Real(divisor), Real(0)));
-        const auto dcosine_over_norms_n = dcosine / norms[n];
-        const auto dx1_constant = dcosine * cosine[n] / norms_term[n];
-        const auto dx2_constant = dcosine * cosine[n] / norms_term_2[n];
-        each(C, [=](int64_t c) INLINE {
-            if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms_n * x2[n * C + c]
-                    - dx1_constant * x1[n * C + c];
-            if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms_n * x1[n * C + c]
-                    - dx2_constant * x2[n * C + c];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward)
-PART(backward_of_dx1, backward, true, false)
-PART(backward_of_dx2, backward, false, true)
-
-template <class Real, bool want_dx1 = true, bool want_dx2 = true>
-static int loss(
-    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss, int64_t C,
-    int64_t N, double divisor, double eps, double margin, int threads
-) {
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    const Real minus_one_over_divisor = -(1.0 / divisor);
-    const Real one_over_divisor = 1.0 / divisor;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
-        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
-            return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
-                    square(x2[n * C + c])}};
-        });
-        const Real product_ = found.of[0];
-        const Real sum_1 = found.of[1];
-        const Real sum_2 = found.of[2];
-        const Real norms = square_root((sum_1 + Real(eps)) * (sum_2 + Real(eps)));
-        sum_3[0] += choose(target[n] == Real(1), Real(1) - product_ / norms,
-                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
-                product_ / norms - Real(margin), Real(0)));
-        const Real dcosine = choose(target[n] == Real(1), minus_one_over_divisor,
-                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
-                one_over_divisor, Real(0)));
-        const auto dcosine_over_norms = dcosine / norms;
-        const auto dx1_constant = dcosine * (product_ / norms) / (sum_1 + Real(eps));
-        const auto dx2_constant = dcosine * (product_ / norms) / (sum_2 + Real(eps));
-        each(C, [=](int64_t c) INLINE {
-            if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms * x2[n * C + c]
-                    - dx1_constant * x1[n * C + c];
-            if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms * x1[n * C + c]
-                    - dx2_constant * x2[n * C + c];
-        });
-    }, Total(sum_3, 1));
-    loss[0] = sum_3[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(loss)
-PART(loss_of_dx1, loss, true, false)
-PART(loss_of_dx2, loss, false, true)
+EXPORTED(backward, backward_wanted)

@@ -2,43 +2,54 @@
 # source sha256: 87a92a39e0cc20987633b55e0af11d36bbe0529c8e224dddfdc07b7073467786
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CosineEmbedding on the kernels of cosine_embedding.cpp; for the notation see _table.py."""
+"""The functions of cosine_embedding.py that the kernels of cosine_embedding.cpp compute."""
 
-from .. import cosine_embedding as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x1, x2, dx1, dx2: N C
-    target, norms_term, norms_term_2, norms, cosine, dloss: N
-    loss: one number
-""", "60fb0e0e539d5f42326fdc13fcd543fd05cd47e23c2bf522d2caed3d315ffc10")
-table.add(
-    "none forward",
-    "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "
-    "loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2; C, N; margin) "
-    "-> dx1, dx2",
-    of="dx1 | dx2",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x1, x2; C, N; divisor, eps, margin) -> norms_term, norms_term_2, norms, "
-    "cosine, loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(cosine, dloss: one number, norms, norms_term, norms_term_2, target, x1, x2; C, N; "
-    "divisor, margin) -> dx1, dx2",
-    of="dx1 | dx2",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(target, x1, x2; C, N; divisor, eps, margin) -> dx1, dx2, loss",
-    of="dx1 | dx2",
-)
+import torch
+from torch import Tensor
+
+from .. import cosine_embedding as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "4afc637b677ca655d8017334f89eed6c30af2d0e6fd96fbeb1417d43f2b744e0"
+kernels = Kernels(__file__)
+
+
+def cosine_embedding_forward(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
+    N, C = x1.shape
+    sum_x1_squared_plus_eps = x1.new_empty(N)
+    sum_x2_squared_plus_eps = x1.new_empty(N)
+    norms = x1.new_empty(N)
+    cosine = x1.new_empty(N)
+    loss = x1.new_empty(N)
+    kernels.forward(
+        target, x1, x2, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine, loss, C, N,
+        eps, margin,
+    )
+    return loss, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine
+
+
+def cosine_embedding_backward(
+    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, sum_x1_squared_plus_eps: Tensor,
+    sum_x2_squared_plus_eps: Tensor, norms: Tensor, cosine: Tensor, margin: float,
+    need_x1: bool = True, need_x2: bool = True,
+) -> tuple:
+    """The gradients of x1 and x2."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x1, x2, target = (t.to(wide) for t in (dloss, x1, x2, target))
+    C = x1.shape[1]
+    N, = dloss.shape
+    dx1 = dloss.new_empty(N, C) if need_x1 else None
+    dx2 = dloss.new_empty(N, C) if need_x2 else None
+    kernels.backward(
+        cosine, dloss, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, target, x1, x2, dx1,
+        dx2, C, N, margin,
+    )
+    return dx1, dx2

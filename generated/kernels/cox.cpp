@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* event, const Real* score, const Real* score_logcumsumexp, Real* losses, int64_t N,
     int threads
 ) {
@@ -14,102 +14,30 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real>
-static int none_backward(
-    const Real* dloss, const Real* event, const Real* score_logcumsumexp, Real* dlosses_term,
+static int backward(
+    const Real* dloss, const Real* event, const Real* score_logcumsumexp, Real* event_times_dloss,
     Real* scanned_1_factor, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
-        dlosses_term[n] = dloss[n] * event[n];
+        event_times_dloss[n] = dloss[n] * event[n];
         scanned_1_factor[n] = exp(score_logcumsumexp[n] + (n > 0 ? -score_logcumsumexp[n - 1]
                 : Real(-infinity)));
     });
     return DONE;
 }
-EXPORTED(none_backward)
+EXPORTED(backward, backward)
 
 template <class Real>
-static int none_backward_2(
-    const Real* dlosses_term, const Real* scanned_1, const Real* score,
+static int backward_2(
+    const Real* event_times_dloss, const Real* scanned_1, const Real* score,
     const Real* score_logcumsumexp, Real* dscore, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
-        dscore[n] = scanned_1[n] * exp(score[n] - score_logcumsumexp[n]) - dlosses_term[n];
+        dscore[n] = scanned_1[n] * exp(score[n] - score_logcumsumexp[n]) - event_times_dloss[n];
     });
     return DONE;
 }
-EXPORTED(none_backward_2)
-
-template <class Real>
-static int sum_forward(
-    const Real* event, const Real* score, const Real* score_logcumsumexp, Real* loss, int64_t N,
-    int threads
-) {
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            return event[n] * (score_logcumsumexp[n] - score[n]);
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real>
-static int sum_backward(
-    const Real* score_logcumsumexp, Real* scanned_1_factor, int64_t N, int threads
-) {
-    entries(N, threads, [=](int64_t n) INLINE {
-        scanned_1_factor[n] = exp(score_logcumsumexp[n] + (n > 0 ? -score_logcumsumexp[n - 1]
-                : Real(-infinity)));
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-
-template <class Real>
-static int sum_backward_2(
-    const Real* dloss, const Real* event, const Real* scanned_1, const Real* score,
-    const Real* score_logcumsumexp, Real* dscore, int64_t N, int threads
-) {
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        dscore[n] = dloss_2 * (scanned_1[n] * exp(score[n] - score_logcumsumexp[n]) - event[n]);
-    });
-    return DONE;
-}
-EXPORTED(sum_backward_2)
-
-template <class Real>
-static int mean_forward(
-    const Real* event, const Real* score, const Real* score_logcumsumexp, Real* event_sum,
-    Real* loss, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* event_sum, double* sum_1) INLINE {
-        const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
-            return Several<Real, 2>{{event[n], event[n] * (score_logcumsumexp[n] - score[n])}};
-        });
-        event_sum[0] += found.of[0];
-        sum_1[0] += found.of[1];
-    }, Total(event_sum, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / event_sum[0];
-    return DONE;
-}
-EXPORTED(mean_forward)
-
-template <class Real>
-static int mean_backward_2(
-    const Real* dloss, const Real* event, const Real* event_sum, const Real* scanned_1,
-    const Real* score, const Real* score_logcumsumexp, Real* dscore, int64_t N, int threads
-) {
-    const auto dloss_over_event_sum = dloss[0] / event_sum[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        dscore[n] = dloss_over_event_sum * (scanned_1[n] * exp(score[n] - score_logcumsumexp[n])
-                - event[n]);
-    });
-    return DONE;
-}
-EXPORTED(mean_backward_2)
+EXPORTED(backward_2, backward_2)

@@ -2,52 +2,39 @@
 # source sha256: 574ee9d071047a6ad208224ad28c9dd3da849d1e1d43fc06e45d85d6cd52c685
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Cox on the kernels of cox.cpp; for the notation see _table.py."""
+"""The functions of cox.py that the kernels of cox.cpp compute."""
 
-from .. import cox as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-_runtime = _module._runtime
+from .. import cox as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "12f66834a6a7367512dbb61d33f13a8987fd5c370a167984df881c764ec879c6"
+kernels = Kernels(__file__)
 
 
-def _scanned_1(scanned_1_factor, dlosses_term):
-    return _runtime.scanned(scanned_1_factor, dlosses_term, 0)
+def cox_forward(score: Tensor, event: Tensor) -> tuple[Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(score.dtype, event.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    score, event = score.to(wide), event.to(wide)
+    N, = score.shape
+    score_logcumsumexp = lines._logcumsumexp(score.flip(0), 0).flip(0)
+    loss = score.new_empty(N)
+    kernels.forward(event, score, score_logcumsumexp, loss, N)
+    return loss, score_logcumsumexp
 
 
-table = Table(_module, __file__, """
-    score, event, score_logcumsumexp, dlosses_term, scanned_1_factor, dscore: N
-    loss, dloss, event_sum: one number
-""", "f570361bf8a3b71760fa5df90405da97b5a18aa28a3b5c0dbf11c2a776907245")
-table.add(
-    "none forward",
-    ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "none_forward(event, score, score_logcumsumexp; N) -> loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(dloss: N, event, score_logcumsumexp; N) -> dlosses_term, scanned_1_factor",
-    ("scanned_1", _scanned_1),
-    "none_backward_2(dlosses_term, scanned_1, score, score_logcumsumexp; N) -> dscore",
-)
-table.add(
-    "sum forward",
-    ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "sum_forward(event, score, score_logcumsumexp; N) -> loss",
-)
-table.add(
-    "sum backward",
-    "sum_backward(score_logcumsumexp; N) -> scanned_1_factor",
-    ("scanned_1", lambda scanned_1_factor, event: _runtime.scanned(scanned_1_factor, event, 0)),
-    "sum_backward_2(dloss, event, scanned_1, score, score_logcumsumexp; N) -> dscore",
-)
-table.add(
-    "mean forward",
-    ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "mean_forward(event, score, score_logcumsumexp; N) -> event_sum, loss",
-)
-table.add(
-    "mean backward",
-    "sum_backward(score_logcumsumexp; N) -> scanned_1_factor",
-    ("scanned_1", lambda scanned_1_factor, event: _runtime.scanned(scanned_1_factor, event, 0)),
-    "mean_backward_2(dloss, event, event_sum, scanned_1, score, score_logcumsumexp; N) -> dscore",
-)
+def cox_backward(dloss: Tensor, score: Tensor, event: Tensor, score_logcumsumexp: Tensor) -> Tensor:
+    """The gradient of score."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, score, event = dloss.to(wide), score.to(wide), event.to(wide)
+    N, = dloss.shape
+    event_times_dloss = dloss.new_empty(N)
+    scanned_1_factor = dloss.new_empty(N)
+    kernels.backward(dloss, event, score_logcumsumexp, event_times_dloss, scanned_1_factor, N)
+    scanned_1 = lines._scanned(scanned_1_factor, event_times_dloss, 0)
+    dscore = dloss.new_empty(N)
+    kernels.backward_2(event_times_dloss, scanned_1, score, score_logcumsumexp, dscore, N)
+    return dscore

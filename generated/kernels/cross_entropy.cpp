@@ -5,374 +5,212 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
+static int forward_usually_without_S(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
+    Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const Real minus_one = -1.0;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real counted_now = weight[0];
+        counted[n] = counted_now;
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real max_logits_now = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        max_logits[n] = max_logits_now;
+        const Real sum_exp_logits_shifted_now = sum(C,
+                [=](int64_t c) INLINE { return exp(logits[n * C + c] - max_logits_now); });
+        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
+        losses[n] = minus_one * (counted_now * (logits[n * C + labels[n]] - max_logits_now
+                - log(sum_exp_logits_shifted_now)));
+    });
+    return DONE;
+}
+
+template <class Real>
+static int forward_usually(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
+    Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, int threads
+) {
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const Real minus_one = -1.0;
+    const auto weight_2 = weight[0];
+    rows(N, C * N * S, threads, [=](int64_t n, Real* max_logits_raw,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+            });
+        }
+        each(S, [=](int64_t s) INLINE { counted[n * S + s] = weight_2; });
+        each(S, [=](int64_t s) INLINE {
+            max_logits[n * S + s] = choose(-max_logits_raw[s] == Real(infinity), Real(0),
+                    max_logits_raw[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_exp_logits_shifted_block[s] += exp(logits[(n * C + c) * S + s]
+                        - max_logits[n * S + s]);
+            });
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
+        });
+        each(S, [=](int64_t s) INLINE {
+            losses[n * S + s] = minus_one * (counted[n * S + s]
+                    * (logits[(n * C + (labels[n * S + s])) * S + s] - max_logits[n * S + s]
+                    - log(sum_exp_logits_shifted[n * S + s])));
+        });
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    return DONE;
+}
+
+template <class Real>
+static int forward_without_S(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
+    Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, Real* exp_logits_shifted) INLINE {
-        const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real counted_now = weight[labels[n]];
         counted[n] = counted_now;
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real max_logits_now = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        max_logits[n] = max_logits_now;
+        const Real sum_exp_logits_shifted_now = sum(C,
+                [=](int64_t c) INLINE { return exp(logits[n * C + c] - max_logits_now); });
+        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted_now);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            return weight[c] * (logits[n * C + c] - max_logits_now - log_sum_exp_logits_shifted);
         });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
-        });
-        losses[n] = label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
-                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Kept<Real>(C));
+        losses[n] = label_smoothing_minus_one * (counted_now * (logits[n * C + labels[n]]
+                - max_logits_now - log_sum_exp_logits_shifted))
+                - choose(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, Real(0));
+    });
     return DONE;
 }
 
 template <class Real>
-static int none_forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
+static int forward(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
+    Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, int threads
 ) {
-    if (S == 1) return none_forward_without_S<Real>(labels, labels_kept, logits, weight, probs,
-            counted, losses, C, N, S, label_smoothing, threads);
+    if (weight_repeated && label_smoothing == 0 && S == 1)
+        return forward_usually_without_S<Real>(labels, logits, weight, max_logits,
+                sum_exp_logits_shifted, counted, losses, C, N, S, weight_repeated, label_smoothing,
+                threads);
+    if (weight_repeated && label_smoothing == 0)
+        return forward_usually<Real>(labels, logits, weight, max_logits, sum_exp_logits_shifted,
+                counted, losses, C, N, S, weight_repeated, label_smoothing, threads);
+    if (S == 1)
+        return forward_without_S<Real>(labels, logits, weight, max_logits, sum_exp_logits_shifted,
+                counted, losses, C, N, S, weight_repeated, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* exp_logits_shifted,
-            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
-            double* exp_logits_sum_scaled_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+    rows(N, C * N * S, threads, [=](int64_t n, Real* max_logits_raw,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
             });
         }
+        each(S, [=](int64_t s) INLINE { counted[n * S + s] = weight[labels[n * S + s]]; });
         each(S, [=](int64_t s) INLINE {
-            counted[n * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]], Real(0));
+            max_logits[n * S + s] = choose(-max_logits_raw[s] == Real(infinity), Real(0),
+                    max_logits_raw[s]);
         });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
             each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp(logits[(n * C + c) * S + s]
+                        - max_logits[n * S + s]);
             });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
         });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-                sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s] - max_logits[n * S + s]
+                        - log(sum_exp_logits_shifted[n * S + s]));
             });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
         each(S, [=](int64_t s) INLINE {
-            losses[n * S + s] = label_smoothing_minus_one
-                    * choose(labels_kept[n * S + s] != Real(0), counted[n * S + s]
-                    * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
+            losses[n * S + s] = label_smoothing_minus_one * (counted[n * S + s]
+                    * (logits[(n * C + (labels[n * S + s])) * S + s] - max_logits[n * S + s]
+                    - log(sum_exp_logits_shifted[n * S + s]))) - choose(label_smoothing_is_not_zero,
+                    label_smoothing_over_C * sum_1[s], Real(0));
         });
-    }, Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
-            Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real>
-static int none_backward_without_S(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* probs, const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
+static int backward_usually_without_S(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
+    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_1, 1));
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto sum_1_2 = sum_1[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dlogits_constant = -(label_smoothing_over_C * choose(labels_kept[n] != Real(0),
-                Real(1), Real(0)) * dloss[n]);
-        const auto dlogits_constant_2 = sum_1_2 * dlogits_constant
-                + choose(labels_kept[n] != Real(0), Real(1), Real(0)) * (label_smoothing_minus_one
-                * dloss[n]) * counted[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), Real(1), Real(0))
-                * (label_smoothing_minus_one * dloss[n]) * counted[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = weight[c] * dlogits_constant - dlogits_constant_2
-                    * probs[n * C + c] + choose(c == labels_n, dlogits_constant_3, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int none_backward(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* probs, const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
-) {
-    if (S == 1) return none_backward_without_S<Real>(counted, dloss, labels, labels_kept, probs,
-            weight, dlogits_, C, N, S, label_smoothing, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_1, 1));
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto sum_1_2 = sum_1[0];
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        const auto weight_c = weight[c];
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = weight_c * -(label_smoothing_over_C
-                    * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
-                    * dloss[n * S + s]) - (sum_1_2 * -(label_smoothing_over_C
-                    * choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
-                    * dloss[n * S + s]) + choose(labels_kept[n * S + s] != Real(0), Real(1),
-                    Real(0)) * (label_smoothing_minus_one * dloss[n * S + s]) * counted[n * S + s])
-                    * probs[(n * C + c) * S + s] + choose(c == labels[n * S + s],
-                    choose(labels_kept[n * S + s] != Real(0), Real(1), Real(0))
-                    * (label_smoothing_minus_one * dloss[n * S + s]) * counted[n * S + s], Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(none_backward)
-
-template <class Real>
-static int none_plain_forward_without_S(
-    const int64_t* labels, const Real* logits, Real* probs, Real* losses, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    rows(N, C * N, threads, [=](int64_t n, Real* exp_logits_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        losses[n] = -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
-        each(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-        });
-    }, Kept<Real>(C));
-    return DONE;
-}
-
-template <class Real>
-static int none_plain_forward(
-    const int64_t* labels, const Real* logits, Real* probs, Real* losses, int64_t C, int64_t N,
-    int64_t S, int threads
-) {
-    if (S == 1) return none_plain_forward_without_S<Real>(labels, logits, probs, losses, C, N, S,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* exp_logits_shifted,
-            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
-            double* exp_logits_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-            });
-        }
-        each(S, [=](int64_t s) INLINE {
-            losses[n * S + s] = -(logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
-        });
-    }, Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(none_plain_forward)
-
-template <class Real>
-static int none_plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const Real minus_one = -1.0;
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto dloss_n = dloss[n];
+        const auto counted_n = counted[n];
+        const auto max_logits_n = max_logits[n];
+        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
         const auto labels_n = labels[n];
-        const auto minus_dloss_n = -dloss_n;
+        const auto dlogits_constant = minus_one * dloss_n * counted_n;
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_n * probs[n * C + c] + choose(c == labels_n, minus_dloss_n,
-                    Real(0));
+            dlogits_[n * C + c] = dloss_n * (counted_n * (exp(logits[n * C + c] - max_logits_n)
+                    / sum_exp_logits_shifted_n)) + choose(c == labels_n, dlogits_constant, Real(0));
         });
     });
     return DONE;
 }
 
 template <class Real>
-static int none_plain_backward(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, int threads
+static int backward_usually(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
+    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
 ) {
-    if (S == 1) return none_plain_backward_without_S<Real>(dloss, labels, probs, dlogits_, C, N, S,
-            threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const Real minus_one = -1.0;
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = dloss[n * S + s] * probs[(n * C + c) * S + s]
-                    + choose(c == labels[n * S + s], -dloss[n * S + s], Real(0));
+            dlogits_[(n * C + c) * S + s] = dloss[n * S + s] * (counted[n * S + s]
+                    * (exp(logits[(n * C + c) * S + s] - max_logits[n * S + s])
+                    / sum_exp_logits_shifted[n * S + s])) + choose(c == labels[n * S + s], minus_one
+                    * dloss[n * S + s] * counted[n * S + s], Real(0));
         });
     });
     return DONE;
 }
-EXPORTED(none_plain_backward)
 
 template <class Real>
-static int sum_forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* loss, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* loss, Real* exp_logits_shifted) INLINE {
-        const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        counted[n] = counted_now;
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
-        });
-        loss[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
-                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(loss, 1), Kept<Real>(C));
-    return DONE;
-}
-
-template <class Real>
-static int sum_forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* loss, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    int threads
-) {
-    if (S == 1) return sum_forward_without_S<Real>(labels, labels_kept, logits, weight, probs,
-            counted, loss, C, N, S, label_smoothing, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        each(S, [=](int64_t s) INLINE {
-            counted[n * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]], Real(0));
-        });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-                sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        loss[0] += sum(S, [=](int64_t s) INLINE {
-            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
-                    counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
-        });
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real>
-static int sum_backward_without_S(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* probs, const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
+static int backward_without_S(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
+    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -383,32 +221,41 @@ static int sum_backward_without_S(
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_2 = dloss[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss_2 * label_smoothing_minus_one;
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_2_or_zero = choose(labels_kept[n] != Real(0), dloss_2, Real(0));
-        const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing * counted[n];
+        const auto dloss_n = dloss[n];
+        const auto dlogits_constant_2 = dlogits_constant + one_minus_label_smoothing * counted[n];
+        const auto max_logits_n = max_logits[n];
+        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
         const auto labels_n = labels[n];
-        const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant_2
-                * counted[n], Real(0));
+        const auto dlogits_constant_3 = label_smoothing_minus_one * dloss_n * counted[n];
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_2_or_zero * (dlogits_constant_3 * probs[n * C + c]
-                    - label_smoothing_over_C * weight[c]) + choose(c == labels_n,
-                    dlogits_constant_4, Real(0));
+            dlogits_[n * C + c] = dloss_n * (dlogits_constant_2 * (exp(logits[n * C + c]
+                    - max_logits_n) / sum_exp_logits_shifted_n) - label_smoothing_over_C
+                    * weight[c]) + choose(c == labels_n, dlogits_constant_3, Real(0));
         });
     });
     return DONE;
 }
 
 template <class Real>
-static int sum_backward(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* probs, const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
+static int backward(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
+    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
 ) {
-    if (S == 1) return sum_backward_without_S<Real>(counted, dloss, labels, labels_kept, probs,
-            weight, dlogits_, C, N, S, label_smoothing, threads);
+    if (weight_repeated && label_smoothing == 0 && S == 1)
+        return backward_usually_without_S<Real>(counted, dloss, labels, logits, max_logits,
+                sum_exp_logits_shifted, weight, dlogits_, C, N, S, weight_repeated, label_smoothing,
+                threads);
+    if (weight_repeated && label_smoothing == 0)
+        return backward_usually<Real>(counted, dloss, labels, logits, max_logits,
+                sum_exp_logits_shifted, weight, dlogits_, C, N, S, weight_repeated, label_smoothing,
+                threads);
+    if (S == 1)
+        return backward_without_S<Real>(counted, dloss, labels, logits, max_logits,
+                sum_exp_logits_shifted, weight, dlogits_, C, N, S, weight_repeated, label_smoothing,
+                threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -418,659 +265,20 @@ static int sum_backward(
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_2 = dloss[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss_2 * label_smoothing_minus_one;
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
-        const auto dlogits_constant_3 = label_smoothing_over_C * weight[c];
+        const auto dlogits_constant_2 = label_smoothing_over_C * weight[c];
         each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0), dloss_2,
-                    Real(0)) * ((dlogits_constant + one_minus_label_smoothing * counted[n * S + s])
-                    * probs[(n * C + c) * S + s] - dlogits_constant_3)
-                    + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
-                    dlogits_constant_2 * counted[n * S + s], Real(0)), Real(0));
+            dlogits_[(n * C + c) * S + s] = dloss[n * S + s] * ((dlogits_constant
+                    + one_minus_label_smoothing * counted[n * S + s])
+                    * (exp(logits[(n * C + c) * S + s] - max_logits[n * S + s])
+                    / sum_exp_logits_shifted[n * S + s]) - dlogits_constant_2)
+                    + choose(c == labels[n * S + s], label_smoothing_minus_one * dloss[n * S + s]
+                    * counted[n * S + s], Real(0));
         });
     });
     return DONE;
 }
-EXPORTED(sum_backward)
-
-template <class Real>
-static int sum_loss_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_3) INLINE {
-        sum_3[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_3, 1));
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const auto dlogits_constant = Real(label_smoothing) * sum_3[0] / Real(C);
-    rows(N, C * N, threads, [=](int64_t n, double* loss, Real* exp_logits_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
-        const auto one_or_zero = choose(labels_kept[n] != Real(0), Real(1), Real(0));
-        const auto dlogits_constant_2 = dlogits_constant + one_minus_label_smoothing
-                * choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), label_smoothing_minus_one
-                * choose(labels_kept[n] != Real(0), weight[labels_n], Real(0)), Real(0));
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_or_zero * (dlogits_constant_2 * (exp_logits_shifted[c]
-                    / exp_logits_sum_scaled) - label_smoothing_over_C * weight[c])
-                    + choose(c == labels_n, dlogits_constant_3, Real(0));
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
-        });
-        loss[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0),
-                choose(labels_kept[n] != Real(0), weight[labels_n], Real(0))
-                * (logits[n * C + labels_n] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
-                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(loss, 1), Kept<Real>(C));
-    return DONE;
-}
-
-template <class Real>
-static int sum_loss(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return sum_loss_without_S<Real>(labels, labels_kept, logits, weight, loss, dlogits_,
-            C, N, S, label_smoothing, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_3) INLINE {
-        sum_3[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_3, 1));
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const auto dlogits_constant = Real(label_smoothing) * sum_3[0] / Real(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            const auto weight_c = weight[c];
-            const auto dlogits_constant_2 = label_smoothing_over_C * weight_c;
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
-                dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0), Real(1),
-                        Real(0)) * ((dlogits_constant + one_minus_label_smoothing
-                        * choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]],
-                        Real(0))) * (exp_logits_shifted[c * S + s] / exp_logits_sum_scaled[s])
-                        - dlogits_constant_2) + choose(c == labels[n * S + s],
-                        choose(labels_kept[n * S + s] != Real(0), label_smoothing_minus_one
-                        * choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]],
-                        Real(0)), Real(0)), Real(0));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        loss[0] += sum(S, [=](int64_t s) INLINE {
-            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
-                    choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0))
-                    * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
-        });
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(sum_loss)
-
-template <class Real>
-static int plain_forward_without_S(
-    const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
-        each(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-        });
-    }, Total(sum_2, 1), Kept<Real>(C));
-    loss[0] = sum_2[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real>
-static int plain_forward(
-    const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(labels, logits, probs, loss, C, N, S, divisor,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-            });
-        }
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return -(logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
-        });
-    }, Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    loss[0] = sum_2[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, double divisor, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    const auto minus_dloss_over_divisor = -dloss_over_divisor;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_divisor * probs[n * C + c] + choose(c == labels_n,
-                    minus_dloss_over_divisor, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int plain_backward(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, double divisor, int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, probs, dlogits_, C, N, S,
-            divisor, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    const auto minus_dloss_over_divisor = -dloss_over_divisor;
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = dloss_over_divisor * probs[(n * C + c) * S + s]
-                    + choose(c == labels[n * S + s], minus_dloss_over_divisor, Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
-
-template <class Real>
-static int plain_loss_without_S(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    const Real minus_one_over_divisor = -(1.0 / divisor);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* exp_logits_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        sum_2[0] += -(logits[n * C + labels[n]] - zero_or_peak_1_raw - log(exp_logits_sum_scaled));
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_divisor * (exp_logits_shifted[c] / exp_logits_sum_scaled)
-                    + choose(c == labels_n, minus_one_over_divisor, Real(0));
-        });
-    }, Total(sum_2, 1), Kept<Real>(C));
-    loss[0] = sum_2[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real>
-static int plain_loss(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    if (S == 1) return plain_loss_without_S<Real>(labels, logits, dlogits_, loss, C, N, S, divisor,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    const Real minus_one_over_divisor = -(1.0 / divisor);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* peak_1_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return -(logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s]));
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = one_over_divisor * (exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s]) + choose(c == labels[n * S + s],
-                        minus_one_over_divisor, Real(0));
-            });
-        }
-    }, Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    loss[0] = sum_2[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(plain_loss)
-
-template <class Real>
-static int mean_forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_3,
-            Real* exp_logits_shifted) INLINE {
-        const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        counted[n] = counted_now;
-        counted_sum_2[0] += counted_now;
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
-        });
-        sum_3[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
-                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(C));
-    loss[0] = sum_3[0] / counted_sum_2[0];
-    return DONE;
-}
-
-template <class Real>
-static int mean_forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, int threads
-) {
-    if (S == 1) return mean_forward_without_S<Real>(labels, labels_kept, logits, weight, probs,
-            counted, counted_sum_2, loss, C, N, S, label_smoothing, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_3,
-            Real* peak_1_raw, Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        counted_sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            const Real counted_now = choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]], Real(0));
-            counted[n * S + s] = counted_now;
-            return counted_now;
-        });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-                sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        sum_3[0] += sum(S, [=](int64_t s) INLINE {
-            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
-                    counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
-        });
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_3[0] / counted_sum_2[0];
-    return DONE;
-}
-EXPORTED(mean_forward)
-
-template <class Real>
-static int mean_backward_without_S(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const int64_t* labels,
-    const Real* labels_kept, const Real* probs, const Real* weight, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_1, 1));
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / counted_sum_2[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_over_counted_sum_2_or_zero = choose(labels_kept[n] != Real(0),
-                dloss_over_counted_sum_2, Real(0));
-        const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing * counted[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant_2
-                * counted[n], Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_counted_sum_2_or_zero * (dlogits_constant_3
-                    * probs[n * C + c] - label_smoothing_over_C * weight[c]) + choose(c == labels_n,
-                    dlogits_constant_4, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int mean_backward(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const int64_t* labels,
-    const Real* labels_kept, const Real* probs, const Real* weight, Real* dlogits_, int64_t C,
-    int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return mean_backward_without_S<Real>(counted, counted_sum_2, dloss, labels,
-            labels_kept, probs, weight, dlogits_, C, N, S, label_smoothing, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_1, 1));
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / counted_sum_2[0];
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        const auto dlogits_constant_3 = label_smoothing_over_C * weight[c];
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                    dloss_over_counted_sum_2, Real(0)) * ((dlogits_constant
-                    + one_minus_label_smoothing * counted[n * S + s]) * probs[(n * C + c) * S + s]
-                    - dlogits_constant_3) + choose(c == labels[n * S + s],
-                    choose(labels_kept[n * S + s] != Real(0), dlogits_constant_2
-                    * counted[n * S + s], Real(0)), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(mean_backward)
-
-template <class Real>
-static int mean_loss_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    Real* exp_logits_shifted = scratch.of<Real>(N * C);
-    Real* exp_logits_sum_scaled = scratch.of<Real>(N);
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
-        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_4, 1));
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_3) INLINE {
-        counted_sum_2[0] += choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_logits_sum_scaled_now = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_peak_1_raw);
-            exp_logits_shifted[n * C + c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        exp_logits_sum_scaled[n] = exp_logits_sum_scaled_now;
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled_now);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_exp_logits_sum_scaled);
-        });
-        sum_3[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0),
-                choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0))
-                * (logits[n * C + labels[n]] - zero_or_peak_1_raw - log_exp_logits_sum_scaled),
-                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_3, 1));
-    loss[0] = sum_3[0] / counted_sum_2[0];
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C);
-    const auto dlogits_constant_2 = label_smoothing_minus_one / counted_sum_2[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto one_over_counted_sum_2_or_zero = choose(labels_kept[n] != Real(0),
-                one_over_counted_sum_2, Real(0));
-        const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing
-                * choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant_2
-                * choose(labels_kept[n] != Real(0), weight[labels_n], Real(0)), Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_counted_sum_2_or_zero * (dlogits_constant_3
-                    * (exp_logits_shifted[n * C + c] / exp_logits_sum_scaled_n)
-                    - label_smoothing_over_C * weight[c]) + choose(c == labels_n,
-                    dlogits_constant_4, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int mean_loss(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return mean_loss_without_S<Real>(labels, labels_kept, logits, weight, loss,
-            dlogits_, C, N, S, label_smoothing, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    Real* exp_logits_shifted = scratch.of<Real>(N * C * S);
-    Real* exp_logits_sum_scaled = scratch.of<Real>(N * S);
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
-        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_4, 1));
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_3,
-            Real* peak_1_raw, Real* exp_logits_sum_scaled_block,
-            double* exp_logits_sum_scaled_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        counted_sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0));
-        });
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_logits_shifted[(n * C + c) * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[n * S + s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_logits_sum_scaled[n * S + s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        sum_3[0] += sum(S, [=](int64_t s) INLINE {
-            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
-                    choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0))
-                    * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_logits_sum_scaled[n * S + s])), Real(0))
-                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
-                    label_smoothing_over_C * sum_2[s], Real(0)), Real(0));
-        });
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
-            Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_3[0] / counted_sum_2[0];
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C);
-    const auto dlogits_constant_2 = label_smoothing_minus_one / counted_sum_2[0];
-    rows(N, C * N * S, threads, [=](int64_t n) INLINE {
-        for (int64_t c = 0; c < C; ++c) {
-            const auto dlogits_constant_3 = label_smoothing_over_C * weight[c];
-            each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                        one_over_counted_sum_2, Real(0)) * ((dlogits_constant
-                        + one_minus_label_smoothing * choose(labels_kept[n * S + s] != Real(0),
-                        weight[labels[n * S + s]], Real(0)))
-                        * (exp_logits_shifted[(n * C + c) * S + s]
-                        / exp_logits_sum_scaled[n * S + s]) - dlogits_constant_3)
-                        + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
-                        dlogits_constant_2 * choose(labels_kept[n * S + s] != Real(0),
-                        weight[labels[n * S + s]], Real(0)), Real(0)), Real(0));
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(mean_loss)
+EXPORTED(backward, backward)

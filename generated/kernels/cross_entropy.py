@@ -2,85 +2,49 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropy on the kernels of cross_entropy.cpp; for the notation see _table.py."""
+"""The functions of cross_entropy.py that the kernels of cross_entropy.cpp compute."""
 
-from .. import cross_entropy as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-_pair = _module._pair
+from .. import cross_entropy as lines
+from ._running import Kernels, is_one_number
+
+MODULE, DIGEST = lines, "5690665223afff9f691248d4be8f1f7680f294c4eff935c6bc83baddadd71163"
+kernels = Kernels(__file__)
 
 
-def _labels(labels, ignore_index, C, logits):
-    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+def cross_entropy_forward(
+    logits: Tensor, labels: Tensor, weight: Tensor, label_smoothing: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(logits.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S)
+    sum_exp_logits_shifted = logits.new_empty(N, S)
+    counted = logits.new_empty(N, S)
+    loss = logits.new_empty(N, S)
+    kernels.forward(
+        labels, logits, weight, max_logits, sum_exp_logits_shifted, counted, loss, C, N, S,
+        is_one_number(weight), label_smoothing,
+    )
+    return loss, max_logits, sum_exp_logits_shifted, counted
 
 
-table = Table(_module, __file__, """
-    logits, probs, dlogits: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    counted, labels_kept: N S
-    loss, dloss, counted_sum_2: one number
-""", "e48d3aa1f25ef0e0ecbd32f70882b566b88acd36ddd36b0c5902dd11e43aeb79")
-table.add(
-    "none forward",
-    ("labels, labels_kept", _labels),
-    "none_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> probs, "
-    "counted, loss: N S",
-)
-table.add(
-    "none backward",
-    "none_backward(counted, dloss: N S, labels, labels_kept, probs, weight; C, N, S; "
-    "label_smoothing) -> dlogits",
-)
-table.add("none plain forward", "none_plain_forward(labels, logits; C, N, S) -> probs, loss: N S")
-table.add(
-    "none plain backward",
-    "none_plain_backward(dloss: N S, labels, probs; C, N, S) -> dlogits",
-)
-table.add(
-    "sum forward",
-    ("labels, labels_kept", _labels),
-    "sum_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> probs, "
-    "counted, loss",
-)
-table.add(
-    "sum backward",
-    "sum_backward(counted, dloss, labels, labels_kept, probs, weight; C, N, S; label_smoothing) "
-    "-> dlogits",
-)
-table.add(
-    "sum loss",
-    ("labels, labels_kept", _labels),
-    "sum_loss(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> loss, dlogits",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | N * S",
-    "plain_forward(labels, logits; C, N, S; divisor) -> probs, loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | N * S",
-    "plain_backward(dloss, labels, probs; C, N, S; divisor) -> dlogits",
-)
-table.add(
-    "sum | mean plain loss",
-    "divisor = 1 | N * S",
-    "plain_loss(labels, logits; C, N, S; divisor) -> dlogits, loss",
-)
-table.add(
-    "mean forward",
-    ("labels, labels_kept", _labels),
-    "mean_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> probs, "
-    "counted, counted_sum_2, loss",
-)
-table.add(
-    "mean backward",
-    "mean_backward(counted, counted_sum_2, dloss, labels, labels_kept, probs, weight; C, N, S; "
-    "label_smoothing) -> dlogits",
-)
-table.add(
-    "mean loss",
-    ("labels, labels_kept", _labels),
-    "mean_loss(labels, labels_kept, logits, weight; C, N, S; label_smoothing) -> loss, dlogits",
-)
+def cross_entropy_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor, counted: Tensor, label_smoothing: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
+    C = logits.shape[1]
+    N, S = dloss.shape
+    dlogits = dloss.new_empty(N, C, S)
+    kernels.backward(
+        counted, dloss, labels, logits, max_logits, sum_exp_logits_shifted, weight, dlogits, C, N,
+        S, is_one_number(weight), label_smoothing,
+    )
+    return dlogits

@@ -5,200 +5,83 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* losses,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+static int forward_without_S(
+    const Real* logits, const Real* target, const Real* weight, Real* max_logits,
+    Real* sum_in_logprobs, Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    int threads
 ) {
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
-            logprobs[n * C + c] = logprobs_now;
-            return weight[c] * logprobs_now * (one_minus_label_smoothing * target[n * C + c]
-                    + label_smoothing_over_C);
-        });
-        losses[n] = -sum_3;
-    });
-    return DONE;
-}
-
-template <class Real>
-static int none_forward(
-    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* losses,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return none_forward_without_S<Real>(logits, target, weight, logprobs, losses, C, N,
-            S, label_smoothing, threads);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                const Real logprobs_now = logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(sum_2[s]);
-                logprobs[(n * C + c) * S + s] = logprobs_now;
-                sum_3_block[s] += weight_c * logprobs_now * (one_minus_label_smoothing
-                        * target[(n * C + c) * S + s] + label_smoothing_over_C);
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_3[s]; });
-    }, Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    return DONE;
-}
-EXPORTED(none_forward)
-
-template <class Real>
-static int none_backward_without_S(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_n = dloss[n];
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real max_logits_now = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        max_logits[n] = max_logits_now;
+        const Real sum_in_logprobs_now = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - max_logits_now); });
+        sum_in_logprobs[n] = sum_in_logprobs_now;
+        const auto log_sum_in_logprobs = log(sum_in_logprobs_now);
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
-            dtarget[n * C + c] = label_smoothing_minus_one * weight[c] * dloss_n
-                    * logprobs[n * C + c];
-            return weight[c] * dloss_n * (label_smoothing_minus_one * target[n * C + c]
-                    - label_smoothing_over_C);
-        });
-        each(C, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = weight[c] * dloss_n * (label_smoothing_minus_one
-                    * target[n * C + c] - label_smoothing_over_C) - sum_1
-                    * exp(logprobs[n * C + c]);
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int none_backward(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return none_backward_without_S<Real>(dloss, logprobs, target, weight, dlogits,
-            dtarget, C, N, S, label_smoothing, threads);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
-            double* sum_1_total) INLINE {
-        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            const auto weight_c = weight[c];
-            const auto dtarget_constant = label_smoothing_minus_one * weight_c;
-            each(S, [=](int64_t s) INLINE {
-                sum_1_block[s] += weight_c * dloss[n * S + s] * (label_smoothing_minus_one
-                        * target[(n * C + c) * S + s] - label_smoothing_over_C);
-                dtarget[(n * C + c) * S + s] = dtarget_constant * dloss[n * S + s]
-                        * logprobs[(n * C + c) * S + s];
-            });
-        }, cleared(sum_1_block, sum_1_total, S));
-        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
-        for (int64_t c = 0; c < C; ++c) {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = weight_c * dloss[n * S + s]
-                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
-                        - label_smoothing_over_C) - sum_1[s] * exp(logprobs[(n * C + c) * S + s]);
-            });
-        }
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(none_backward)
-
-template <class Real>
-static int none_lean_forward_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* peak_1, Real* sum_2,
-    Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const Real peak_1_now = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        peak_1[n] = peak_1_now;
-        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - peak_1_now); });
-        sum_2[n] = sum_2_now;
-        const auto log_sum_2 = log(sum_2_now);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            return weight[c] * (logits[n * C + c] - peak_1_now - log_sum_2)
+            return weight[c] * (logits[n * C + c] - max_logits_now - log_sum_in_logprobs)
                     * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
         });
-        losses[n] = -sum_3;
+        losses[n] = -sum_1;
     });
     return DONE;
 }
 
 template <class Real>
-static int none_lean_forward(
-    const Real* logits, const Real* target, const Real* weight, Real* peak_1, Real* sum_2,
-    Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
+static int forward(
+    const Real* logits, const Real* target, const Real* weight, Real* max_logits,
+    Real* sum_in_logprobs, Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    int threads
 ) {
-    if (S == 1) return none_lean_forward_without_S<Real>(logits, target, weight, peak_1, sum_2,
-            losses, C, N, S, label_smoothing, threads);
+    if (S == 1)
+        return forward_without_S<Real>(logits, target, weight, max_logits, sum_in_logprobs, losses,
+                C, N, S, label_smoothing, threads);
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* sum_2_block,
-            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+    rows(N, C * N * S, threads, [=](int64_t n, Real* max_logits_raw, Real* sum_in_logprobs_block,
+            double* sum_in_logprobs_total, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
             });
         }
         each(S, [=](int64_t s) INLINE {
-            peak_1[n * S + s] = choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]);
+            max_logits[n * S + s] = choose(-max_logits_raw[s] == Real(infinity), Real(0),
+                    max_logits_raw[s]);
         });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_in_logprobs_block) INLINE {
             each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s] - peak_1[n * S + s]);
+                sum_in_logprobs_block[s] += exp(logits[(n * C + c) * S + s]
+                        - max_logits[n * S + s]);
             });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[n * S + s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
+        }, cleared(sum_in_logprobs_block, sum_in_logprobs_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_in_logprobs[n * S + s] = Real(sum_in_logprobs_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
-                sum_3_block[s] += weight_c * (logits[(n * C + c) * S + s] - peak_1[n * S + s]
-                        - log(sum_2[n * S + s])) * (one_minus_label_smoothing
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s] - max_logits[n * S + s]
+                        - log(sum_in_logprobs[n * S + s])) * (one_minus_label_smoothing
                         * target[(n * C + c) * S + s] + label_smoothing_over_C);
             });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_3[s]; });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_1[s]; });
     }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S));
     return DONE;
 }
-EXPORTED(none_lean_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int none_lean_backward_without_S(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
+static int backward_without_S(
+    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
     const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
     int64_t S, double label_smoothing, int threads
 ) {
@@ -206,11 +89,11 @@ static int none_lean_backward_without_S(
     const Real label_smoothing_over_C = label_smoothing / double(C);
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto dloss_n = dloss[n];
-        const auto peak_1_n = peak_1[n];
-        const auto log_sum_2_n = log(sum_2[n]);
+        const auto max_logits_n = max_logits[n];
+        const auto log_sum_in_logprobs_n = log(sum_in_logprobs[n]);
         const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
             if constexpr (want_dtarget) dtarget[n * C + c] = label_smoothing_minus_one * weight[c]
-                    * dloss_n * (logits[n * C + c] - peak_1_n - log_sum_2_n);
+                    * dloss_n * (logits[n * C + c] - max_logits_n - log_sum_in_logprobs_n);
             return Several<Real, 1>{{weight[c] * dloss_n * (label_smoothing_minus_one
                     * target[n * C + c] - label_smoothing_over_C)}};
         });
@@ -218,20 +101,22 @@ static int none_lean_backward_without_S(
         each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
             dlogits[n * C + c] = weight[c] * dloss_n * (label_smoothing_minus_one
                     * target[n * C + c] - label_smoothing_over_C) - sum_1 * exp(logits[n * C + c]
-                    - peak_1_n - log_sum_2_n);
+                    - max_logits_n - log_sum_in_logprobs_n);
         });
     });
     return DONE;
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int none_lean_backward(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
+static int backward(
+    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
     const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
     int64_t S, double label_smoothing, int threads
 ) {
-    if (S == 1) return none_lean_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logits,
-            peak_1, sum_2, target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
+    if (S == 1)
+        return backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logits, max_logits,
+                sum_in_logprobs, target, weight, dlogits, dtarget, C, N, S, label_smoothing,
+                threads);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
@@ -244,8 +129,8 @@ static int none_lean_backward(
                         * (label_smoothing_minus_one * target[(n * C + c) * S + s]
                         - label_smoothing_over_C);
                 if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant
-                        * dloss[n * S + s] * (logits[(n * C + c) * S + s] - peak_1[n * S + s]
-                        - log(sum_2[n * S + s]));
+                        * dloss[n * S + s] * (logits[(n * C + c) * S + s] - max_logits[n * S + s]
+                        - log(sum_in_logprobs[n * S + s]));
             });
         }, cleared(sum_1_block, sum_1_total, S));
         if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
@@ -257,758 +142,27 @@ static int none_lean_backward(
                 dlogits[(n * C + c) * S + s] = weight_c * dloss[n * S + s]
                         * (label_smoothing_minus_one * target[(n * C + c) * S + s]
                         - label_smoothing_over_C) - sum_1[s] * exp(logits[(n * C + c) * S + s]
-                        - peak_1[n * S + s] - log(sum_2[n * S + s]));
+                        - max_logits[n * S + s] - log(sum_in_logprobs[n * S + s]));
             });
         }
     }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
     return DONE;
 }
-EXPORTED(none_lean_backward)
-PART(none_lean_backward_of_dlogits, none_lean_backward, true, false)
-PART(none_lean_backward_of_dtarget, none_lean_backward, false, true)
 
 template <class Real>
-static int none_plain_lean_forward_without_S(
-    const Real* logits, const Real* target, Real* peak_1, Real* sum_2, Real* losses, int64_t C,
-    int64_t N, int64_t S, int threads
+static int backward_wanted(
+    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
+    const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
+    int64_t S, double label_smoothing, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const Real peak_1_now = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        peak_1[n] = peak_1_now;
-        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - peak_1_now); });
-        sum_2[n] = sum_2_now;
-        const auto log_sum_2 = log(sum_2_now);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            return (logits[n * C + c] - peak_1_now - log_sum_2) * target[n * C + c];
-        });
-        losses[n] = -sum_3;
-    });
-    return DONE;
-}
-
-template <class Real>
-static int none_plain_lean_forward(
-    const Real* logits, const Real* target, Real* peak_1, Real* sum_2, Real* losses, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return none_plain_lean_forward_without_S<Real>(logits, target, peak_1, sum_2,
-            losses, C, N, S, threads);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* peak_1_raw, Real* sum_2_block,
-            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        each(S, [=](int64_t s) INLINE {
-            peak_1[n * S + s] = choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s] - peak_1[n * S + s]);
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[n * S + s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_3_block[s] += (logits[(n * C + c) * S + s] - peak_1[n * S + s]
-                        - log(sum_2[n * S + s])) * target[(n * C + c) * S + s];
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_3[s]; });
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    return DONE;
-}
-EXPORTED(none_plain_lean_forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int none_plain_lean_backward_without_S(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
-    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_n = dloss[n];
-        const auto peak_1_n = peak_1[n];
-        const auto log_sum_2_n = log(sum_2[n]);
-        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_n * (logits[n * C + c]
-                    - peak_1_n - log_sum_2_n));
-            return Several<Real, 1>{{target[n * C + c]}};
-        });
-        const Real sum_1 = found.of[0];
-        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_n * (sum_1 * exp(logits[n * C + c] - peak_1_n - log_sum_2_n)
-                    - target[n * C + c]);
-        });
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int none_plain_lean_backward(
-    const Real* dloss, const Real* logits, const Real* peak_1, const Real* sum_2,
-    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return none_plain_lean_backward_without_S<Real, want_dlogits, want_dtarget>(dloss,
-            logits, peak_1, sum_2, target, dlogits, dtarget, C, N, S, threads);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
-            double* sum_1_total) INLINE {
-        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                if constexpr (want_dlogits) sum_1_block[s] += target[(n * C + c) * S + s];
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dloss[n * S + s]
-                        * (logits[(n * C + c) * S + s] - peak_1[n * S + s]
-                        - log(sum_2[n * S + s])));
-            });
-        }, cleared(sum_1_block, sum_1_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_1[s] = Real(sum_1_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dloss[n * S + s] * (sum_1[s]
-                        * exp(logits[(n * C + c) * S + s] - peak_1[n * S + s]
-                        - log(sum_2[n * S + s])) - target[(n * C + c) * S + s]);
-            });
-        }
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(none_plain_lean_backward)
-PART(none_plain_lean_backward_of_dlogits, none_plain_lean_backward, true, false)
-PART(none_plain_lean_backward_of_dtarget, none_plain_lean_backward, false, true)
-
-template <class Real>
-static int forward_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
-    int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing, int threads
-) {
+    if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, max_logits,
+            sum_in_logprobs, target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
+    if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, max_logits,
+            sum_in_logprobs, target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
     Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
-            logprobs[n * C + c] = logprobs_now;
-            return weight[c] * logprobs_now * (one_minus_label_smoothing * target[n * C + c]
-                    + label_smoothing_over_C);
-        });
-        sum_4[0] += -sum_3;
-    }, Total(sum_4, 1));
-    loss[0] = sum_4[0] / Real(divisor);
-    return DONE;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    return backward<Real>(dloss, logits, max_logits, sum_in_logprobs, target, weight, dlogits,
+            dtarget, C, N, S, label_smoothing, threads);
 }
-
-template <class Real>
-static int forward(
-    const Real* logits, const Real* target, const Real* weight, Real* logprobs, Real* loss,
-    int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing, int threads
-) {
-    if (S == 1) return forward_without_S<Real>(logits, target, weight, logprobs, loss, C, N, S,
-            divisor, label_smoothing, threads);
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
-            double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                const Real logprobs_now = logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(sum_2[s]);
-                logprobs[(n * C + c) * S + s] = logprobs_now;
-                sum_3_block[s] += weight_c * logprobs_now * (one_minus_label_smoothing
-                        * target[(n * C + c) * S + s] + label_smoothing_over_C);
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_4[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int backward_without_S(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing,
-    int threads
-) {
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    const auto dtarget_constant = dloss[0] * label_smoothing_minus_one / Real(divisor);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
-            if constexpr (want_dtarget) dtarget[n * C + c] = dtarget_constant * weight[c]
-                    * logprobs[n * C + c];
-            return Several<Real, 1>{{dloss_over_divisor * weight[c] * (label_smoothing_minus_one
-                    * target[n * C + c] - label_smoothing_over_C)}};
-        });
-        const Real sum_1 = found.of[0];
-        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_over_divisor * weight[c] * (label_smoothing_minus_one
-                    * target[n * C + c] - label_smoothing_over_C) - sum_1
-                    * exp(logprobs[n * C + c]);
-        });
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int backward(
-    const Real* dloss, const Real* logprobs, const Real* target, const Real* weight, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double divisor, double label_smoothing,
-    int threads
-) {
-    if (S == 1) return backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs, target,
-            weight, dlogits, dtarget, C, N, S, divisor, label_smoothing, threads);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    const auto dtarget_constant = dloss[0] * label_smoothing_minus_one / Real(divisor);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
-            double* sum_1_total) INLINE {
-        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            const auto sum_1_constant = dloss_over_divisor * weight[c];
-            const auto dtarget_constant_2 = dtarget_constant * weight[c];
-            each(S, [=](int64_t s) INLINE {
-                if constexpr (want_dlogits) sum_1_block[s] += sum_1_constant
-                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
-                        - label_smoothing_over_C);
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant_2
-                        * logprobs[(n * C + c) * S + s];
-            });
-        }, cleared(sum_1_block, sum_1_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_1[s] = Real(sum_1_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            const auto dlogits_constant = dloss_over_divisor * weight[c];
-            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dlogits_constant * (label_smoothing_minus_one
-                        * target[(n * C + c) * S + s] - label_smoothing_over_C) - sum_1[s]
-                        * exp(logprobs[(n * C + c) * S + s]);
-            });
-        }
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(backward)
-PART(backward_of_dlogits, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_loss_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{weight[c] * (label_smoothing_minus_one * target[n * C + c]
-                    - label_smoothing_over_C), logits[n * C + c]}};
-        });
-        const Real sum_4 = found.of[0];
-        const Real peak_1_raw = Real(found.of[1]);
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = weight[c] * (label_smoothing_minus_one
-                    * target[n * C + c] - label_smoothing_over_C) - sum_4 * exp(logits[n * C + c]
-                    - zero_or_peak_1_raw - log_sum_2);
-            if constexpr (want_dtarget) dtarget[n * C + c] = label_smoothing_minus_one * weight[c]
-                    * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2);
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2)
-                    * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
-        });
-        loss[0] += -sum_3;
-    }, Total(loss, 1));
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_loss(
-    const Real* logits, const Real* target, const Real* weight, Real* loss, Real* dlogits,
-    Real* dtarget, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return sum_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target, weight,
-            loss, dlogits, dtarget, C, N, S, label_smoothing, threads);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_4,
-            Real* sum_4_block, double* sum_4_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        in_blocks(0, C, [=](int64_t c, Real* sum_4_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-                if constexpr (want_dlogits) sum_4_block[s] += weight_c * (label_smoothing_minus_one
-                        * target[(n * C + c) * S + s] - label_smoothing_over_C);
-            });
-        }, cleared(sum_4_block, sum_4_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_4[s] = Real(sum_4_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            const auto weight_c = weight[c];
-            const auto dtarget_constant = label_smoothing_minus_one * weight_c;
-            each(S, [=](int64_t s) INLINE {
-                const auto log_sum_2_ns = log(sum_2[s]);
-                sum_3_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns) * (one_minus_label_smoothing * target[(n * C + c) * S + s]
-                        + label_smoothing_over_C);
-                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = weight_c
-                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
-                        - label_smoothing_over_C) - sum_4[s] * exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns);
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant
-                        * (logits[(n * C + c) * S + s] - choose(-peak_1_raw[s] == Real(infinity),
-                        Real(0), peak_1_raw[s]) - log_sum_2_ns);
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(sum_loss)
-PART(sum_loss_of_dlogits, sum_loss, true, false)
-PART(sum_loss_of_dtarget, sum_loss, false, true)
-
-template <class Real>
-static int plain_forward_without_S(
-    const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            const Real logprobs_now = logits[n * C + c] - zero_or_peak_1_raw - log_sum_2;
-            logprobs[n * C + c] = logprobs_now;
-            return logprobs_now * target[n * C + c];
-        });
-        sum_4[0] += -sum_3;
-    }, Total(sum_4, 1));
-    loss[0] = sum_4[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real>
-static int plain_forward(
-    const Real* logits, const Real* target, Real* logprobs, Real* loss, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(logits, target, logprobs, loss, C, N, S,
-            divisor, threads);
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total, Real* sum_3, Real* sum_3_block,
-            double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real logprobs_now = logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(sum_2[s]);
-                logprobs[(n * C + c) * S + s] = logprobs_now;
-                sum_3_block[s] += logprobs_now * target[(n * C + c) * S + s];
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_4[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int plain_backward_without_S(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, double divisor, int threads
-) {
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_over_divisor
-                    * logprobs[n * C + c]);
-            return Several<Real, 1>{{target[n * C + c]}};
-        });
-        const Real sum_1 = found.of[0];
-        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
-            dlogits[n * C + c] = dloss_over_divisor * (sum_1 * exp(logprobs[n * C + c])
-                    - target[n * C + c]);
-        });
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int plain_backward(
-    const Real* dloss, const Real* logprobs, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t S, double divisor, int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logprobs,
-            target, dlogits, dtarget, C, N, S, divisor, threads);
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
-            double* sum_1_total) INLINE {
-        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                if constexpr (want_dlogits) sum_1_block[s] += target[(n * C + c) * S + s];
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dloss_over_divisor
-                        * logprobs[(n * C + c) * S + s]);
-            });
-        }, cleared(sum_1_block, sum_1_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_1[s] = Real(sum_1_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
-                dlogits[(n * C + c) * S + s] = dloss_over_divisor * (sum_1[s]
-                        * exp(logprobs[(n * C + c) * S + s]) - target[(n * C + c) * S + s]);
-            });
-        }
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(plain_backward)
-PART(plain_backward_of_dlogits, plain_backward, true, false)
-PART(plain_backward_of_dtarget, plain_backward, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_loss_without_S(
-    const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{target[n * C + c], logits[n * C + c]}};
-        });
-        const Real sum_4 = found.of[0];
-        const Real peak_1_raw = Real(found.of[1]);
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = sum_4 * exp(logits[n * C + c]
-                    - zero_or_peak_1_raw - log_sum_2) - target[n * C + c];
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(logits[n * C + c]
-                    - zero_or_peak_1_raw - log_sum_2);
-            return (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2) * target[n * C + c];
-        });
-        loss[0] += -sum_3;
-    }, Total(loss, 1));
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int sum_plain_loss(
-    const Real* logits, const Real* target, Real* loss, Real* dlogits, Real* dtarget, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return sum_plain_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target,
-            loss, dlogits, dtarget, C, N, S, threads);
-    rows(N, C * N * S, threads, [=](int64_t n, double* loss, Real* peak_1_raw, Real* sum_4,
-            Real* sum_4_block, double* sum_4_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        in_blocks(0, C, [=](int64_t c, Real* sum_4_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-                if constexpr (want_dlogits) sum_4_block[s] += target[(n * C + c) * S + s];
-            });
-        }, cleared(sum_4_block, sum_4_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_4[s] = Real(sum_4_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const auto log_sum_2_ns = log(sum_2[s]);
-                sum_3_block[s] += (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns) * target[(n * C + c) * S + s];
-                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = sum_4[s]
-                        * exp(logits[(n * C + c) * S + s] - choose(-peak_1_raw[s] == Real(infinity),
-                        Real(0), peak_1_raw[s]) - log_sum_2_ns) - target[(n * C + c) * S + s];
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns);
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        loss[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(loss, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-EXPORTED(sum_plain_loss)
-PART(sum_plain_loss_of_dlogits, sum_plain_loss, true, false)
-PART(sum_plain_loss_of_dtarget, sum_plain_loss, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_loss_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
-    Real* loss, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_over_N_over_one = 1.0 / double(N) / 1.0;
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real number_constant = (label_smoothing - 1.0) / double(N) / 1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
-        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{one_over_N_over_one * weight[c] * (label_smoothing_minus_one
-                    * target[n * C + c] - label_smoothing_over_C), logits[n * C + c]}};
-        });
-        const Real sum_5 = found.of[0];
-        const Real peak_1_raw = Real(found.of[1]);
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_N_over_one * weight[c]
-                    * (label_smoothing_minus_one * target[n * C + c] - label_smoothing_over_C)
-                    - sum_5 * exp(logits[n * C + c] - zero_or_peak_1_raw - log_sum_2);
-            if constexpr (want_dtarget) dtarget[n * C + c] = number_constant * weight[c]
-                    * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2);
-            return weight[c] * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2)
-                    * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
-        });
-        sum_4[0] += -sum_3;
-    }, Total(sum_4, 1));
-    loss[0] = sum_4[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_loss(
-    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
-    Real* loss, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
-) {
-    if (S == 1) return mean_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target, weight,
-            dlogits, dtarget, loss, C, N, S, label_smoothing, threads);
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_over_N_over_S = 1.0 / double(N) / double(S);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real number_constant = (label_smoothing - 1.0) / double(N) / double(S);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_5,
-            Real* sum_5_block, double* sum_5_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        in_blocks(0, C, [=](int64_t c, Real* sum_5_block) INLINE {
-            const auto one_over_N_over_S_times_weight_c = one_over_N_over_S * weight[c];
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-                if constexpr (want_dlogits) sum_5_block[s] += one_over_N_over_S_times_weight_c
-                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
-                        - label_smoothing_over_C);
-            });
-        }, cleared(sum_5_block, sum_5_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_5[s] = Real(sum_5_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            const auto weight_c = weight[c];
-            const auto one_over_N_over_S_times_weight_c = one_over_N_over_S * weight_c;
-            const auto dtarget_constant = number_constant * weight_c;
-            each(S, [=](int64_t s) INLINE {
-                const auto log_sum_2_ns = log(sum_2[s]);
-                sum_3_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns) * (one_minus_label_smoothing * target[(n * C + c) * S + s]
-                        + label_smoothing_over_C);
-                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = one_over_N_over_S_times_weight_c
-                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
-                        - label_smoothing_over_C) - sum_5[s] * exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns);
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant
-                        * (logits[(n * C + c) * S + s] - choose(-peak_1_raw[s] == Real(infinity),
-                        Real(0), peak_1_raw[s]) - log_sum_2_ns);
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_4[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(mean_loss)
-PART(mean_loss_of_dlogits, mean_loss, true, false)
-PART(mean_loss_of_dtarget, mean_loss, false, true)
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_loss_without_S(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_over_N_over_one = 1.0 / double(N) / 1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
-        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{target[n * C + c], logits[n * C + c]}};
-        });
-        const Real sum_5 = found.of[0];
-        const Real peak_1_raw = Real(found.of[1]);
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
-                - zero_or_peak_1_raw); });
-        const auto log_sum_2 = log(sum_2);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_N_over_one * (sum_5
-                    * exp(logits[n * C + c] - zero_or_peak_1_raw - log_sum_2) - target[n * C + c]);
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_N_over_one
-                    * (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2));
-            return (logits[n * C + c] - zero_or_peak_1_raw - log_sum_2) * target[n * C + c];
-        });
-        sum_4[0] += -sum_3;
-    }, Total(sum_4, 1));
-    loss[0] = sum_4[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int mean_plain_loss(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t C,
-    int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return mean_plain_loss_without_S<Real, want_dlogits, want_dtarget>(logits, target,
-            dlogits, dtarget, loss, C, N, S, threads);
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    const Real one_over_N_over_S = 1.0 / double(N) / double(S);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_4, Real* peak_1_raw, Real* sum_5,
-            Real* sum_5_block, double* sum_5_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total, Real* sum_3, Real* sum_3_block, double* sum_3_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        in_blocks(0, C, [=](int64_t c, Real* sum_5_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                peak_1_raw[s] = larger(peak_1_raw[s], logits[(n * C + c) * S + s]);
-                if constexpr (want_dlogits) sum_5_block[s] += target[(n * C + c) * S + s];
-            });
-        }, cleared(sum_5_block, sum_5_total, S));
-        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
-            sum_5[s] = Real(sum_5_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        in_blocks(0, C, [=](int64_t c, Real* sum_3_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const auto log_sum_2_ns = log(sum_2[s]);
-                sum_3_block[s] += (logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns) * target[(n * C + c) * S + s];
-                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = one_over_N_over_S
-                        * (sum_5[s] * exp(logits[(n * C + c) * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log_sum_2_ns) - target[(n * C + c) * S + s]);
-                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(one_over_N_over_S
-                        * (logits[(n * C + c) * S + s] - choose(-peak_1_raw[s] == Real(infinity),
-                        Real(0), peak_1_raw[s]) - log_sum_2_ns));
-            });
-        }, cleared(sum_3_block, sum_3_total, S));
-        each(S, [=](int64_t s) INLINE { sum_3[s] = Real(sum_3_total[s]); });
-        sum_4[0] += sum(S, [=](int64_t s) INLINE { return -sum_3[s]; });
-    }, Total(sum_4, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_4[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(mean_plain_loss)
-PART(mean_plain_loss_of_dlogits, mean_plain_loss, true, false)
-PART(mean_plain_loss_of_dtarget, mean_plain_loss, false, true)
+EXPORTED(backward, backward_wanted)

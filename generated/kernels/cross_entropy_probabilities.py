@@ -2,87 +2,51 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyProbabilities on the kernels of cross_entropy_probabilities.cpp; for the notation see _table.py."""
+"""The functions of cross_entropy_probabilities.py that the kernels of cross_entropy_probabilities.cpp compute."""
 
-from .. import cross_entropy_probabilities as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    logits, target, logprobs, dlogits, dtarget: N C S
-    weight = 1: C
-    loss: one number
-    dloss, peak_1, sum_2: N S
-""", "e543b467cdae31cabc410bdc25dff8687bfc19602d8ef3a7c6f0933eda62faa9")
-table.add(
-    "none forward",
-    "none_forward(logits, target, weight; C, N, S; label_smoothing) -> logprobs, loss: N S",
-)
-table.add(
-    "none backward",
-    "none_backward(dloss, logprobs, target, weight; C, N, S; label_smoothing) -> dlogits, dtarget",
-)
-table.add(
-    "none lean forward",
-    "none_lean_forward(logits, target, weight; C, N, S; label_smoothing) -> peak_1, sum_2, loss: "
-    "N S",
-)
-table.add(
-    "none lean backward",
-    "none_lean_backward(dloss, logits, peak_1, sum_2, target, weight; C, N, S; label_smoothing) "
-    "-> dlogits, dtarget",
-    of="dlogits | dtarget",
-    saved="target, weight, logits, peak_1, sum_2, label_smoothing",
-)
-table.add(
-    "none plain lean forward",
-    "none_plain_lean_forward(logits, target; C, N, S) -> peak_1, sum_2, loss: N S",
-)
-table.add(
-    "none plain lean backward",
-    "none_plain_lean_backward(dloss, logits, peak_1, sum_2, target; C, N, S) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-    saved="target, logits, peak_1, sum_2",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N * S",
-    "forward(logits, target, weight; C, N, S; divisor, label_smoothing) -> logprobs, loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N * S",
-    "backward(dloss: one number, logprobs, target, weight; C, N, S; divisor, label_smoothing) -> "
-    "dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum loss",
-    "sum_loss(logits, target, weight; C, N, S; label_smoothing) -> loss, dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | N * S",
-    "plain_forward(logits, target; C, N, S; divisor) -> logprobs, loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | N * S",
-    "plain_backward(dloss: one number, logprobs, target; C, N, S; divisor) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum plain loss",
-    "sum_plain_loss(logits, target; C, N, S) -> loss, dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "mean loss",
-    "mean_loss(logits, target, weight; C, N, S; label_smoothing) -> dlogits, dtarget, loss",
-    of="dlogits | dtarget",
-)
-table.add(
-    "mean plain loss",
-    "mean_plain_loss(logits, target; C, N, S) -> dlogits, dtarget, loss",
-    of="dlogits | dtarget",
-)
+import torch
+from torch import Tensor
+
+from .. import cross_entropy_probabilities as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "e1e971aa883f4e05d31b10983f2021f2b56135f8a889692f9b93ee0ce1c28693"
+kernels = Kernels(__file__)
+
+
+def cross_entropy_probabilities_forward(
+    logits: Tensor, target: Tensor, weight: Tensor, label_smoothing: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target, weight)])
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S)
+    sum_in_logprobs = logits.new_empty(N, 1, S)
+    loss = logits.new_empty(N, S)
+    kernels.forward(
+        logits, target, weight, max_logits, sum_in_logprobs, loss, C, N, S, label_smoothing,
+    )
+    return loss, max_logits, sum_in_logprobs
+
+
+def cross_entropy_probabilities_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_in_logprobs: Tensor, label_smoothing: float, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target, weight = (t.to(wide) for t in (dloss, logits, target, weight))
+    C = logits.shape[1]
+    N, S = dloss.shape
+    dlogits = dloss.new_empty(N, C, S) if need_logits else None
+    dtarget = dloss.new_empty(N, C, S) if need_target else None
+    kernels.backward(
+        dloss, logits, max_logits, sum_in_logprobs, target, weight, dlogits, dtarget, C, N, S,
+        label_smoothing,
+    )
+    return dlogits, dtarget

@@ -5,122 +5,276 @@
 #include "loops.h"
 
 template <class Real>
-static int forward_without_S(
+static int forward_usually_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S,
-    double cap, double label_smoothing, int threads
+    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
+    int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_3, Real* capped,
-            Real* exp_capped_shifted) INLINE {
-        const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
+    Real* sum_2 = scratch.of<Real>(1);
+    const Real minus_one = -1.0;
+    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_2,
+            Real* capped) INLINE {
+        const Real counted_now = choose(labels_kept[n] != Real(0), weight[0], Real(0));
         counted[n] = counted_now;
-        counted_sum_2[0] += counted_now;
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE {
+        sum_counted[0] += counted_now;
+        const Real max_capped_raw = largest(C, [=](int64_t c) INLINE {
             const Real capped_now = Real(cap) * tanh(logits[n * C + c] / Real(cap));
             capped[c] = capped_now;
             return capped_now;
         });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_capped_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_capped_shifted_now = exp(capped[c] - zero_or_peak_1_raw);
-            exp_capped_shifted[c] = exp_capped_shifted_now;
-            return exp_capped_shifted_now;
+        const Real max_capped_now = choose(-max_capped_raw == Real(infinity), Real(0),
+                max_capped_raw);
+        max_capped[n] = max_capped_now;
+        const Real sum_exp_capped_shifted_now = sum(C, [=](int64_t c) INLINE { return exp(capped[c]
+                - max_capped_now); });
+        sum_exp_capped_shifted[n] = sum_exp_capped_shifted_now;
+        sum_2[0] += minus_one * choose(labels_kept[n] != Real(0), counted_now * (capped[labels[n]]
+                - max_capped_now - log(sum_exp_capped_shifted_now)), Real(0));
+    }, Total(sum_counted, 1), Total(sum_2, 1), Kept<Real>(C));
+    loss[0] = sum_2[0] / sum_counted[0];
+    return DONE;
+}
+
+template <class Real>
+static int forward_usually(
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
+    int threads
+) {
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    const Real minus_one = -1.0;
+    const auto weight_2 = weight[0];
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_2, Real* capped,
+            Real* max_capped_raw, Real* sum_exp_capped_shifted_block,
+            double* sum_exp_capped_shifted_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_capped_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                const Real capped_now = Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap));
+                capped[c * S + s] = capped_now;
+                max_capped_raw[s] = larger(max_capped_raw[s], capped_now);
+            });
+        }
+        sum_counted[0] += sum(S, [=](int64_t s) INLINE {
+            const Real counted_now = choose(labels_kept[n * S + s] != Real(0), weight_2, Real(0));
+            counted[n * S + s] = counted_now;
+            return counted_now;
         });
-        const auto log_exp_capped_sum_scaled = log(exp_capped_sum_scaled);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_capped_shifted[c] / exp_capped_sum_scaled;
-            return weight[c] * (capped[c] - zero_or_peak_1_raw - log_exp_capped_sum_scaled);
+        each(S, [=](int64_t s) INLINE {
+            max_capped[n * S + s] = choose(-max_capped_raw[s] == Real(infinity), Real(0),
+                    max_capped_raw[s]);
         });
-        sum_3[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (capped[labels[n]] - zero_or_peak_1_raw - log_exp_capped_sum_scaled), Real(0))
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_capped_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_exp_capped_shifted_block[s] += exp(capped[c * S + s] - max_capped[n * S + s]);
+            });
+        }, cleared(sum_exp_capped_shifted_block, sum_exp_capped_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_capped_shifted[n * S + s] = Real(sum_exp_capped_shifted_total[s]);
+        });
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
+            return minus_one * choose(labels_kept[n * S + s] != Real(0), counted[n * S + s]
+                    * (capped[((labels[n * S + s])) * S + s] - max_capped[n * S + s]
+                    - log(sum_exp_capped_shifted[n * S + s])), Real(0));
+        });
+    }, Total(sum_counted, 1), Total(sum_2, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
+    loss[0] = sum_2[0] / sum_counted[0];
+    return DONE;
+}
+
+template <class Real>
+static int forward_without_S(
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
+    int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_2,
+            Real* capped) INLINE {
+        const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
+        counted[n] = counted_now;
+        sum_counted[0] += counted_now;
+        const Real max_capped_raw = largest(C, [=](int64_t c) INLINE {
+            const Real capped_now = Real(cap) * tanh(logits[n * C + c] / Real(cap));
+            capped[c] = capped_now;
+            return capped_now;
+        });
+        const Real max_capped_now = choose(-max_capped_raw == Real(infinity), Real(0),
+                max_capped_raw);
+        max_capped[n] = max_capped_now;
+        const Real sum_exp_capped_shifted_now = sum(C, [=](int64_t c) INLINE { return exp(capped[c]
+                - max_capped_now); });
+        sum_exp_capped_shifted[n] = sum_exp_capped_shifted_now;
+        const auto log_sum_exp_capped_shifted = log(sum_exp_capped_shifted_now);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            return weight[c] * (capped[c] - max_capped_now - log_sum_exp_capped_shifted);
+        });
+        sum_2[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
+                * (capped[labels[n]] - max_capped_now - log_sum_exp_capped_shifted), Real(0))
                 - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(C), Kept<Real>(C));
-    loss[0] = sum_3[0] / counted_sum_2[0];
+                label_smoothing_over_C * sum_1, Real(0)), Real(0));
+    }, Total(sum_counted, 1), Total(sum_2, 1), Kept<Real>(C));
+    loss[0] = sum_2[0] / sum_counted[0];
     return DONE;
 }
 
 template <class Real>
 static int forward(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S,
-    double cap, double label_smoothing, int threads
+    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
+    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
+    int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(labels, labels_kept, logits, weight, probs, counted,
-            counted_sum_2, loss, C, N, S, cap, label_smoothing, threads);
+    if (weight_repeated && label_smoothing == 0 && S == 1)
+        return forward_usually_without_S<Real>(labels, labels_kept, logits, weight, max_capped,
+                sum_exp_capped_shifted, counted, sum_counted, loss, C, N, S, weight_repeated, cap,
+                label_smoothing, threads);
+    if (weight_repeated && label_smoothing == 0)
+        return forward_usually<Real>(labels, labels_kept, logits, weight, max_capped,
+                sum_exp_capped_shifted, counted, sum_counted, loss, C, N, S, weight_repeated, cap,
+                label_smoothing, threads);
+    if (S == 1)
+        return forward_without_S<Real>(labels, labels_kept, logits, weight, max_capped,
+                sum_exp_capped_shifted, counted, sum_counted, loss, C, N, S, weight_repeated, cap,
+                label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_3, Real* capped,
-            Real* peak_1_raw, Real* exp_capped_shifted, Real* exp_capped_sum_scaled,
-            Real* exp_capped_sum_scaled_block, double* exp_capped_sum_scaled_total, Real* sum_2,
-            Real* sum_2_block, double* sum_2_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_2, Real* capped,
+            Real* max_capped_raw, Real* sum_exp_capped_shifted_block,
+            double* sum_exp_capped_shifted_total, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_capped_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
                 const Real capped_now = Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap));
                 capped[c * S + s] = capped_now;
-                peak_1_raw[s] = larger(peak_1_raw[s], capped_now);
+                max_capped_raw[s] = larger(max_capped_raw[s], capped_now);
             });
         }
-        counted_sum_2[0] += sum(S, [=](int64_t s) INLINE {
+        sum_counted[0] += sum(S, [=](int64_t s) INLINE {
             const Real counted_now = choose(labels_kept[n * S + s] != Real(0),
                     weight[labels[n * S + s]], Real(0));
             counted[n * S + s] = counted_now;
             return counted_now;
         });
-        in_blocks(0, C, [=](int64_t c, Real* exp_capped_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_capped_shifted_now = exp(capped[c * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_capped_shifted[c * S + s] = exp_capped_shifted_now;
-                exp_capped_sum_scaled_block[s] += exp_capped_shifted_now;
-            });
-        }, cleared(exp_capped_sum_scaled_block, exp_capped_sum_scaled_total, S));
         each(S, [=](int64_t s) INLINE {
-            exp_capped_sum_scaled[s] = Real(exp_capped_sum_scaled_total[s]);
+            max_capped[n * S + s] = choose(-max_capped_raw[s] == Real(infinity), Real(0),
+                    max_capped_raw[s]);
         });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_capped_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_exp_capped_shifted_block[s] += exp(capped[c * S + s] - max_capped[n * S + s]);
+            });
+        }, cleared(sum_exp_capped_shifted_block, sum_exp_capped_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_capped_shifted[n * S + s] = Real(sum_exp_capped_shifted_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_capped_shifted[c * S + s]
-                        / exp_capped_sum_scaled[s];
-                sum_2_block[s] += weight_c * (capped[c * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_capped_sum_scaled[s]));
+                sum_1_block[s] += weight_c * (capped[c * S + s] - max_capped[n * S + s]
+                        - log(sum_exp_capped_shifted[n * S + s]));
             });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        sum_3[0] += sum(S, [=](int64_t s) INLINE {
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
             return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
                     counted[n * S + s] * (capped[((labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_capped_sum_scaled[s])), Real(0)) - choose(label_smoothing_is_not_zero,
-                    choose(labels_kept[n * S + s] != Real(0), label_smoothing_over_C * sum_2[s],
-                    Real(0)), Real(0));
+                    - max_capped[n * S + s] - log(sum_exp_capped_shifted[n * S + s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
+                    label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
         });
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(C
-            * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    loss[0] = sum_3[0] / counted_sum_2[0];
+    }, Total(sum_counted, 1), Total(sum_2, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_2[0] / sum_counted[0];
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
+
+template <class Real>
+static int backward_usually_without_S(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* logits, const Real* max_capped, const Real* sum_counted,
+    const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
+    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const Real minus_one = -1.0;
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
+    const auto dlogits_constant = dloss[0] * minus_one / sum_counted[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dloss_over_sum_counted_or_zero = choose(labels_kept[n] != Real(0),
+                dloss_over_sum_counted, Real(0));
+        const auto counted_n = counted[n];
+        const auto max_capped_n = max_capped[n];
+        const auto sum_exp_capped_shifted_n = sum_exp_capped_shifted[n];
+        const auto labels_n = labels[n];
+        const auto dlogits_constant_2 = choose(labels_kept[n] != Real(0), dlogits_constant
+                * counted_n * (Real(1) - square(tanh(logits[n * C + labels_n] / Real(cap)))),
+                Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dloss_over_sum_counted_or_zero * ((Real(1)
+                    - square(tanh(logits[n * C + c] / Real(cap)))) * (counted_n * (exp(Real(cap)
+                    * tanh(logits[n * C + c] / Real(cap)) - max_capped_n)
+                    / sum_exp_capped_shifted_n))) + choose(c == labels_n, dlogits_constant_2,
+                    Real(0));
+        });
+    });
+    return DONE;
+}
+
+template <class Real>
+static int backward_usually(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* logits, const Real* max_capped, const Real* sum_counted,
+    const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
+    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
+) {
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const Real minus_one = -1.0;
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
+    const auto dlogits_constant = dloss[0] * minus_one / sum_counted[0];
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
+                    dloss_over_sum_counted, Real(0)) * ((Real(1)
+                    - square(tanh(logits[(n * C + c) * S + s] / Real(cap)))) * (counted[n * S + s]
+                    * (exp(Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap))
+                    - max_capped[n * S + s]) / sum_exp_capped_shifted[n * S + s])))
+                    + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
+                    dlogits_constant * counted[n * S + s] * (Real(1)
+                    - square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))),
+                    Real(0)), Real(0));
+        });
+    });
+    return DONE;
+}
 
 template <class Real>
 static int backward_without_S(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const int64_t* labels,
-    const Real* labels_kept, const Real* logits, const Real* probs, const Real* weight,
-    Real* dlogits_, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* logits, const Real* max_capped, const Real* sum_counted,
+    const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
+    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -131,21 +285,24 @@ static int backward_without_S(
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / sum_counted[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_over_counted_sum_2_or_zero = choose(labels_kept[n] != Real(0),
-                dloss_over_counted_sum_2, Real(0));
+        const auto dloss_over_sum_counted_or_zero = choose(labels_kept[n] != Real(0),
+                dloss_over_sum_counted, Real(0));
         const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing * counted[n];
+        const auto max_capped_n = max_capped[n];
+        const auto sum_exp_capped_shifted_n = sum_exp_capped_shifted[n];
         const auto labels_n = labels[n];
         const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant_2
                 * counted[n] * (Real(1) - square(tanh(logits[n * C + labels_n] / Real(cap)))),
                 Real(0));
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_counted_sum_2_or_zero * ((Real(1)
+            dlogits_[n * C + c] = dloss_over_sum_counted_or_zero * ((Real(1)
                     - square(tanh(logits[n * C + c] / Real(cap)))) * (dlogits_constant_3
-                    * probs[n * C + c] - label_smoothing_over_C * weight[c]))
+                    * (exp(Real(cap) * tanh(logits[n * C + c] / Real(cap)) - max_capped_n)
+                    / sum_exp_capped_shifted_n) - label_smoothing_over_C * weight[c]))
                     + choose(c == labels_n, dlogits_constant_4, Real(0));
         });
     });
@@ -154,12 +311,23 @@ static int backward_without_S(
 
 template <class Real>
 static int backward(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const int64_t* labels,
-    const Real* labels_kept, const Real* logits, const Real* probs, const Real* weight,
-    Real* dlogits_, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* logits, const Real* max_capped, const Real* sum_counted,
+    const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
+    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
 ) {
-    if (S == 1) return backward_without_S<Real>(counted, counted_sum_2, dloss, labels, labels_kept,
-            logits, probs, weight, dlogits_, C, N, S, cap, label_smoothing, threads);
+    if (weight_repeated && label_smoothing == 0 && S == 1)
+        return backward_usually_without_S<Real>(counted, dloss, labels, labels_kept, logits,
+                max_capped, sum_counted, sum_exp_capped_shifted, weight, dlogits_, C, N, S,
+                weight_repeated, cap, label_smoothing, threads);
+    if (weight_repeated && label_smoothing == 0)
+        return backward_usually<Real>(counted, dloss, labels, labels_kept, logits, max_capped,
+                sum_counted, sum_exp_capped_shifted, weight, dlogits_, C, N, S, weight_repeated,
+                cap, label_smoothing, threads);
+    if (S == 1)
+        return backward_without_S<Real>(counted, dloss, labels, labels_kept, logits, max_capped,
+                sum_counted, sum_exp_capped_shifted, weight, dlogits_, C, N, S, weight_repeated,
+                cap, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -169,406 +337,26 @@ static int backward(
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
+    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
     const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C);
-    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant_2 = dloss[0] * label_smoothing_minus_one / sum_counted[0];
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         const auto dlogits_constant_3 = label_smoothing_over_C * weight[c];
         each(S, [=](int64_t s) INLINE {
             dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                    dloss_over_counted_sum_2, Real(0)) * ((Real(1)
+                    dloss_over_sum_counted, Real(0)) * ((Real(1)
                     - square(tanh(logits[(n * C + c) * S + s] / Real(cap)))) * ((dlogits_constant
-                    + one_minus_label_smoothing * counted[n * S + s]) * probs[(n * C + c) * S + s]
-                    - dlogits_constant_3)) + choose(c == labels[n * S + s],
-                    choose(labels_kept[n * S + s] != Real(0), dlogits_constant_2
-                    * counted[n * S + s] * (Real(1)
+                    + one_minus_label_smoothing * counted[n * S + s]) * (exp(Real(cap)
+                    * tanh(logits[(n * C + c) * S + s] / Real(cap)) - max_capped[n * S + s])
+                    / sum_exp_capped_shifted[n * S + s]) - dlogits_constant_3))
+                    + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
+                    dlogits_constant_2 * counted[n * S + s] * (Real(1)
                     - square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))),
                     Real(0)), Real(0));
         });
     });
     return DONE;
 }
-EXPORTED(backward)
-
-template <class Real>
-static int loss_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing,
-    int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    Real* exp_capped_shifted = scratch.of<Real>(N * C);
-    Real* exp_capped_sum_scaled = scratch.of<Real>(N);
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
-        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_4, 1));
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_3,
-            Real* capped) INLINE {
-        counted_sum_2[0] += choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE {
-            const Real capped_now = Real(cap) * tanh(logits[n * C + c] / Real(cap));
-            capped[c] = capped_now;
-            return capped_now;
-        });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_capped_sum_scaled_now = sum(C, [=](int64_t c) INLINE {
-            const Real exp_capped_shifted_now = exp(capped[c] - zero_or_peak_1_raw);
-            exp_capped_shifted[n * C + c] = exp_capped_shifted_now;
-            return exp_capped_shifted_now;
-        });
-        exp_capped_sum_scaled[n] = exp_capped_sum_scaled_now;
-        const auto log_exp_capped_sum_scaled = log(exp_capped_sum_scaled_now);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE {
-            return weight[c] * (capped[c] - zero_or_peak_1_raw - log_exp_capped_sum_scaled);
-        });
-        sum_3[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0),
-                choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0)) * (capped[labels[n]]
-                - zero_or_peak_1_raw - log_exp_capped_sum_scaled), Real(0))
-                - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_2, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(C));
-    loss[0] = sum_3[0] / counted_sum_2[0];
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C);
-    const auto dlogits_constant_2 = label_smoothing_minus_one / counted_sum_2[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto one_over_counted_sum_2_or_zero = choose(labels_kept[n] != Real(0),
-                one_over_counted_sum_2, Real(0));
-        const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing
-                * choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        const auto exp_capped_sum_scaled_n = exp_capped_sum_scaled[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant_2
-                * choose(labels_kept[n] != Real(0), weight[labels_n], Real(0)) * (Real(1)
-                - square(tanh(logits[n * C + labels_n] / Real(cap)))), Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_counted_sum_2_or_zero * ((Real(1)
-                    - square(tanh(logits[n * C + c] / Real(cap)))) * (dlogits_constant_3
-                    * (exp_capped_shifted[n * C + c] / exp_capped_sum_scaled_n)
-                    - label_smoothing_over_C * weight[c])) + choose(c == labels_n,
-                    dlogits_constant_4, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int loss(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing,
-    int threads
-) {
-    if (S == 1) return loss_without_S<Real>(labels, labels_kept, logits, weight, loss, dlogits_, C,
-            N, S, cap, label_smoothing, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    Real* exp_capped_shifted = scratch.of<Real>(N * C * S);
-    Real* exp_capped_sum_scaled = scratch.of<Real>(N * S);
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
-        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_4, 1));
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_3, Real* capped,
-            Real* peak_1_raw, Real* exp_capped_sum_scaled_block,
-            double* exp_capped_sum_scaled_total, Real* sum_2, Real* sum_2_block,
-            double* sum_2_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                const Real capped_now = Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap));
-                capped[c * S + s] = capped_now;
-                peak_1_raw[s] = larger(peak_1_raw[s], capped_now);
-            });
-        }
-        counted_sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0));
-        });
-        in_blocks(0, C, [=](int64_t c, Real* exp_capped_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_capped_shifted_now = exp(capped[c * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_capped_shifted[(n * C + c) * S + s] = exp_capped_shifted_now;
-                exp_capped_sum_scaled_block[s] += exp_capped_shifted_now;
-            });
-        }, cleared(exp_capped_sum_scaled_block, exp_capped_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_capped_sum_scaled[n * S + s] = Real(exp_capped_sum_scaled_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                sum_2_block[s] += weight_c * (capped[c * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                        - log(exp_capped_sum_scaled[n * S + s]));
-            });
-        }, cleared(sum_2_block, sum_2_total, S));
-        each(S, [=](int64_t s) INLINE { sum_2[s] = Real(sum_2_total[s]); });
-        sum_3[0] += sum(S, [=](int64_t s) INLINE {
-            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
-                    choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0))
-                    * (capped[((labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_capped_sum_scaled[n * S + s])), Real(0))
-                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
-                    label_smoothing_over_C * sum_2[s], Real(0)), Real(0));
-        });
-    }, Total(counted_sum_2, 1), Total(sum_3, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_3[0] / counted_sum_2[0];
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C);
-    const auto dlogits_constant_2 = label_smoothing_minus_one / counted_sum_2[0];
-    rows(N, C * N * S, threads, [=](int64_t n) INLINE {
-        for (int64_t c = 0; c < C; ++c) {
-            const auto dlogits_constant_3 = label_smoothing_over_C * weight[c];
-            each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                        one_over_counted_sum_2, Real(0)) * ((Real(1)
-                        - square(tanh(logits[(n * C + c) * S + s] / Real(cap))))
-                        * ((dlogits_constant + one_minus_label_smoothing
-                        * choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]],
-                        Real(0))) * (exp_capped_shifted[(n * C + c) * S + s]
-                        / exp_capped_sum_scaled[n * S + s]) - dlogits_constant_3))
-                        + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
-                        dlogits_constant_2 * choose(labels_kept[n * S + s] != Real(0),
-                        weight[labels[n * S + s]], Real(0)) * (Real(1)
-                        - square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))),
-                        Real(0)), Real(0));
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(loss)
-
-template <class Real>
-static int plain_forward_without_S(
-    const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, double cap, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* capped,
-            Real* exp_capped_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE {
-            const Real capped_now = Real(cap) * tanh(logits[n * C + c] / Real(cap));
-            capped[c] = capped_now;
-            return capped_now;
-        });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_capped_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_capped_shifted_now = exp(capped[c] - zero_or_peak_1_raw);
-            exp_capped_shifted[c] = exp_capped_shifted_now;
-            return exp_capped_shifted_now;
-        });
-        sum_2[0] += -(capped[labels[n]] - zero_or_peak_1_raw - log(exp_capped_sum_scaled));
-        each(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_capped_shifted[c] / exp_capped_sum_scaled;
-        });
-    }, Total(sum_2, 1), Kept<Real>(C), Kept<Real>(C));
-    loss[0] = sum_2[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int plain_forward(
-    const int64_t* labels, const Real* logits, Real* probs, Real* loss, int64_t C, int64_t N,
-    int64_t S, double cap, int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(labels, logits, probs, loss, C, N, S, cap,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* capped, Real* peak_1_raw,
-            Real* exp_capped_shifted, Real* exp_capped_sum_scaled,
-            Real* exp_capped_sum_scaled_block, double* exp_capped_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                const Real capped_now = Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap));
-                capped[c * S + s] = capped_now;
-                peak_1_raw[s] = larger(peak_1_raw[s], capped_now);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_capped_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_capped_shifted_now = exp(capped[c * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_capped_shifted[c * S + s] = exp_capped_shifted_now;
-                exp_capped_sum_scaled_block[s] += exp_capped_shifted_now;
-            });
-        }, cleared(exp_capped_sum_scaled_block, exp_capped_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_capped_sum_scaled[s] = Real(exp_capped_sum_scaled_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_capped_shifted[c * S + s]
-                        / exp_capped_sum_scaled[s];
-            });
-        }
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return -(capped[((labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_capped_sum_scaled[s]));
-        });
-    }, Total(sum_2, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_2[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* logits, const Real* probs, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, double cap, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_over_N_over_one = dloss[0] / Real(N) / Real(1);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        const auto dlogits_constant = dloss_over_N_over_one * (square(tanh(logits[n * C + labels_n]
-                / Real(cap))) - Real(1));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_N_over_one * (probs[n * C + c] - probs[n * C + c]
-                    * square(tanh(logits[n * C + c] / Real(cap)))) + choose(c == labels_n,
-                    dlogits_constant, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int plain_backward(
-    const Real* dloss, const int64_t* labels, const Real* logits, const Real* probs, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, double cap, int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, logits, probs, dlogits_, C, N,
-            S, cap, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto dloss_over_N_over_S = dloss[0] / Real(N) / Real(S);
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = dloss_over_N_over_S * (probs[(n * C + c) * S + s]
-                    - probs[(n * C + c) * S + s] * square(tanh(logits[(n * C + c) * S + s]
-                    / Real(cap)))) + choose(c == labels[n * S + s], dloss_over_N_over_S
-                    * (square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))
-                    - Real(1)), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
-
-template <class Real>
-static int plain_loss_without_S(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, double cap, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_N_over_one = 1.0 / double(N) / 1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* capped,
-            Real* exp_capped_shifted) INLINE {
-        const Real peak_1_raw = largest(C, [=](int64_t c) INLINE {
-            const Real capped_now = Real(cap) * tanh(logits[n * C + c] / Real(cap));
-            capped[c] = capped_now;
-            return capped_now;
-        });
-        const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
-        const Real exp_capped_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_capped_shifted_now = exp(capped[c] - zero_or_peak_1_raw);
-            exp_capped_shifted[c] = exp_capped_shifted_now;
-            return exp_capped_shifted_now;
-        });
-        sum_2[0] += -(capped[labels[n]] - zero_or_peak_1_raw - log(exp_capped_sum_scaled));
-        const auto labels_n = labels[n];
-        const auto dlogits_constant = one_over_N_over_one * (square(tanh(logits[n * C + labels_n]
-                / Real(cap))) - Real(1));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_N_over_one * (exp_capped_shifted[c]
-                    / exp_capped_sum_scaled - exp_capped_shifted[c] / exp_capped_sum_scaled
-                    * square(tanh(logits[n * C + c] / Real(cap)))) + choose(c == labels_n,
-                    dlogits_constant, Real(0));
-        });
-    }, Total(sum_2, 1), Kept<Real>(C), Kept<Real>(C));
-    loss[0] = sum_2[0] / Real(N) / Real(1);
-    return DONE;
-}
-
-template <class Real>
-static int plain_loss(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, double cap, int threads
-) {
-    if (S == 1) return plain_loss_without_S<Real>(labels, logits, dlogits_, loss, C, N, S, cap,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_N_over_S = 1.0 / double(N) / double(S);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* capped, Real* peak_1_raw,
-            Real* exp_capped_shifted, Real* exp_capped_sum_scaled,
-            Real* exp_capped_sum_scaled_block, double* exp_capped_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { peak_1_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                const Real capped_now = Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap));
-                capped[c * S + s] = capped_now;
-                peak_1_raw[s] = larger(peak_1_raw[s], capped_now);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_capped_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_capped_shifted_now = exp(capped[c * S + s]
-                        - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s]));
-                exp_capped_shifted[c * S + s] = exp_capped_shifted_now;
-                exp_capped_sum_scaled_block[s] += exp_capped_shifted_now;
-            });
-        }, cleared(exp_capped_sum_scaled_block, exp_capped_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_capped_sum_scaled[s] = Real(exp_capped_sum_scaled_total[s]);
-        });
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return -(capped[((labels[n * S + s])) * S + s]
-                    - choose(-peak_1_raw[s] == Real(infinity), Real(0), peak_1_raw[s])
-                    - log(exp_capped_sum_scaled[s]));
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = one_over_N_over_S * (exp_capped_shifted[c * S + s]
-                        / exp_capped_sum_scaled[s] - exp_capped_shifted[c * S + s]
-                        / exp_capped_sum_scaled[s] * square(tanh(logits[(n * C + c) * S + s]
-                        / Real(cap)))) + choose(c == labels[n * S + s], one_over_N_over_S
-                        * (square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))
-                        - Real(1)), Real(0));
-            });
-        }
-    }, Total(sum_2, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_2[0] / Real(N) / Real(S);
-    return DONE;
-}
-EXPORTED(plain_loss)
+EXPORTED(backward, backward)

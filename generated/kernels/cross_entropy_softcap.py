@@ -2,41 +2,52 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropySoftcap on the kernels of cross_entropy_softcap.cpp; for the notation see _table.py."""
+"""The functions of cross_entropy_softcap.py that the kernels of cross_entropy_softcap.cpp compute."""
 
-from .. import cross_entropy_softcap as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-_pair = _module._pair
+from .. import cross_entropy_softcap as lines
+from ._running import Kernels, is_one_number
+
+MODULE, DIGEST = lines, "a7e70f69bf704a52125d05df98e0e94eec257d470d3a8d8b8eea09406b137a58"
+kernels = Kernels(__file__)
 
 
-def _labels(labels, ignore_index, C, logits):
-    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+def cross_entropy_softcap_forward(
+    logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, label_smoothing: float,
+    cap: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(logits.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    max_capped = logits.new_empty(N, 1, S)
+    sum_exp_capped_shifted = logits.new_empty(N, S)
+    counted = logits.new_empty(N, S)
+    sum_counted = logits.new_empty(())
+    loss = logits.new_empty(())
+    kernels.forward(
+        labels, labels_kept, logits, weight, max_capped, sum_exp_capped_shifted, counted,
+        sum_counted, loss, C, N, S, is_one_number(weight), cap, label_smoothing,
+    )
+    return loss.to(dtype), max_capped, sum_exp_capped_shifted, counted, sum_counted
 
 
-table = Table(_module, __file__, """
-    logits, probs, dlogits: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    counted, labels_kept: N S
-    counted_sum_2, loss, dloss: one number
-""", "8a74b0ba568a3d4b40223a014cf5223f9fe37c1e9b40d363f9ce3882306a3524")
-table.add(
-    "forward",
-    ("labels, labels_kept", _labels),
-    "forward(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing) -> probs, "
-    "counted, counted_sum_2, loss",
-)
-table.add(
-    "backward",
-    "backward(counted, counted_sum_2, dloss, labels, labels_kept, logits, probs, weight; C, N, S; "
-    "cap, label_smoothing) -> dlogits",
-)
-table.add(
-    "loss",
-    ("labels, labels_kept", _labels),
-    "loss(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing) -> loss, dlogits",
-)
-table.add("plain forward", "plain_forward(labels, logits; C, N, S; cap) -> probs, loss")
-table.add("plain backward", "plain_backward(dloss, labels, logits, probs; C, N, S; cap) -> dlogits")
-table.add("plain loss", "plain_loss(labels, logits; C, N, S; cap) -> dlogits, loss")
+def cross_entropy_softcap_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_capped: Tensor,
+    sum_exp_capped_shifted: Tensor, counted: Tensor, sum_counted: Tensor, labels_kept: Tensor,
+    label_smoothing: float, cap: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    dlogits = dloss.new_empty(N, C, S)
+    kernels.backward(
+        counted, dloss, labels, labels_kept, logits, max_capped, sum_counted,
+        sum_exp_capped_shifted, weight, dlogits, C, N, S, is_one_number(weight), cap,
+        label_smoothing,
+    )
+    return dlogits

@@ -5,10 +5,110 @@
 #include "loops.h"
 
 template <class Real>
+static int forward_usually_without_S(
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
+    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    const Real minus_one = -1.0;
+    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_2,
+            double* sum_of_labels_kept_is_not_0, double* sum_3) INLINE {
+        const Real counted_now = choose(labels_kept[n] != Real(0), weight[0], Real(0));
+        counted[n] = counted_now;
+        sum_counted[0] += counted_now;
+        sum_of_labels_kept_is_not_0[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real max_logits_now = choose(absolute(max_logits_raw) == Real(infinity), Real(0),
+                max_logits_raw);
+        max_logits[n] = max_logits_now;
+        const Real sum_exp_logits_shifted_now = sum(C,
+                [=](int64_t c) INLINE { return exp(logits[n * C + c] - max_logits_now); });
+        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
+        sum_2[0] += minus_one * choose(labels_kept[n] != Real(0), counted_now
+                * (logits[n * C + labels[n]] - max_logits_now - log(sum_exp_logits_shifted_now)),
+                Real(0));
+        const Real log_z_now = max_logits_now + log(sum_exp_logits_shifted_now);
+        log_z[n] = log_z_now;
+        sum_3[0] += choose(labels_kept[n] != Real(0), square(log_z_now), Real(0));
+    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
+            1));
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
+            * Real(z_weight);
+    return DONE;
+}
+
+template <class Real>
+static int forward_usually(
+    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
+    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
+) {
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    const Real minus_one = -1.0;
+    const auto weight_2 = weight[0];
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_2,
+            double* sum_of_labels_kept_is_not_0, double* sum_3, Real* max_logits_raw,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+            });
+        }
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            const Real counted_now = choose(labels_kept[n * S + s] != Real(0), weight_2, Real(0));
+            counted[n * S + s] = counted_now;
+            return Several<Real, 2>{{counted_now, choose(labels_kept[n * S + s] != Real(0), Real(1),
+                    Real(0))}};
+        });
+        sum_counted[0] += found.of[0];
+        sum_of_labels_kept_is_not_0[0] += found.of[1];
+        each(S, [=](int64_t s) INLINE {
+            max_logits[n * S + s] = choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
+                    max_logits_raw[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_exp_logits_shifted_block[s] += exp(logits[(n * C + c) * S + s]
+                        - max_logits[n * S + s]);
+            });
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
+        });
+        const auto found_2 = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            const auto log_sum_exp_logits_shifted_ns = log(sum_exp_logits_shifted[n * S + s]);
+            const Real log_z_now = max_logits[n * S + s] + log_sum_exp_logits_shifted_ns;
+            log_z[n * S + s] = log_z_now;
+            return Several<Real, 2>{{minus_one * choose(labels_kept[n * S + s] != Real(0),
+                    counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
+                    - max_logits[n * S + s] - log_sum_exp_logits_shifted_ns), Real(0)),
+                    choose(labels_kept[n * S + s] != Real(0), square(log_z_now), Real(0))}};
+        });
+        sum_2[0] += found_2.of[0];
+        sum_3[0] += found_2.of[1];
+    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
+            1), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
+            * Real(z_weight);
+    return DONE;
+}
+
+template <class Real>
 static int forward_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* log_z, Real* excess_sum, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, double z_weight, int threads
+    Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
+    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -17,47 +117,56 @@ static int forward_without_S(
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_2, double* excess_sum,
-            double* sum_3, Real* exp_logits_shifted) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_2,
+            double* sum_of_labels_kept_is_not_0, double* sum_3) INLINE {
         const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
         counted[n] = counted_now;
-        counted_sum_2[0] += counted_now;
-        excess_sum[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
-        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
-                Real(0), logits_max_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        const Real log_z_now = zero_or_logits_max_raw + log(exp_logits_sum_scaled);
+        sum_counted[0] += counted_now;
+        sum_of_labels_kept_is_not_0[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real max_logits_now = choose(absolute(max_logits_raw) == Real(infinity), Real(0),
+                max_logits_raw);
+        max_logits[n] = max_logits_now;
+        const Real sum_exp_logits_shifted_now = sum(C,
+                [=](int64_t c) INLINE { return exp(logits[n * C + c] - max_logits_now); });
+        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
+        const Real log_z_now = max_logits_now + log(sum_exp_logits_shifted_now);
         log_z[n] = log_z_now;
         sum_3[0] += choose(labels_kept[n] != Real(0), square(log_z_now), Real(0));
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted_now);
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-            return weight[c] * (logits[n * C + c] - zero_or_logits_max_raw
-                    - log_exp_logits_sum_scaled);
+            return weight[c] * (logits[n * C + c] - max_logits_now - log_sum_exp_logits_shifted);
         });
         sum_2[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - zero_or_logits_max_raw - log_exp_logits_sum_scaled),
+                * (logits[n * C + labels[n]] - max_logits_now - log_sum_exp_logits_shifted),
                 Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
                 label_smoothing_over_C * sum_1, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1),
-            Kept<Real>(C));
-    loss[0] = sum_2[0] / counted_sum_2[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
+    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
+            1));
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
+            * Real(z_weight);
     return DONE;
 }
 
 template <class Real>
 static int forward(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* probs, Real* counted, Real* counted_sum_2, Real* log_z, Real* excess_sum, Real* loss,
-    int64_t C, int64_t N, int64_t S, double label_smoothing, double z_weight, int threads
+    Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
+    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
+    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(labels, labels_kept, logits, weight, probs, counted,
-            counted_sum_2, log_z, excess_sum, loss, C, N, S, label_smoothing, z_weight, threads);
+    if (weight_repeated && label_smoothing == 0 && S == 1)
+        return forward_usually_without_S<Real>(labels, labels_kept, logits, weight, max_logits,
+                sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
+                loss, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
+    if (weight_repeated && label_smoothing == 0)
+        return forward_usually<Real>(labels, labels_kept, logits, weight, max_logits,
+                sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
+                loss, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
+    if (S == 1)
+        return forward_without_S<Real>(labels, labels_kept, logits, weight, max_logits,
+                sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
+                loss, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_2 = scratch.of<Real>(1);
@@ -65,15 +174,14 @@ static int forward(
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_2,
-            double* excess_sum, double* sum_3, Real* logits_max_raw, Real* exp_logits_shifted,
-            Real* exp_logits_sum_scaled, Real* exp_logits_sum_scaled_block,
-            double* exp_logits_sum_scaled_total, Real* sum_1, Real* sum_1_block,
-            double* sum_1_total) INLINE {
-        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_2,
+            double* sum_of_labels_kept_is_not_0, double* sum_3, Real* max_logits_raw,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
         for (int64_t c = 0; c < C; ++c) {
             each(S, [=](int64_t s) INLINE {
-                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
             });
         }
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
@@ -83,59 +191,120 @@ static int forward(
             return Several<Real, 2>{{counted_now, choose(labels_kept[n * S + s] != Real(0), Real(1),
                     Real(0))}};
         });
-        counted_sum_2[0] += found.of[0];
-        excess_sum[0] += found.of[1];
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                        logits_max_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
+        sum_counted[0] += found.of[0];
+        sum_of_labels_kept_is_not_0[0] += found.of[1];
         each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
+            max_logits[n * S + s] = choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
+                    max_logits_raw[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_exp_logits_shifted_block[s] += exp(logits[(n * C + c) * S + s]
+                        - max_logits[n * S + s]);
+            });
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
         });
         in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
             const auto weight_c = weight[c];
             each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                        logits_max_raw[s]) - log(exp_logits_sum_scaled[s]));
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s] - max_logits[n * S + s]
+                        - log(sum_exp_logits_shifted[n * S + s]));
             });
         }, cleared(sum_1_block, sum_1_total, S));
         each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
         sum_3[0] += sum(S, [=](int64_t s) INLINE {
-            const Real log_z_now = choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) + log(exp_logits_sum_scaled[s]);
+            const Real log_z_now = max_logits[n * S + s] + log(sum_exp_logits_shifted[n * S + s]);
             log_z[n * S + s] = log_z_now;
             return choose(labels_kept[n * S + s] != Real(0), square(log_z_now), Real(0));
         });
         sum_2[0] += sum(S, [=](int64_t s) INLINE {
             return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
                     counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) - log(exp_logits_sum_scaled[s])), Real(0))
+                    - max_logits[n * S + s] - log(sum_exp_logits_shifted[n * S + s])), Real(0))
                     - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
                     label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
         });
-    }, Total(counted_sum_2, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1),
-            Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
-            Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_2[0] / counted_sum_2[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
+    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
+            1), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
+            * Real(z_weight);
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
+
+template <class Real>
+static int backward_usually_without_S(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
+    const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
+    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
+    double label_smoothing, double z_weight, int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const Real minus_one = -1.0;
+    const auto dloss_2 = dloss[0];
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
+    const auto dlogits_constant = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_2 = dloss_2 * minus_one / sum_counted[0];
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const int labels_kept_n_is_not_zero = labels_kept[n] != Real(0);
+        const auto dlogits_constant_3 = one_over_sum_counted * counted[n] + dlogits_constant
+                * log_z[n];
+        const auto max_logits_n = max_logits[n];
+        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
+        const auto labels_n = labels[n];
+        const auto dlogits_constant_4 = choose(labels_kept_n_is_not_zero, dlogits_constant_2
+                * counted[n], Real(0));
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = choose(labels_kept_n_is_not_zero, dloss_2 * (dlogits_constant_3
+                    * (exp(logits[n * C + c] - max_logits_n) / sum_exp_logits_shifted_n)), Real(0))
+                    + choose(c == labels_n, dlogits_constant_4, Real(0));
+        });
+    });
+    return DONE;
+}
+
+template <class Real>
+static int backward_usually(
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
+    const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
+    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
+    double label_smoothing, double z_weight, int threads
+) {
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const Real minus_one = -1.0;
+    const auto dloss_2 = dloss[0];
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
+    const auto dlogits_constant = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_2 = dloss_2 * minus_one / sum_counted[0];
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0), dloss_2
+                    * ((one_over_sum_counted * counted[n * S + s] + dlogits_constant
+                    * log_z[n * S + s]) * (exp(logits[(n * C + c) * S + s] - max_logits[n * S + s])
+                    / sum_exp_logits_shifted[n * S + s])), Real(0)) + choose(c == labels[n * S + s],
+                    choose(labels_kept[n * S + s] != Real(0), dlogits_constant_2
+                    * counted[n * S + s], Real(0)), Real(0));
+        });
+    });
+    return DONE;
+}
 
 template <class Real>
 static int backward_without_S(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const Real* excess_sum,
-    const int64_t* labels, const Real* labels_kept, const Real* log_z, const Real* probs,
-    const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    double z_weight, int threads
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
+    const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
+    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
+    double label_smoothing, double z_weight, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -148,22 +317,25 @@ static int backward_without_S(
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const auto dloss_2 = dloss[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C) / counted_sum_2[0];
-    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum_2[0];
-    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
-    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum_2[0];
-    const auto dlogits_constant_5 = dloss_2 * label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C) / sum_counted[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / sum_counted[0];
+    const auto dlogits_constant_3 = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / sum_counted[0];
+    const auto dlogits_constant_5 = dloss_2 * label_smoothing_minus_one / sum_counted[0];
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const int labels_kept_n_is_not_zero = labels_kept[n] != Real(0);
         const auto dlogits_constant_6 = dlogits_constant + dlogits_constant_2 * counted[n]
                 + dlogits_constant_3 * log_z[n];
+        const auto max_logits_n = max_logits[n];
+        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
         const auto labels_n = labels[n];
         const auto dlogits_constant_7 = choose(labels_kept_n_is_not_zero, dlogits_constant_5
                 * counted[n], Real(0));
         each(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = choose(labels_kept_n_is_not_zero, dloss_2 * (dlogits_constant_6
-                    * probs[n * C + c] - dlogits_constant_4 * weight[c]), Real(0))
-                    + choose(c == labels_n, dlogits_constant_7, Real(0));
+                    * (exp(logits[n * C + c] - max_logits_n) / sum_exp_logits_shifted_n)
+                    - dlogits_constant_4 * weight[c]), Real(0)) + choose(c == labels_n,
+                    dlogits_constant_7, Real(0));
         });
     });
     return DONE;
@@ -171,14 +343,24 @@ static int backward_without_S(
 
 template <class Real>
 static int backward(
-    const Real* counted, const Real* counted_sum_2, const Real* dloss, const Real* excess_sum,
-    const int64_t* labels, const Real* labels_kept, const Real* log_z, const Real* probs,
-    const Real* weight, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    double z_weight, int threads
+    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
+    const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
+    const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
+    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
+    double label_smoothing, double z_weight, int threads
 ) {
-    if (S == 1) return backward_without_S<Real>(counted, counted_sum_2, dloss, excess_sum, labels,
-            labels_kept, log_z, probs, weight, dlogits_, C, N, S, label_smoothing, z_weight,
-            threads);
+    if (weight_repeated && label_smoothing == 0 && S == 1)
+        return backward_usually_without_S<Real>(counted, dloss, labels, labels_kept, log_z, logits,
+                max_logits, sum_counted, sum_exp_logits_shifted, sum_of_labels_kept_is_not_0,
+                weight, dlogits_, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
+    if (weight_repeated && label_smoothing == 0)
+        return backward_usually<Real>(counted, dloss, labels, labels_kept, log_z, logits,
+                max_logits, sum_counted, sum_exp_logits_shifted, sum_of_labels_kept_is_not_0,
+                weight, dlogits_, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
+    if (S == 1)
+        return backward_without_S<Real>(counted, dloss, labels, labels_kept, log_z, logits,
+                max_logits, sum_counted, sum_exp_logits_shifted, sum_of_labels_kept_is_not_0,
+                weight, dlogits_, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -190,11 +372,11 @@ static int backward(
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const auto dloss_2 = dloss[0];
-    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C) / counted_sum_2[0];
-    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum_2[0];
-    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
-    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum_2[0];
-    const auto dlogits_constant_5 = dloss_2 * label_smoothing_minus_one / counted_sum_2[0];
+    const auto dlogits_constant = Real(label_smoothing) * sum_1[0] / Real(C) / sum_counted[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / sum_counted[0];
+    const auto dlogits_constant_3 = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / sum_counted[0];
+    const auto dlogits_constant_5 = dloss_2 * label_smoothing_minus_one / sum_counted[0];
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
@@ -202,7 +384,8 @@ static int backward(
         each(S, [=](int64_t s) INLINE {
             dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0), dloss_2
                     * ((dlogits_constant + dlogits_constant_2 * counted[n * S + s]
-                    + dlogits_constant_3 * log_z[n * S + s]) * probs[(n * C + c) * S + s]
+                    + dlogits_constant_3 * log_z[n * S + s]) * (exp(logits[(n * C + c) * S + s]
+                    - max_logits[n * S + s]) / sum_exp_logits_shifted[n * S + s])
                     - dlogits_constant_6), Real(0)) + choose(c == labels[n * S + s],
                     choose(labels_kept[n * S + s] != Real(0), dlogits_constant_5
                     * counted[n * S + s], Real(0)), Real(0));
@@ -210,422 +393,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
-
-template <class Real>
-static int loss_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    double z_weight, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    Real* exp_logits_shifted = scratch.of<Real>(N * C);
-    Real* exp_logits_sum_scaled = scratch.of<Real>(N);
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_2 = scratch.of<Real>(1);
-    Real* log_z = scratch.of<Real>(N);
-    Real* excess_sum = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
-        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_4, 1));
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N, threads, [=](int64_t n, double* counted_sum_2, double* sum_2, double* excess_sum,
-            double* sum_3) INLINE {
-        counted_sum_2[0] += choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
-        excess_sum[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
-        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
-                Real(0), logits_max_raw);
-        const Real exp_logits_sum_scaled_now = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
-            exp_logits_shifted[n * C + c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        exp_logits_sum_scaled[n] = exp_logits_sum_scaled_now;
-        const Real log_z_now = zero_or_logits_max_raw + log(exp_logits_sum_scaled_now);
-        log_z[n] = log_z_now;
-        sum_3[0] += choose(labels_kept[n] != Real(0), square(log_z_now), Real(0));
-        const auto log_exp_logits_sum_scaled = log(exp_logits_sum_scaled_now);
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
-            return weight[c] * (logits[n * C + c] - zero_or_logits_max_raw
-                    - log_exp_logits_sum_scaled);
-        });
-        sum_2[0] += label_smoothing_minus_one * choose(labels_kept[n] != Real(0),
-                choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0))
-                * (logits[n * C + labels[n]] - zero_or_logits_max_raw - log_exp_logits_sum_scaled),
-                Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
-                label_smoothing_over_C * sum_1, Real(0)), Real(0));
-    }, Total(counted_sum_2, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1));
-    loss[0] = sum_2[0] / counted_sum_2[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / counted_sum_2[0];
-    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum_2[0];
-    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
-    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum_2[0];
-    const auto dlogits_constant_5 = label_smoothing_minus_one / counted_sum_2[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const int labels_kept_n_is_not_zero = labels_kept[n] != Real(0);
-        const auto dlogits_constant_6 = dlogits_constant + dlogits_constant_2
-                * choose(labels_kept_n_is_not_zero, weight[labels[n]], Real(0)) + dlogits_constant_3
-                * log_z[n];
-        const auto exp_logits_sum_scaled_n = exp_logits_sum_scaled[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_7 = choose(labels_kept_n_is_not_zero, dlogits_constant_5
-                * choose(labels_kept_n_is_not_zero, weight[labels_n], Real(0)), Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = choose(labels_kept_n_is_not_zero, dlogits_constant_6
-                    * (exp_logits_shifted[n * C + c] / exp_logits_sum_scaled_n) - dlogits_constant_4
-                    * weight[c], Real(0)) + choose(c == labels_n, dlogits_constant_7, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int loss(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* loss, Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    double z_weight, int threads
-) {
-    if (S == 1) return loss_without_S<Real>(labels, labels_kept, logits, weight, loss, dlogits_, C,
-            N, S, label_smoothing, z_weight, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_4 = scratch.of<Real>(1);
-    Real* exp_logits_shifted = scratch.of<Real>(N * C * S);
-    Real* exp_logits_sum_scaled = scratch.of<Real>(N * S);
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_2 = scratch.of<Real>(1);
-    Real* log_z = scratch.of<Real>(N * S);
-    Real* excess_sum = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
-        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
-    }, Total(sum_4, 1));
-    const Real label_smoothing_minus_one = label_smoothing - 1.0;
-    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    const Real label_smoothing_over_C = label_smoothing / double(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_2,
-            double* excess_sum, double* sum_3, Real* logits_max_raw,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total, Real* sum_1,
-            Real* sum_1_block, double* sum_1_total) INLINE {
-        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]], Real(0)), choose(labels_kept[n * S + s] != Real(0),
-                    Real(1), Real(0))}};
-        });
-        counted_sum_2[0] += found.of[0];
-        excess_sum[0] += found.of[1];
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                        logits_max_raw[s]));
-                exp_logits_shifted[(n * C + c) * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[n * S + s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
-            const auto weight_c = weight[c];
-            each(S, [=](int64_t s) INLINE {
-                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s]
-                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                        logits_max_raw[s]) - log(exp_logits_sum_scaled[n * S + s]));
-            });
-        }, cleared(sum_1_block, sum_1_total, S));
-        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
-        sum_3[0] += sum(S, [=](int64_t s) INLINE {
-            const Real log_z_now = choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) + log(exp_logits_sum_scaled[n * S + s]);
-            log_z[n * S + s] = log_z_now;
-            return choose(labels_kept[n * S + s] != Real(0), square(log_z_now), Real(0));
-        });
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return label_smoothing_minus_one * choose(labels_kept[n * S + s] != Real(0),
-                    choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0))
-                    * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) - log(exp_logits_sum_scaled[n * S + s])), Real(0))
-                    - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
-                    label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
-        });
-    }, Total(counted_sum_2, 1), Total(sum_2, 1), Total(excess_sum, 1), Total(sum_3, 1),
-            Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    loss[0] = sum_2[0] / counted_sum_2[0] + sum_3[0] / excess_sum[0] * Real(z_weight);
-    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / counted_sum_2[0];
-    const auto dlogits_constant_2 = one_minus_label_smoothing / counted_sum_2[0];
-    const auto dlogits_constant_3 = two_times_z_weight / excess_sum[0];
-    const auto dlogits_constant_4 = label_smoothing_over_C / counted_sum_2[0];
-    const auto dlogits_constant_5 = label_smoothing_minus_one / counted_sum_2[0];
-    rows(N, C * N * S, threads, [=](int64_t n) INLINE {
-        for (int64_t c = 0; c < C; ++c) {
-            const auto dlogits_constant_6 = dlogits_constant_4 * weight[c];
-            each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                        (dlogits_constant + dlogits_constant_2
-                        * choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]],
-                        Real(0)) + dlogits_constant_3 * log_z[n * S + s])
-                        * (exp_logits_shifted[(n * C + c) * S + s]
-                        / exp_logits_sum_scaled[n * S + s]) - dlogits_constant_6, Real(0))
-                        + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
-                        dlogits_constant_5 * choose(labels_kept[n * S + s] != Real(0),
-                        weight[labels[n * S + s]], Real(0)), Real(0)), Real(0));
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(loss)
-
-template <class Real>
-static int plain_forward_without_S(
-    const int64_t* labels, const Real* logits, Real* probs, Real* log_z, Real* loss, int64_t C,
-    int64_t N, int64_t S, double z_weight, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1, double* sum_2,
-            Real* exp_logits_shifted) INLINE {
-        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
-                Real(0), logits_max_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        const Real log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
-        sum_1[0] += -(logits[n * C + labels[n]] - zero_or_logits_max_raw
-                - log_exp_logits_sum_scaled);
-        const Real log_z_now = zero_or_logits_max_raw + log_exp_logits_sum_scaled;
-        log_z[n] = log_z_now;
-        sum_2[0] += square(log_z_now);
-        each(C, [=](int64_t c) INLINE {
-            probs[n * C + c] = exp_logits_shifted[c] / exp_logits_sum_scaled;
-        });
-    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(C));
-    loss[0] = sum_1[0] / Real(N) / Real(1) + sum_2[0] / Real(N) / Real(1) * Real(z_weight);
-    return DONE;
-}
-
-template <class Real>
-static int plain_forward(
-    const int64_t* labels, const Real* logits, Real* probs, Real* log_z, Real* loss, int64_t C,
-    int64_t N, int64_t S, double z_weight, int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(labels, logits, probs, log_z, loss, C, N, S,
-            z_weight, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    Real* sum_2 = scratch.of<Real>(1);
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_1, double* sum_2, Real* logits_max_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total) INLINE {
-        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                        logits_max_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                probs[(n * C + c) * S + s] = exp_logits_shifted[c * S + s]
-                        / exp_logits_sum_scaled[s];
-            });
-        }
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            const Real log_exp_logits_sum_scaled = log(exp_logits_sum_scaled[s]);
-            const Real log_z_now = choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) + log_exp_logits_sum_scaled;
-            log_z[n * S + s] = log_z_now;
-            return Several<Real, 2>{{-(logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) - log_exp_logits_sum_scaled), square(log_z_now)}};
-        });
-        sum_1[0] += found.of[0];
-        sum_2[0] += found.of[1];
-    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_1[0] / Real(N) / Real(S) + sum_2[0] / Real(N) / Real(S) * Real(z_weight);
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* log_z, const Real* probs, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, double z_weight, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const auto dloss_over_N_over_one = dloss[0] / Real(N) / Real(1);
-    const auto minus_dloss_over_N_over_one = -dloss_over_N_over_one;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dlogits_constant = dloss_over_N_over_one * (two_times_z_weight * log_z[n]
-                + Real(1));
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dlogits_constant * probs[n * C + c] + choose(c == labels_n,
-                    minus_dloss_over_N_over_one, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int plain_backward(
-    const Real* dloss, const int64_t* labels, const Real* log_z, const Real* probs, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, double z_weight, int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, log_z, probs, dlogits_, C, N,
-            S, z_weight, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const auto dloss_over_N_over_S = dloss[0] / Real(N) / Real(S);
-    const auto minus_dloss_over_N_over_S = -dloss_over_N_over_S;
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = dloss_over_N_over_S * (two_times_z_weight
-                    * log_z[n * S + s] + Real(1)) * probs[(n * C + c) * S + s]
-                    + choose(c == labels[n * S + s], minus_dloss_over_N_over_S, Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
-
-template <class Real>
-static int plain_loss_without_S(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, double z_weight, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_N_over_one = 1.0 / double(N) / 1.0;
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const Real minus_one_over_N_over_one = -(1.0 / double(N) / 1.0);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1, double* sum_2,
-            Real* exp_logits_shifted) INLINE {
-        const Real logits_max_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const auto zero_or_logits_max_raw = choose(absolute(logits_max_raw) == Real(infinity),
-                Real(0), logits_max_raw);
-        const Real exp_logits_sum_scaled = sum(C, [=](int64_t c) INLINE {
-            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_logits_max_raw);
-            exp_logits_shifted[c] = exp_logits_shifted_now;
-            return exp_logits_shifted_now;
-        });
-        const Real log_exp_logits_sum_scaled = log(exp_logits_sum_scaled);
-        sum_1[0] += -(logits[n * C + labels[n]] - zero_or_logits_max_raw
-                - log_exp_logits_sum_scaled);
-        sum_2[0] += square(zero_or_logits_max_raw + log_exp_logits_sum_scaled);
-        const auto dlogits_constant = one_over_N_over_one * (two_times_z_weight
-                * (zero_or_logits_max_raw + log_exp_logits_sum_scaled) + Real(1));
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dlogits_constant * (exp_logits_shifted[c] / exp_logits_sum_scaled)
-                    + choose(c == labels_n, minus_one_over_N_over_one, Real(0));
-        });
-    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(C));
-    loss[0] = sum_1[0] / Real(N) / Real(1) + sum_2[0] / Real(N) / Real(1) * Real(z_weight);
-    return DONE;
-}
-
-template <class Real>
-static int plain_loss(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int64_t S, double z_weight, int threads
-) {
-    if (S == 1) return plain_loss_without_S<Real>(labels, logits, dlogits_, loss, C, N, S, z_weight,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real one_over_N_over_S = 1.0 / double(N) / double(S);
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const Real minus_one_over_N_over_S = -(1.0 / double(N) / double(S));
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_1, double* sum_2, Real* logits_max_raw,
-            Real* exp_logits_shifted, Real* exp_logits_sum_scaled,
-            Real* exp_logits_sum_scaled_block, double* exp_logits_sum_scaled_total,
-            Real* log_exp_logits_sum_scaled) INLINE {
-        each(S, [=](int64_t s) INLINE { logits_max_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                logits_max_raw[s] = larger(logits_max_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        in_blocks(0, C, [=](int64_t c, Real* exp_logits_sum_scaled_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
-                        - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                        logits_max_raw[s]));
-                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
-                exp_logits_sum_scaled_block[s] += exp_logits_shifted_now;
-            });
-        }, cleared(exp_logits_sum_scaled_block, exp_logits_sum_scaled_total, S));
-        each(S, [=](int64_t s) INLINE {
-            exp_logits_sum_scaled[s] = Real(exp_logits_sum_scaled_total[s]);
-        });
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            const Real log_exp_logits_sum_scaled_now = log(exp_logits_sum_scaled[s]);
-            log_exp_logits_sum_scaled[s] = log_exp_logits_sum_scaled_now;
-            return Several<Real, 2>{{-(logits[(n * C + (labels[n * S + s])) * S + s]
-                    - choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) - log_exp_logits_sum_scaled_now),
-                    square(choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                    logits_max_raw[s]) + log_exp_logits_sum_scaled_now)}};
-        });
-        sum_1[0] += found.of[0];
-        sum_2[0] += found.of[1];
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                dlogits_[(n * C + c) * S + s] = one_over_N_over_S * (two_times_z_weight
-                        * (choose(absolute(logits_max_raw[s]) == Real(infinity), Real(0),
-                        logits_max_raw[s]) + log_exp_logits_sum_scaled[s]) + Real(1))
-                        * (exp_logits_shifted[c * S + s] / exp_logits_sum_scaled[s])
-                        + choose(c == labels[n * S + s], minus_one_over_N_over_S, Real(0));
-            });
-        }
-    }, Total(sum_1, 1), Total(sum_2, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S));
-    loss[0] = sum_1[0] / Real(N) / Real(S) + sum_2[0] / Real(N) / Real(S) * Real(z_weight);
-    return DONE;
-}
-EXPORTED(plain_loss)
+EXPORTED(backward, backward)

@@ -2,45 +2,58 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyZLoss on the kernels of cross_entropy_z_loss.cpp; for the notation see _table.py."""
+"""The functions of cross_entropy_z_loss.py that the kernels of cross_entropy_z_loss.cpp compute."""
 
-from .. import cross_entropy_z_loss as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-_pair = _module._pair
+from .. import cross_entropy_z_loss as lines
+from ._running import Kernels, is_one_number
+
+MODULE, DIGEST = lines, "d1bf25c5a6eb92fa75d804b7e8d32e3c407e53b3764fa19cb2fb78de6921ebe5"
+kernels = Kernels(__file__)
 
 
-def _labels(labels, ignore_index, C, logits):
-    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+def cross_entropy_z_loss_forward(
+    logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, label_smoothing: float,
+    z_weight: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(logits.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S)
+    sum_exp_logits_shifted = logits.new_empty(N, S)
+    counted = logits.new_empty(N, S)
+    sum_counted = logits.new_empty(())
+    log_z = logits.new_empty(N, S)
+    sum_of_labels_kept_is_not_0 = logits.new_empty(())
+    loss = logits.new_empty(())
+    kernels.forward(
+        labels, labels_kept, logits, weight, max_logits, sum_exp_logits_shifted, counted,
+        sum_counted, log_z, sum_of_labels_kept_is_not_0, loss, C, N, S, is_one_number(weight),
+        label_smoothing, z_weight,
+    )
+    return loss.to(
+        dtype
+    ), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0
 
 
-table = Table(_module, __file__, """
-    logits, probs, dlogits: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    counted, log_z, labels_kept: N S
-    counted_sum_2, excess_sum, loss, dloss: one number
-""", "af879aa34f419a7ebddcccdbfa9b544dc06c02393d0c1a1b374ab3a6fe7f8da2")
-table.add(
-    "forward",
-    ("labels, labels_kept", _labels),
-    "forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing, z_weight) -> probs, "
-    "counted, counted_sum_2, log_z, excess_sum, loss",
-)
-table.add(
-    "backward",
-    "backward(counted, counted_sum_2, dloss, excess_sum, labels, labels_kept, log_z, probs, "
-    "weight; C, N, S; label_smoothing, z_weight) -> dlogits",
-)
-table.add(
-    "loss",
-    ("labels, labels_kept", _labels),
-    "loss(labels, labels_kept, logits, weight; C, N, S; label_smoothing, z_weight) -> loss, "
-    "dlogits",
-)
-table.add("plain forward", "plain_forward(labels, logits; C, N, S; z_weight) -> probs, log_z, loss")
-table.add(
-    "plain backward",
-    "plain_backward(dloss, labels, log_z, probs; C, N, S; z_weight) -> dlogits",
-)
-table.add("plain loss", "plain_loss(labels, logits; C, N, S; z_weight) -> dlogits, loss")
+def cross_entropy_z_loss_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor, counted: Tensor, sum_counted: Tensor, log_z: Tensor,
+    sum_of_labels_kept_is_not_0: Tensor, labels_kept: Tensor, label_smoothing: float,
+    z_weight: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    dlogits = dloss.new_empty(N, C, S)
+    kernels.backward(
+        counted, dloss, labels, labels_kept, log_z, logits, max_logits, sum_counted,
+        sum_exp_logits_shifted, sum_of_labels_kept_is_not_0, weight, dlogits, C, N, S,
+        is_one_number(weight), label_smoothing, z_weight,
+    )
+    return dlogits

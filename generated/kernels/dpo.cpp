@@ -5,104 +5,72 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
-    const Real* rejected, Real* reward, Real* losses, int64_t N, double beta, int threads
+    const Real* rejected, Real* losses, int64_t N, double beta, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real reward_now = Real(beta) * (chosen[n] - reference_chosen[n]
-                + (reference_rejected[n] - rejected[n]));
-        reward[n] = reward_now;
-        losses[n] = -(smaller(reward_now, Real(0)) - log1p(exp(-absolute(reward_now))));
+        losses[n] = -(smaller(Real(beta) * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
+                - rejected[n])), Real(0)) - log1p(exp(-absolute(Real(beta) * (chosen[n]
+                - reference_chosen[n] + (reference_rejected[n] - rejected[n]))))));
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dchosen = true, bool want_drejected = true>
-static int none_backward(
-    const Real* dloss, const Real* reward, Real* dchosen, Real* drejected, int64_t N, double beta,
-    int threads
+static int backward_of_one_dloss(
+    const Real* chosen, const Real* dloss, const Real* reference_chosen,
+    const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
+    int64_t dloss_repeated, double beta, int threads
 ) {
     Scratch scratch;
     if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
+    const auto beta_times_dloss = Real(beta) * dloss[0];
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real dchosen_now = -(Real(beta) * dloss[n] * (Real(1) / (Real(1) + exp(reward[n]))));
+        const Real dchosen_now = -(beta_times_dloss * (Real(1) / (Real(1) + exp((Real(beta)
+                * (chosen[n] - reference_chosen[n] + (reference_rejected[n] - rejected[n])))))));
         dchosen[n] = dchosen_now;
         if constexpr (want_drejected) drejected[n] = -dchosen_now;
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dchosen, none_backward, true, false)
-PART(none_backward_of_drejected, none_backward, false, true)
-
-template <class Real>
-static int forward(
-    const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
-    const Real* rejected, Real* reward, Real* loss, int64_t N, double beta, double divisor,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real reward_now = Real(beta) * (chosen[n] - reference_chosen[n]
-                    + (reference_rejected[n] - rejected[n]));
-            reward[n] = reward_now;
-            return -(smaller(reward_now, Real(0)) - log1p(exp(-absolute(reward_now))));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
 
 template <class Real, bool want_dchosen = true, bool want_drejected = true>
 static int backward(
-    const Real* dloss, const Real* reward, Real* dchosen, Real* drejected, int64_t N, double beta,
-    double divisor, int threads
+    const Real* chosen, const Real* dloss, const Real* reference_chosen,
+    const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
+    int64_t dloss_repeated, double beta, int threads
 ) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real, want_dchosen, want_drejected>(chosen, dloss,
+                reference_chosen, reference_rejected, rejected, dchosen, drejected, N,
+                dloss_repeated, beta, threads);
     Scratch scratch;
     if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
-    const auto dloss_times_beta_over_divisor = dloss[0] * Real(beta) / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real dchosen_now = -(dloss_times_beta_over_divisor * (Real(1) / (Real(1)
-                + exp(reward[n]))));
+        const Real dchosen_now = -(Real(beta) * dloss[n] * (Real(1) / (Real(1) + exp((Real(beta)
+                * (chosen[n] - reference_chosen[n] + (reference_rejected[n] - rejected[n])))))));
         dchosen[n] = dchosen_now;
         if constexpr (want_drejected) drejected[n] = -dchosen_now;
     });
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dchosen, backward, true, false)
-PART(backward_of_drejected, backward, false, true)
 
-template <class Real, bool want_dchosen = true, bool want_drejected = true>
-static int loss(
-    const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
-    const Real* rejected, Real* dchosen, Real* drejected, Real* loss, int64_t N, double beta,
-    double divisor, int threads
+template <class Real>
+static int backward_wanted(
+    const Real* chosen, const Real* dloss, const Real* reference_chosen,
+    const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
+    int64_t dloss_repeated, double beta, int threads
 ) {
+    if (dchosen && !drejected) return backward<Real, true, false>(chosen, dloss, reference_chosen,
+            reference_rejected, rejected, dchosen, drejected, N, dloss_repeated, beta, threads);
+    if (!dchosen && drejected) return backward<Real, false, true>(chosen, dloss, reference_chosen,
+            reference_rejected, rejected, dchosen, drejected, N, dloss_repeated, beta, threads);
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
-    const Real beta_over_divisor = beta / divisor;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dchosen_now = -(beta_over_divisor * (Real(1) / (Real(1) + exp((Real(beta)
-                    * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
-                    - rejected[n])))))));
-            dchosen[n] = dchosen_now;
-            if constexpr (want_drejected) drejected[n] = -dchosen_now;
-            return -(smaller(Real(beta) * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
-                    - rejected[n])), Real(0)) - log1p(exp(-absolute(Real(beta) * (chosen[n]
-                    - reference_chosen[n] + (reference_rejected[n] - rejected[n]))))));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
+    if (!dchosen) dchosen = scratch.of<Real>(N);
+    if (!drejected) drejected = scratch.of<Real>(N);
+    return backward<Real>(chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen,
+            drejected, N, dloss_repeated, beta, threads);
 }
-EXPORTED(loss)
-PART(loss_of_dchosen, loss, true, false)
-PART(loss_of_drejected, loss, false, true)
+EXPORTED(backward, backward_wanted)

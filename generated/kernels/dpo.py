@@ -2,41 +2,54 @@
 # source sha256: c3fe7f9002248affe22df4ca6f0a09492cb4e3ee988c58e284a445c6255a5419
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""DPO on the kernels of dpo.cpp; for the notation see _table.py."""
+"""The functions of dpo.py that the kernels of dpo.cpp compute."""
 
-from .. import dpo as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    chosen, rejected, reference_chosen, reference_rejected, reward, dloss, dchosen, drejected: N
-    loss: one number
-""", "0a90e4c2f6cf764810e6d4e25d1bd2a7ccd852ef7f876ffdb666da54264102b2")
-table.add(
-    "none forward",
-    "none_forward(chosen, reference_chosen, reference_rejected, rejected; N; beta) -> reward, "
-    "loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(dloss, reward; N; beta) -> dchosen, drejected",
-    of="dchosen | drejected",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(chosen, reference_chosen, reference_rejected, rejected; N; beta, divisor) -> reward, "
-    "loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, reward; N; beta, divisor) -> dchosen, drejected",
-    of="dchosen | drejected",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(chosen, reference_chosen, reference_rejected, rejected; N; beta, divisor) -> dchosen, "
-    "drejected, loss",
-    of="dchosen | drejected",
-)
+import torch
+from torch import Tensor
+
+from .. import dpo as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "b19133e642e34a5ad801accad01b4c5afe0b55087e8245e0b6cdc8d21f215ba6"
+kernels = Kernels(__file__)
+
+
+def dpo_forward(
+    chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
+    beta: float,
+) -> Tensor:
+    """The output loss."""
+    dtype = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+    )
+    wide = torch.promote_types(dtype, torch.float32)
+    chosen, rejected, reference_chosen, reference_rejected = (
+        t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
+    )
+    N, = chosen.shape
+    loss = chosen.new_empty(N)
+    kernels.forward(chosen, reference_chosen, reference_rejected, rejected, loss, N, beta)
+    return loss
+
+
+def dpo_backward(
+    dloss: Tensor, chosen: Tensor, rejected: Tensor, reference_chosen: Tensor,
+    reference_rejected: Tensor, beta: float, need_rejected: bool = True,
+) -> tuple:
+    """The gradients of chosen and rejected."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, chosen, rejected, reference_chosen, reference_rejected = (
+        t.to(wide) for t in (dloss, chosen, rejected, reference_chosen, reference_rejected)
+    )
+    N, = dloss.shape
+    dchosen = dloss.new_empty(N)
+    drejected = dloss.new_empty(N) if need_rejected else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(
+        chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen, drejected, N,
+        dloss_repeated, beta,
+    )
+    return dchosen, drejected

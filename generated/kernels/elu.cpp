@@ -11,7 +11,7 @@ static int forward(const Real* x, Real* y, int64_t N, double alpha, int threads)
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double alpha, int threads) {
@@ -20,4 +20,4 @@ static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double a
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

@@ -2,13 +2,34 @@
 # source sha256: bef8b5f6deb6ecf1c7cc9e08e333282ad9bde5161081dc5e2d99a8c4cc0dd190
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Elu on the kernels of elu.cpp; for the notation see _table.py."""
+"""The functions of elu.py that the kernels of elu.cpp compute."""
 
-from .. import elu as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "25d43f424b0272c48264a12d8a9a11a8c02a944fc7e8e22aa3c4a935198f229a")
-table.add("forward", "forward(x; N; alpha) -> y")
-table.add("backward", "backward(dy, x; N; alpha) -> dx")
+from .. import elu as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "f08e895b83c094192bd6178aaa284ab52ea91ae4fc600a6b4475cbf7a5c38904"
+kernels = Kernels(__file__)
+
+
+def elu_forward(x: Tensor, alpha: float) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N, alpha)
+    return y.to(dtype)
+
+
+def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N, alpha)
+    return dx

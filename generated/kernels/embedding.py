@@ -2,14 +2,25 @@
 # source sha256: 9ede5ff8066c6f0a435d133ade1a73dfce4a1657376741f7e9e4d083b0fbb423
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Embedding on the kernels of embedding.cpp; for the notation see _table.py."""
+"""The functions of embedding.py that the kernels of embedding.cpp compute."""
 
-from .. import embedding as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    index: N, whole numbers
-    table: V E
-    y: N E
-""", "f5083b8ed627165f2acfb4c73ed08be676ccadf4eae886650e7e2a0ec3faca80")
-table.add("forward", "forward(index, table; E, N, V) -> y")
+from .. import embedding as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "7cfa45b43ba6066d65db470dac10fe484dfdf38877567d8935eb3fefd0e7c19a"
+kernels = Kernels(__file__)
+
+
+def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
+    """The output y."""
+    dtype = table.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    table = table.to(wide)
+    V, E = table.shape
+    N, = index.shape
+    y = table.new_empty(N, E)
+    kernels.forward(index, table, y, E, N, V)
+    return y.to(dtype)

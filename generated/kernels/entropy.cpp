@@ -15,7 +15,7 @@ static int forward(const Real* probs, Real* uncertainty, int64_t C, int64_t N, i
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -30,4 +30,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

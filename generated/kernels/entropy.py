@@ -2,14 +2,35 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Entropy on the kernels of entropy.cpp; for the notation see _table.py."""
+"""The functions of entropy.py that the kernels of entropy.cpp compute."""
 
-from .. import entropy as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    probs, dprobs: N C
-    uncertainty, duncertainty: N
-""", "befca9a7ff77271ec1a3d6a920af0593242f86426dc49c6b0689eba98fcf49ff")
-table.add("forward", "forward(probs; C, N) -> uncertainty")
-table.add("backward", "backward(duncertainty, probs; C, N) -> dprobs")
+from .. import entropy as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "1b708379987692ad238d273a3bdb28315401822fda9186861bc7e0876a787ce7"
+kernels = Kernels(__file__)
+
+
+def entropy_forward(probs: Tensor) -> Tensor:
+    """The output uncertainty."""
+    dtype = probs.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    probs = probs.to(wide)
+    N, C = probs.shape
+    uncertainty = probs.new_empty(N)
+    kernels.forward(probs, uncertainty, C, N)
+    return uncertainty.to(dtype)
+
+
+def entropy_backward(duncertainty: Tensor, probs: Tensor) -> Tensor:
+    """The gradient of probs."""
+    wide = torch.promote_types(duncertainty.dtype, torch.float32)
+    duncertainty, probs = duncertainty.to(wide), probs.to(wide)
+    C = probs.shape[1]
+    N, = duncertainty.shape
+    dprobs = duncertainty.new_empty(N, C)
+    kernels.backward(duncertainty, probs, dprobs, C, N)
+    return dprobs

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* logits, const Real* target, Real* losses, int64_t N, double alpha, double gamma,
     int threads
 ) {
@@ -21,145 +21,87 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int none_backward(
+static int backward_of_one_dloss(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t N, double alpha, double gamma, int threads
+    int64_t N, int64_t dloss_repeated, double alpha, double gamma, int threads
 ) {
     const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
+    const auto dloss_2 = dloss[0];
     entries(N, threads, [=](int64_t n) INLINE {
         const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
         const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
                 - log1p(exp(-absolute(logits[n]))));
-        const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
+        const Real one_minus_met = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
                 - target[n]);
-        const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-        const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
+        const Real one_minus_met_to_gamma = pow(one_minus_met, Real(gamma));
+        const Real one_minus_met_to_gamma_minus_1 = pow(one_minus_met, zero_or_gamma_minus_one);
         if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
-                + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss[n] * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * target[n]) * (probs
-                * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs * (Real(1) - target[n])
-                - target[n] * (Real(1) - probs)));
-        if constexpr (want_dtarget) dtarget[n] = dloss[n] * (choose(number_constant, Real(alpha)
+                + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss_2 * (Real(gamma)
+                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * target[n])
+                * (probs * (Real(1) - probs)) + one_minus_met_to_gamma * (probs * (Real(1)
+                - target[n]) - target[n] * (Real(1) - probs)));
+        if constexpr (want_dtarget) dtarget[n] = dloss_2 * (choose(number_constant, Real(alpha)
                 * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
-                * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
-                - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies
-                * power_gamma_losses_term_2));
+                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * probs)
+                - one_minus_met_to_gamma * logits[n]) + number_constant_2 * (entropies
+                * one_minus_met_to_gamma));
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dlogits, none_backward, true, false)
-PART(none_backward_of_dtarget, none_backward, false, true)
-
-template <class Real>
-static int forward(
-    const Real* logits, const Real* target, Real* loss, int64_t N, double alpha, double divisor,
-    double gamma, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const int number_constant = alpha >= 0.0;
-    const Real one_minus_alpha = 1.0 - alpha;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
-            return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
-                    Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
-                    * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))
-                    - log1p(exp(-absolute(logits[n])))) * target[n] - (Real(1) - target[n])
-                    * (larger(logits[n], Real(0)) + log1p(exp(-absolute(logits[n])))));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t N, double alpha, double divisor, double gamma, int threads
+    int64_t N, int64_t dloss_repeated, double alpha, double gamma, int threads
 ) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real, want_dlogits, want_dtarget>(dloss, logits, target,
+                dlogits, dtarget, N, dloss_repeated, alpha, gamma, threads);
     const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(N, threads, [=](int64_t n) INLINE {
         const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
         const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
                 - log1p(exp(-absolute(logits[n]))));
-        const Real losses_term = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
+        const Real one_minus_met = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
                 - target[n]);
-        const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-        const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
-        if constexpr (want_dlogits) dlogits[n] = dloss_over_divisor * choose(number_constant,
-                Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                * (Real(gamma) * entropies * power_gamma_losses_term * (Real(1) - Real(2)
-                * target[n]) * (probs * (Real(1) - probs)) + power_gamma_losses_term_2 * (probs
-                * (Real(1) - target[n]) - target[n] * (Real(1) - probs)));
-        if constexpr (want_dtarget) dtarget[n] = dloss_over_divisor * (choose(number_constant,
-                Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                * (Real(gamma) * entropies * power_gamma_losses_term * (Real(1) - Real(2) * probs)
-                - power_gamma_losses_term_2 * logits[n]) + number_constant_2 * (entropies
-                * power_gamma_losses_term_2));
+        const Real one_minus_met_to_gamma = pow(one_minus_met, Real(gamma));
+        const Real one_minus_met_to_gamma_minus_1 = pow(one_minus_met, zero_or_gamma_minus_one);
+        if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
+                + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss[n] * (Real(gamma)
+                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * target[n])
+                * (probs * (Real(1) - probs)) + one_minus_met_to_gamma * (probs * (Real(1)
+                - target[n]) - target[n] * (Real(1) - probs)));
+        if constexpr (want_dtarget) dtarget[n] = dloss[n] * (choose(number_constant, Real(alpha)
+                * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
+                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * probs)
+                - one_minus_met_to_gamma * logits[n]) + number_constant_2 * (entropies
+                * one_minus_met_to_gamma));
     });
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dlogits, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
 
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int loss(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss, int64_t N,
-    double alpha, double divisor, double gamma, int threads
+template <class Real>
+static int backward_wanted(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t N, int64_t dloss_repeated, double alpha, double gamma, int threads
 ) {
+    if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, target, dlogits,
+            dtarget, N, dloss_repeated, alpha, gamma, threads);
+    if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, target, dlogits,
+            dtarget, N, dloss_repeated, alpha, gamma, threads);
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const int number_constant = alpha >= 0.0;
-    const Real one_minus_alpha = 1.0 - alpha;
-    const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
-    const Real one_over_divisor = 1.0 / divisor;
-    const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const auto log1p_exp_minus_abs_logits_n = log1p(exp(-absolute(logits[n])));
-            const auto exp_minus_logits_n = exp(-logits[n]);
-            const Real probs = Real(1) / (Real(1) + exp_minus_logits_n);
-            const Real probs_ = Real(1) / (Real(1) + exp_minus_logits_n);
-            const Real entropies_ = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
-                    - log1p_exp_minus_abs_logits_n);
-            const Real losses_term = Real(1) - probs_ * target[n] - (Real(1) - probs_) * (Real(1)
-                    - target[n]);
-            const Real power_gamma_losses_term_2 = pow(losses_term, Real(gamma));
-            const Real power_gamma_losses_term = pow(losses_term, zero_or_gamma_minus_one);
-            if constexpr (want_dlogits) dlogits[n] = one_over_divisor * choose(number_constant,
-                    Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                    * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)
-                    * target[n]) * (probs_ * (Real(1) - probs_)) + power_gamma_losses_term_2
-                    * (probs_ * (Real(1) - target[n]) - target[n] * (Real(1) - probs_)));
-            if constexpr (want_dtarget) dtarget[n] = one_over_divisor * (choose(number_constant,
-                    Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
-                    * (Real(gamma) * entropies_ * power_gamma_losses_term * (Real(1) - Real(2)
-                    * probs_) - power_gamma_losses_term_2 * logits[n]) + number_constant_2
-                    * (entropies_ * power_gamma_losses_term_2));
-            return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
-                    Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
-                    * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))
-                    - log1p_exp_minus_abs_logits_n) * target[n] - (Real(1) - target[n])
-                    * (larger(logits[n], Real(0)) + log1p_exp_minus_abs_logits_n));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
+    if (!dlogits) dlogits = scratch.of<Real>(N);
+    if (!dtarget) dtarget = scratch.of<Real>(N);
+    return backward<Real>(dloss, logits, target, dlogits, dtarget, N, dloss_repeated, alpha, gamma,
+            threads);
 }
-EXPORTED(loss)
-PART(loss_of_dlogits, loss, true, false)
-PART(loss_of_dtarget, loss, false, true)
+EXPORTED(backward, backward_wanted)

@@ -2,35 +2,39 @@
 # source sha256: 13871d7c2c8ea474743f48c26cd55eda3360e6598ee618e34ce6044b35b8dc24
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Focal on the kernels of focal.cpp; for the notation see _table.py."""
+"""The functions of focal.py that the kernels of focal.cpp compute."""
 
-from .. import focal as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    logits, target, dloss, dlogits, dtarget: N
-    loss: one number
-""", "5fa2338cb879dd05260992b5eb63f7ca8f0f76de162320c28185fa2d4ced678e")
-table.add("none forward", "none_forward(logits, target; N; alpha, gamma) -> loss: N")
-table.add(
-    "none backward",
-    "none_backward(dloss, logits, target; N; alpha, gamma) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(logits, target; N; alpha, divisor, gamma) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, logits, target; N; alpha, divisor, gamma) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(logits, target; N; alpha, divisor, gamma) -> dlogits, dtarget, loss",
-    of="dlogits | dtarget",
-)
+from .. import focal as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "b944b880feaeb03e9526558689f420085482aadb57ddc0fb726c3f7a1eb37b8f"
+kernels = Kernels(__file__)
+
+
+def focal_forward(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logits, target = logits.to(wide), target.to(wide)
+    N, = logits.shape
+    loss = logits.new_empty(N)
+    kernels.forward(logits, target, loss, N, alpha, gamma)
+    return loss
+
+
+def focal_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
+    N, = dloss.shape
+    dlogits = dloss.new_empty(N) if need_logits else None
+    dtarget = dloss.new_empty(N) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, logits, target, dlogits, dtarget, N, dloss_repeated, alpha, gamma)
+    return dlogits, dtarget

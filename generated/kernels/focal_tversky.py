@@ -2,22 +2,41 @@
 # source sha256: 39003993420ead3f2e2ee619caf6ee2a979b2cb0e62b0bb93b22bd3da77963a0
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""FocalTversky on the kernels of focal_tversky.cpp; for the notation see _table.py."""
+"""The functions of focal_tversky.py that the kernels of focal_tversky.cpp compute."""
 
-from .. import focal_tversky as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    probs, target, dprobs: N C
-    found_plus_wrong, share: C
-    loss, dloss: one number
-""", "1009ef248ab347e902bbdaf557b13780cc5f92621bd7261790f9c57070ab5cc6")
-table.add(
-    "forward",
-    "forward(probs, target; C, N; alpha, beta, gamma, smooth) -> found_plus_wrong, share, loss",
-)
-table.add(
-    "backward",
-    "backward(dloss, found_plus_wrong, share, target; C, N; alpha, beta, gamma) -> dprobs",
-)
-table.add("loss", "loss(probs, target; C, N; alpha, beta, gamma, smooth) -> loss, dprobs")
+from .. import focal_tversky as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "125f67e54eb5ae86c34099ef591964f3b34fb47bdf0224c31024934495271c4c"
+kernels = Kernels(__file__)
+
+
+def focal_tversky_forward(
+    probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = torch.promote_types(probs.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    probs, target = probs.to(wide), target.to(wide)
+    N, C = probs.shape
+    found_plus_wrong = probs.new_empty(C)
+    share = probs.new_empty(C)
+    loss = probs.new_empty(())
+    kernels.forward(probs, target, found_plus_wrong, share, loss, C, N, alpha, beta, gamma, smooth)
+    return loss.to(dtype), found_plus_wrong, share
+
+
+def focal_tversky_backward(
+    dloss: Tensor, target: Tensor, found_plus_wrong: Tensor, share: Tensor, alpha: float,
+    beta: float, gamma: float,
+) -> Tensor:
+    """The gradient of probs."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, target = dloss.to(wide), target.to(wide)
+    N, C = target.shape
+    dprobs = dloss.new_empty(N, C)
+    kernels.backward(dloss, found_plus_wrong, share, target, dprobs, C, N, alpha, beta, gamma)
+    return dprobs

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* lengthscale, const Real* noise, const Real* x, Real* covariance_term,
+    const Real* lengthscale, const Real* noise, const Real* x, Real* quotient_in_covariance,
     Real* covariance_, int64_t D, int64_t N, int threads
 ) {
     rows(N * N, D * N * N, threads, [=](int64_t row) INLINE {
@@ -14,14 +14,14 @@ static int forward(
         const int64_t n = row / N;
         const Real distance = sum(D, [=](int64_t d) INLINE { return square(x[n * D + d]
                 - x[m * D + d]); });
-        const Real covariance_term_now = -(distance / Real(2) / square(lengthscale[0]));
-        covariance_term[n * N + m] = covariance_term_now;
-        covariance_[n * N + m] = exp(covariance_term_now) + choose(n == m, square(noise[0]),
+        const Real quotient_in_covariance_now = -(distance / Real(2) / square(lengthscale[0]));
+        quotient_in_covariance[n * N + m] = quotient_in_covariance_now;
+        covariance_[n * N + m] = exp(quotient_in_covariance_now) + choose(n == m, square(noise[0]),
                 Real(0));
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(const Real* alpha, const Real* y, Real* fit, int64_t N, int threads) {
@@ -30,7 +30,7 @@ static int forward_2(const Real* alpha, const Real* y, Real* fit, int64_t N, int
     }, Total(fit, 1));
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int forward_3(const Real* fit, const Real* of_matrix_1, Real* loss, int64_t N, int threads) {
@@ -38,49 +38,49 @@ static int forward_3(const Real* fit, const Real* of_matrix_1, Real* loss, int64
     loss[0] = of_matrix_1[0] / Real(2) + fit[0] / Real(2) + number_constant;
     return DONE;
 }
-EXPORTED(forward_3)
+EXPORTED(forward_3, forward_3)
 
 template <class Real>
 static int backward(
-    const Real* covariance, const Real* dloss, const Real* y,
-    Real* solution_covariance_dloss_y_right, Real* solution_covariance_dloss_y_matrix, int64_t N,
-    int threads
+    const Real* covariance, const Real* dloss, const Real* y, Real* solution_in_dcovariance_right,
+    Real* solution_in_dcovariance_matrix, int64_t N, int threads
 ) {
     const auto dloss_over_two = dloss[0] / Real(2);
     entries(N, threads, [=](int64_t m) INLINE {
-        solution_covariance_dloss_y_right[m] = dloss_over_two * y[m];
+        solution_in_dcovariance_right[m] = dloss_over_two * y[m];
     });
     entries(N, N, threads, [=](int64_t n, int64_t m) INLINE {
-        solution_covariance_dloss_y_matrix[m * N + n] = covariance[n * N + m];
+        solution_in_dcovariance_matrix[m * N + n] = covariance[n * N + m];
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* alpha, const Real* covariance_term, const Real* dloss, const Real* lengthscale,
-    const Real* noise, const Real* of_matrix_1, const Real* solution_covariance_dloss_y,
-    const Real* x, Real* dy, Real* dlengthscale, Real* dnoise, Real* dx, int64_t D, int64_t N,
-    int threads
+    const Real* alpha, const Real* dloss, const Real* lengthscale, const Real* noise,
+    const Real* of_matrix_1, const Real* quotient_in_covariance,
+    const Real* solution_in_dcovariance, const Real* x, Real* dy, Real* dlengthscale, Real* dnoise,
+    Real* dx, int64_t D, int64_t N, int threads
 ) {
     Scratch scratch;
-    Real* dcovariance_term = scratch.of<Real>(N * N);
+    Real* d_quotient_in_covariance = scratch.of<Real>(N * N);
     Real* sum_4 = scratch.of<Real>(1);
     Real* sum_5 = scratch.of<Real>(1);
     const auto dloss_over_two_2 = dloss[0] / Real(2);
     entries(N, threads, [=](int64_t n) INLINE {
-        dy[n] = solution_covariance_dloss_y[n] + dloss_over_two_2 * alpha[n];
+        dy[n] = solution_in_dcovariance[n] + dloss_over_two_2 * alpha[n];
     });
     rows(N, N * N, threads, [=](int64_t m, double* sum_4, double* sum_5) INLINE {
-        sum_5[0] += dloss_over_two_2 * of_matrix_1[m * N + m] - solution_covariance_dloss_y[m]
+        sum_5[0] += dloss_over_two_2 * of_matrix_1[m * N + m] - solution_in_dcovariance[m]
                 * alpha[m];
         const auto alpha_m = alpha[m];
         sum_4[0] += sum(N, [=](int64_t n) INLINE {
-            const Real dcovariance_term_now = (dloss_over_two_2 * of_matrix_1[m * N + n]
-                    - solution_covariance_dloss_y[n] * alpha_m) * exp(covariance_term[n * N + m]);
-            dcovariance_term[n * N + m] = dcovariance_term_now;
-            return dcovariance_term_now * covariance_term[n * N + m];
+            const Real d_quotient_in_covariance_now = (dloss_over_two_2 * of_matrix_1[m * N + n]
+                    - solution_in_dcovariance[n] * alpha_m)
+                    * exp(quotient_in_covariance[n * N + m]);
+            d_quotient_in_covariance[n * N + m] = d_quotient_in_covariance_now;
+            return d_quotient_in_covariance_now * quotient_in_covariance[n * N + m];
         });
     }, Total(sum_4, 1), Total(sum_5, 1));
     dlengthscale[0] = -(Real(2) * sum_4[0] / lengthscale[0]);
@@ -92,8 +92,8 @@ static int backward_2(
         const int64_t last = smaller_size(first + 32, D);
         const int64_t n = row / ((D + 31) / 32);
         in_blocks(0, N, [=](int64_t m, Real* sum_2_block, Real* sum_3_block) INLINE {
-            const auto sum_2_constant_2 = dcovariance_term[n * N + m] / sum_2_constant;
-            const auto sum_3_constant = dcovariance_term[m * N + n] / sum_2_constant;
+            const auto sum_2_constant_2 = d_quotient_in_covariance[n * N + m] / sum_2_constant;
+            const auto sum_3_constant = d_quotient_in_covariance[m * N + n] / sum_2_constant;
             each(first, last, [=](int64_t d) INLINE {
                 sum_2_block[d - first] += sum_2_constant_2 * (x[m * D + d] - x[n * D + d]);
                 sum_3_block[d - first] += sum_3_constant * (x[n * D + d] - x[m * D + d]);
@@ -112,64 +112,4 @@ static int backward_2(
             Kept<double>(32));
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dy_dlengthscale_dnoise(
-    const Real* dloss, const Real* y, Real* solution_covariance_dloss_y_right, int64_t N,
-    int threads
-) {
-    const auto dloss_over_two = dloss[0] / Real(2);
-    entries(N, threads, [=](int64_t m) INLINE {
-        solution_covariance_dloss_y_right[m] = dloss_over_two * y[m];
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dy_dlengthscale_dnoise)
-
-template <class Real>
-static int backward_of_dy_dlengthscale_dnoise_2(
-    const Real* covariance, Real* solution_covariance_dloss_y_matrix, int64_t N, int threads
-) {
-    entries(N, N, threads, [=](int64_t n, int64_t m) INLINE {
-        solution_covariance_dloss_y_matrix[m * N + n] = covariance[n * N + m];
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dy_dlengthscale_dnoise_2)
-
-template <class Real>
-static int backward_of_dy_dlengthscale_dnoise_3(
-    const Real* alpha, const Real* covariance_term, const Real* dloss, const Real* lengthscale,
-    const Real* noise, const Real* of_matrix_1, const Real* solution_covariance_dloss_y,
-    Real* dnoise, Real* dy, Real* dlengthscale, int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* sum_5 = scratch.of<Real>(1);
-    Real* sum_4 = scratch.of<Real>(1);
-    const auto dloss_over_two_2 = dloss[0] / Real(2);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_5) INLINE {
-        sum_5[0] += sum(first, last, [=](int64_t m) INLINE {
-            return dloss_over_two_2 * of_matrix_1[m * N + m] - solution_covariance_dloss_y[m]
-                    * alpha[m];
-        });
-    }, Total(sum_5, 1));
-    dnoise[0] = Real(2) * noise[0] * sum_5[0];
-    rows(((N + 31) / 32), N * N, threads, [=](int64_t row, double* sum_4) INLINE {
-        const int64_t first = row * 32;
-        const int64_t last = smaller_size(first + 32, N);
-        each(first, last, [=](int64_t n) INLINE {
-            dy[n] = solution_covariance_dloss_y[n] + dloss_over_two_2 * alpha[n];
-        });
-        for (int64_t m = 0; m < N; ++m) {
-            const auto alpha_m = alpha[m];
-            sum_4[0] += sum(first, last, [=](int64_t n) INLINE {
-                return (dloss_over_two_2 * of_matrix_1[m * N + n] - solution_covariance_dloss_y[n]
-                        * alpha_m) * exp(covariance_term[n * N + m]) * covariance_term[n * N + m];
-            });
-        }
-    }, Total(sum_4, 1));
-    dlengthscale[0] = -(Real(2) * sum_4[0] / lengthscale[0]);
-    return DONE;
-}
-EXPORTED(backward_of_dy_dlengthscale_dnoise_3)
+EXPORTED(backward_2, backward_2)

@@ -2,55 +2,65 @@
 # source sha256: db12b8ea7ea764f1a8a0024ccf6f3a9e7496abf3df5ef8608613bd10694eab2f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GaussianProcess on the kernels of gaussian_process.cpp; for the notation see _table.py."""
+"""The functions of gaussian_process.py that the kernels of gaussian_process.cpp compute."""
+
+import functools
 
 import torch
+from torch import Tensor
 
-from .. import gaussian_process as _module
-from ._table import Table
+from .. import gaussian_process as lines
+from ._running import Kernels
 
-_runtime = _module._runtime
+MODULE, DIGEST = lines, "279e6ca3806450c24bb26fce696a8810ad35a7b4c32f2339fe7a9b5f6883855d"
+kernels = Kernels(__file__)
 
 
-def _solution_covariance_dloss_y(
-    solution_covariance_dloss_y_matrix, solution_covariance_dloss_y_right,
-):
-    solution_covariance_dloss_y = _runtime.solve(
-        solution_covariance_dloss_y_matrix, solution_covariance_dloss_y_right,
+def gaussian_process_forward(
+    x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, y, lengthscale, noise)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, y, lengthscale, noise = (t.to(wide) for t in (x, y, lengthscale, noise))
+    N, D = x.shape
+    quotient_in_covariance = x.new_empty(N, N)
+    covariance_ = x.new_empty(N, N)
+    kernels.forward(lengthscale, noise, x, quotient_in_covariance, covariance_, D, N)
+    alpha = lines._solve(covariance_, y)
+    fit = x.new_empty(())
+    kernels.forward_2(alpha, y, fit, N)
+    of_matrix_1 = lines._logdet(covariance_)
+    loss = x.new_empty(())
+    kernels.forward_3(fit, of_matrix_1, loss, N)
+    covariance = covariance_
+    return loss.to(dtype), quotient_in_covariance, covariance, alpha
+
+
+def gaussian_process_backward(
+    dloss: Tensor, x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
+    quotient_in_covariance: Tensor, covariance: Tensor, alpha: Tensor, need_x: bool = True,
+    need_y: bool = True, need_lengthscale: bool = True, need_noise: bool = True,
+) -> tuple:
+    """The gradients of x, y, lengthscale and noise."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, y, lengthscale, noise = (t.to(wide) for t in (dloss, x, y, lengthscale, noise))
+    N, D = x.shape
+    solution_in_dcovariance_right = dloss.new_empty(N)
+    solution_in_dcovariance_matrix = dloss.new_empty(N, N)
+    kernels.backward(
+        covariance, dloss, y, solution_in_dcovariance_right, solution_in_dcovariance_matrix, N,
     )
-    return solution_covariance_dloss_y
-
-
-table = Table(_module, __file__, """
-    x, dx: N D
-    y, alpha, solution_covariance_dloss_y_right, dy: N
-    lengthscale, noise, fit, loss, dloss, dlengthscale, dnoise: one number
-    covariance_term, covariance_, covariance, solution_covariance_dloss_y_matrix: N N
-""", "c276cfcce7869df49e26bdcef4e6d2f1fedb9c984399cf9da0238a6aec164902")
-table.add(
-    "forward",
-    "forward(lengthscale, noise, x; D, N) -> covariance_term, covariance_",
-    ("alpha", lambda covariance_, y: _runtime.solve(covariance_, y)),
-    "forward_2(alpha, y; N) -> fit",
-    ("of_matrix_1", lambda covariance_: _runtime.logdet(covariance_)),
-    "forward_3(fit, of_matrix_1; N) -> loss",
-    "covariance = covariance_",
-)
-table.add(
-    "backward",
-    "backward(covariance, dloss, y; N) -> solution_covariance_dloss_y_right, "
-    "solution_covariance_dloss_y_matrix",
-    ("solution_covariance_dloss_y", _solution_covariance_dloss_y),
-    ("of_matrix_1", lambda covariance: torch.linalg.inv(covariance)),
-    "backward_2(alpha, covariance_term, dloss, lengthscale, noise, of_matrix_1, "
-    "solution_covariance_dloss_y, x; D, N) -> dy, dlengthscale, dnoise, dx",
-)
-table.add(
-    "backward of dy dlengthscale dnoise",
-    "backward_of_dy_dlengthscale_dnoise(dloss, y; N) -> solution_covariance_dloss_y_right",
-    ("of_matrix_1", lambda covariance: torch.linalg.inv(covariance)),
-    "backward_of_dy_dlengthscale_dnoise_2(covariance; N) -> solution_covariance_dloss_y_matrix",
-    ("solution_covariance_dloss_y", _solution_covariance_dloss_y),
-    "backward_of_dy_dlengthscale_dnoise_3(alpha, covariance_term, dloss, lengthscale, noise, "
-    "of_matrix_1, solution_covariance_dloss_y; N) -> dnoise, dy, dlengthscale",
-)
+    solution_in_dcovariance = lines._solve(
+        solution_in_dcovariance_matrix, solution_in_dcovariance_right,
+    )
+    of_matrix_1 = torch.linalg.inv(covariance)
+    dy = dloss.new_empty(N)
+    dlengthscale = dloss.new_empty(())
+    dnoise = dloss.new_empty(())
+    dx = dloss.new_empty(N, D)
+    kernels.backward_2(
+        alpha, dloss, lengthscale, noise, of_matrix_1, quotient_in_covariance,
+        solution_in_dcovariance, x, dy, dlengthscale, dnoise, dx, D, N,
+    )
+    return dx, dy, dlengthscale, dnoise

@@ -11,20 +11,30 @@ static int forward(const Real* gate, const Real* x, Real* y, int64_t N, int thre
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dgate = true, bool want_dx = true>
 static int backward(
     const Real* dy, const Real* gate, const Real* x, Real* dgate, Real* dx, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
-        const Real opened_term = erf(Real(0.7071067811865476) * gate[n]) + Real(1);
-        if constexpr (want_dgate) dgate[n] = dy[n] / Real(2) * x[n] * (opened_term
+        const Real one_plus_erf_scaled_gate = erf(Real(0.7071067811865476) * gate[n]) + Real(1);
+        if constexpr (want_dgate) dgate[n] = dy[n] / Real(2) * x[n] * (one_plus_erf_scaled_gate
                 + Real(0.7978845608028654) * (exp(-(square(gate[n]) / Real(2))) * gate[n]));
-        if constexpr (want_dx) dx[n] = dy[n] * opened_term * gate[n] / Real(2);
+        if constexpr (want_dx) dx[n] = dy[n] * one_plus_erf_scaled_gate * gate[n] / Real(2);
     });
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dgate, backward, true, false)
-PART(backward_of_dx, backward, false, true)
+
+template <class Real>
+static int backward_wanted(
+    const Real* dy, const Real* gate, const Real* x, Real* dgate, Real* dx, int64_t N, int threads
+) {
+    if (dgate && !dx) return backward<Real, true, false>(dy, gate, x, dgate, dx, N, threads);
+    if (!dgate && dx) return backward<Real, false, true>(dy, gate, x, dgate, dx, N, threads);
+    Scratch scratch;
+    if (!dgate) dgate = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Real>(N);
+    return backward<Real>(dy, gate, x, dgate, dx, N, threads);
+}
+EXPORTED(backward, backward_wanted)

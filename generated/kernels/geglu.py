@@ -2,13 +2,37 @@
 # source sha256: 08bfd8f5515a6ea4c0b2f3ee86e1978b9c701ef568ed8b722ad7a906f2e3e139
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GEGLU on the kernels of geglu.cpp; for the notation see _table.py."""
+"""The functions of geglu.py that the kernels of geglu.cpp compute."""
 
-from .. import geglu as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    gate, x, y, dy, dgate, dx: N
-""", "a5024b6182f9e15b1dfe2782d16d4b16fb5129d5b6d187055c2e2bf721a3f110")
-table.add("forward", "forward(gate, x; N) -> y")
-table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")
+from .. import geglu as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "1fbd79f69665f4eecb97ea647433c01948da8e6d6107f2b4ff9c581d93510029"
+kernels = Kernels(__file__)
+
+
+def geglu_forward(gate: Tensor, x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(gate.dtype, x.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    gate, x = gate.to(wide), x.to(wide)
+    N, = gate.shape
+    y = gate.new_empty(N)
+    kernels.forward(gate, x, y, N)
+    return y.to(dtype)
+
+
+def geglu_backward(
+    dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
+) -> tuple:
+    """The gradients of gate and x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, gate, x = dy.to(wide), gate.to(wide), x.to(wide)
+    N, = dy.shape
+    dgate = dy.new_empty(N) if need_gate else None
+    dx = dy.new_empty(N) if need_x else None
+    kernels.backward(dy, gate, x, dgate, dx, N)
+    return dgate, dx

@@ -2,13 +2,34 @@
 # source sha256: f99ee5e208a11bdd2d1a03dff5fafe4f2c9ba82324e1e05ebb6b8fe65de0f47e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GELU on the kernels of gelu.cpp; for the notation see _table.py."""
+"""The functions of gelu.py that the kernels of gelu.cpp compute."""
 
-from .. import gelu as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "8560f2b7a057678e91e1916560d3a71f9a03ef5fcca043a5615eda37a935b291")
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+from .. import gelu as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "e1d4d7fcefc71e9dc310dafc7298ddce2dce2e38a56e0de7abf6c38d1f4dcbda"
+kernels = Kernels(__file__)
+
+
+def gelu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N)
+    return y.to(dtype)
+
+
+def gelu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N)
+    return dx

@@ -2,13 +2,34 @@
 # source sha256: f99ee5e208a11bdd2d1a03dff5fafe4f2c9ba82324e1e05ebb6b8fe65de0f47e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GELUTanh on the kernels of gelu_tanh.cpp; for the notation see _table.py."""
+"""The functions of gelu_tanh.py that the kernels of gelu_tanh.cpp compute."""
 
-from .. import gelu_tanh as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "57eab89ab323e7a9fbde4b1cb8261be35ab4d87312a79ebcf0742d80610facc1")
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+from .. import gelu_tanh as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "ac58d4d8b4c05a8566c322a2ae1de2d89c79aeaae5f26c5f08186a624f9a9615"
+kernels = Kernels(__file__)
+
+
+def gelu_tanh_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N)
+    return y.to(dtype)
+
+
+def gelu_tanh_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N)
+    return dx

@@ -37,8 +37,9 @@ static int forward(
     const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
     int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, K, N, S, groups,
-            eps, threads);
+    if (S == 1)
+        return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, K, N, S, groups, eps,
+                threads);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
@@ -78,9 +79,9 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
-template <class Real>
+template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward_without_S(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
     Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
@@ -91,9 +92,10 @@ static int backward_without_S(
             double* sum_3) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
-        const auto found = reduced<Real, 2, false>(K, [=](int64_t k) INLINE {
-            dbias[g * K + k] += dy[(n * groups + g) * K + k];
-            sum_3[g * K + k] += dy[(n * groups + g) * K + k] * xhat[(n * groups + g) * K + k];
+        const auto found = reduced<Real, want_dx ? 2 : 0, false>(K, [=](int64_t k) INLINE {
+            if constexpr (want_dbias) dbias[g * K + k] += dy[(n * groups + g) * K + k];
+            if constexpr (want_dgain) sum_3[g * K + k] += dy[(n * groups + g) * K + k]
+                    * xhat[(n * groups + g) * K + k];
             return Several<Real, 2>{{gain[g * K + k] * (dy[(n * groups + g) * K + k]
                     * xhat[(n * groups + g) * K + k]), gain[g * K + k]
                     * dy[(n * groups + g) * K + k]}};
@@ -103,182 +105,10 @@ static int backward_without_S(
         const auto inv_std_ng = inv_std[n * groups + g];
         const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
         const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
-        each(K, [=](int64_t k) INLINE {
+        each(want_dx ? K : 0, [=](int64_t k) INLINE {
             dx[(n * groups + g) * K + k] = inv_std_ng * (gain[g * K + k]
                     * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one
                     * xhat[(n * groups + g) * K + k] - sum_2_over_K_over_one);
-        });
-    }, Total(dbias, groups * K), Total(sum_3, groups * K));
-    entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
-        dgain[g * K + k] = sum_3[g * K + k];
-    });
-    return DONE;
-}
-
-template <class Real>
-static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
-    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
-) {
-    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S,
-            groups, threads);
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(groups * K);
-    rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
-            Real* sum_dy_xhat, Real* sum_dy_xhat_block, double* sum_dy_xhat_total) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        double sum_2_total = 0;
-        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_dy_xhat_block) INLINE {
-            const auto gain_gk = gain[g * K + k];
-            const auto found = reduced<Real, 3, false>(S, [=](int64_t s) INLINE {
-                return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s]
-                        * xhat[((n * groups + g) * K + k) * S + s],
-                        dy[((n * groups + g) * K + k) * S + s], gain_gk
-                        * dy[((n * groups + g) * K + k) * S + s]}};
-            });
-            sum_dy_xhat_block[k] += found.of[0];
-            dbias[g * K + k] += found.of[1];
-            sum_2_total += found.of[2];
-        }, cleared(sum_dy_xhat_block, sum_dy_xhat_total, K));
-        const Real sum_2 = sum_2_total;
-        each(K, [=](int64_t k) INLINE { sum_dy_xhat[k] = Real(sum_dy_xhat_total[k]); });
-        const Real sum_1 = sum(K, [=](int64_t k) INLINE {
-            sum_3[g * K + k] += sum_dy_xhat[k];
-            return gain[g * K + k] * sum_dy_xhat[k];
-        });
-        const auto inv_std_ng = inv_std[n * groups + g];
-        const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
-        const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
-        for (int64_t k = 0; k < K; ++k) {
-            const auto gain_gk = gain[g * K + k];
-            each(S, [=](int64_t s) INLINE {
-                dx[((n * groups + g) * K + k) * S + s] = inv_std_ng * (gain_gk
-                        * dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S
-                        * xhat[((n * groups + g) * K + k) * S + s] - sum_2_over_K_over_S);
-            });
-        }
-    }, Total(dbias, groups * K), Total(sum_3, groups * K), Kept<Real>(K), Kept<Real>(K),
-            Kept<double>(K));
-    entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
-        dgain[g * K + k] = sum_3[g * K + k];
-    });
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int lean_forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
-    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
-) {
-    rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        const Real sum_1 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]; });
-        const Real mean_now = sum_1 / Real(K) / Real(1);
-        mean[n * groups + g] = mean_now;
-        const Real sum_2_now = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
-                - mean_now; });
-        sum_2[n * groups + g] = sum_2_now;
-        const auto sum_2_over_K_over_one = sum_2_now / Real(K) / Real(1);
-        const Real sum_3 = sum(K, [=](int64_t k) INLINE {
-            return square(x[(n * groups + g) * K + k] - mean_now - sum_2_over_K_over_one);
-        });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(1) + Real(eps));
-        inv_std[n * groups + g] = inv_std_now;
-        each(K, [=](int64_t k) INLINE {
-            y[(n * groups + g) * K + k] = gain[g * K + k] * (inv_std_now
-                    * (x[(n * groups + g) * K + k] - mean_now - sum_2_over_K_over_one))
-                    + bias[g * K + k];
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int lean_forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
-    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
-) {
-    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, K, N, S,
-            groups, eps, threads);
-    rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        double sum_1_total = 0;
-        for (int64_t k = 0; k < K; ++k) {
-            sum_1_total += sum(S,
-                    [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s]; });
-        }
-        const Real sum_1 = sum_1_total;
-        const Real mean_now = sum_1 / Real(K) / Real(S);
-        mean[n * groups + g] = mean_now;
-        double sum_2_total = 0;
-        for (int64_t k = 0; k < K; ++k) {
-            sum_2_total += sum(S, [=](int64_t s) INLINE {
-                return x[((n * groups + g) * K + k) * S + s] - mean_now;
-            });
-        }
-        const Real sum_2_now = sum_2_total;
-        sum_2[n * groups + g] = sum_2_now;
-        double sum_3_total = 0;
-        const auto sum_2_over_K_over_S = sum_2_now / Real(K) / Real(S);
-        for (int64_t k = 0; k < K; ++k) {
-            sum_3_total += sum(S, [=](int64_t s) INLINE {
-                return square(x[((n * groups + g) * K + k) * S + s] - mean_now
-                        - sum_2_over_K_over_S);
-            });
-        }
-        const Real sum_3 = sum_3_total;
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(S) + Real(eps));
-        inv_std[n * groups + g] = inv_std_now;
-        for (int64_t k = 0; k < K; ++k) {
-            const auto gain_gk = gain[g * K + k];
-            const auto bias_gk = bias[g * K + k];
-            each(S, [=](int64_t s) INLINE {
-                y[((n * groups + g) * K + k) * S + s] = gain_gk * (inv_std_now
-                        * (x[((n * groups + g) * K + k) * S + s] - mean_now - sum_2_over_K_over_S))
-                        + bias_gk;
-            });
-        }
-    });
-    return DONE;
-}
-EXPORTED(lean_forward)
-
-template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
-    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
-    int64_t groups, int threads
-) {
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(groups * K);
-    rows(N * groups, groups * K * N, threads, [=](int64_t row, double* dbias,
-            double* sum_3) INLINE {
-        const int64_t g = row % groups;
-        const int64_t n = row / groups;
-        const auto inv_std_ng = inv_std[n * groups + g];
-        const auto mean_ng = mean[n * groups + g];
-        const auto sum_2__ng_over_K_over_one = sum_2_[n * groups + g] / Real(K) / Real(1);
-        const auto found = reduced<Real, want_dx ? 2 : 0, false>(K, [=](int64_t k) INLINE {
-            const Real sum_dy_xhat = dy[(n * groups + g) * K + k] * (inv_std_ng
-                    * (x[(n * groups + g) * K + k] - mean_ng - sum_2__ng_over_K_over_one));
-            if constexpr (want_dbias) dbias[g * K + k] += dy[(n * groups + g) * K + k];
-            if constexpr (want_dgain) sum_3[g * K + k] += sum_dy_xhat;
-            return Several<Real, 2>{{gain[g * K + k] * sum_dy_xhat, gain[g * K + k]
-                    * dy[(n * groups + g) * K + k]}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
-        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
-        each(want_dx ? K : 0, [=](int64_t k) INLINE {
-            dx[(n * groups + g) * K + k] = inv_std_ng * (gain[g * K + k]
-                    * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one * (inv_std_ng
-                    * (x[(n * groups + g) * K + k] - mean_ng - sum_2__ng_over_K_over_one))
-                    - sum_2_over_K_over_one);
         });
     }, Total(dbias, want_dbias ? groups * K : 0), Total(sum_3, want_dgain ? groups * K : 0));
     if constexpr (want_dgain) {
@@ -290,54 +120,52 @@ static int lean_backward_without_S(
 }
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
-    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
-    int64_t groups, int threads
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
+    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain,
-            inv_std, mean, sum_2_, x, dbias, dx, dgain, K, N, S, groups, threads);
+    if (S == 1)
+        return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, xhat,
+                dbias, dx, dgain, K, N, S, groups, threads);
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(groups * K);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
-            Real* sum_dy_xhat, Real* sum_dy_xhat_block, double* sum_dy_xhat_total) INLINE {
+            Real* sum_xhat_unflatten_dy, Real* sum_xhat_unflatten_dy_block,
+            double* sum_xhat_unflatten_dy_total) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
         double sum_2_total = 0;
-        const auto inv_std_ng = inv_std[n * groups + g];
-        const auto mean_ng = mean[n * groups + g];
-        const auto sum_2__ng_over_K_over_S = sum_2_[n * groups + g] / Real(K) / Real(S);
-        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_dy_xhat_block) INLINE {
+        in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_xhat_unflatten_dy_block) INLINE {
             const auto gain_gk = gain[g * K + k];
             const auto found = reduced<Real, 3, false>(S, [=](int64_t s) INLINE {
-                return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s] * (inv_std_ng
-                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
-                        - sum_2__ng_over_K_over_S)), dy[((n * groups + g) * K + k) * S + s], gain_gk
+                return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s]
+                        * xhat[((n * groups + g) * K + k) * S + s],
+                        dy[((n * groups + g) * K + k) * S + s], gain_gk
                         * dy[((n * groups + g) * K + k) * S + s]}};
             });
-            if constexpr (want_dx || want_dgain) sum_dy_xhat_block[k] += found.of[0];
+            if constexpr (want_dx || want_dgain) sum_xhat_unflatten_dy_block[k] += found.of[0];
             if constexpr (want_dbias) dbias[g * K + k] += found.of[1];
             sum_2_total += found.of[2];
-        }, cleared(sum_dy_xhat_block, sum_dy_xhat_total, K));
+        }, cleared(sum_xhat_unflatten_dy_block, sum_xhat_unflatten_dy_total, K));
         const Real sum_2 = sum_2_total;
         if constexpr (want_dx || want_dgain) each(K, [=](int64_t k) INLINE {
-            sum_dy_xhat[k] = Real(sum_dy_xhat_total[k]);
+            sum_xhat_unflatten_dy[k] = Real(sum_xhat_unflatten_dy_total[k]);
         });
         const auto found = reduced<Real, want_dx ? 1 : 0, false>((want_dx || want_dgain) ? K : 0,
                 [=](int64_t k) INLINE {
-            if constexpr (want_dgain) sum_3[g * K + k] += sum_dy_xhat[k];
-            return Several<Real, 1>{{gain[g * K + k] * sum_dy_xhat[k]}};
+            if constexpr (want_dgain) sum_3[g * K + k] += sum_xhat_unflatten_dy[k];
+            return Several<Real, 1>{{gain[g * K + k] * sum_xhat_unflatten_dy[k]}};
         });
         const Real sum_1 = found.of[0];
+        const auto inv_std_ng = inv_std[n * groups + g];
         const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
         const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
         for (int64_t k = 0; k < K; ++k) {
             const auto gain_gk = gain[g * K + k];
             each(want_dx ? S : 0, [=](int64_t s) INLINE {
                 dx[((n * groups + g) * K + k) * S + s] = inv_std_ng * (gain_gk
-                        * dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S * (inv_std_ng
-                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
-                        - sum_2__ng_over_K_over_S)) - sum_2_over_K_over_S);
+                        * dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S
+                        * xhat[((n * groups + g) * K + k) * S + s] - sum_2_over_K_over_S);
             });
         }
     }, Total(dbias, want_dbias ? groups * K : 0), Total(sum_3, want_dgain ? groups * K : 0),
@@ -349,64 +177,24 @@ static int lean_backward(
     }
     return DONE;
 }
-EXPORTED(lean_backward)
-PART(lean_backward_of_dx, lean_backward, true, false, false)
-PART(lean_backward_of_dgain, lean_backward, false, true, false)
-PART(lean_backward_of_dbias, lean_backward, false, false, true)
-PART(lean_backward_of_dgain_dbias, lean_backward, false, true, true)
 
 template <class Real>
-static int plain_lean_forward(
-    const Real* x, Real* mean, Real* sum_2, Real* inv_std, Real* y, int64_t K, int64_t N, int64_t S,
-    int64_t groups, double eps, int threads
+static int backward_wanted(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
+    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    const int64_t KS = K * S;
-    const int64_t NG = N * groups;
-    rows(NG, KS * NG, threads, [=](int64_t ng) INLINE {
-        const Real sum_1 = sum(KS, [=](int64_t ks) INLINE { return x[ng * KS + ks]; });
-        const Real mean_now = sum_1 / Real(KS);
-        mean[ng] = mean_now;
-        const Real sum_2_now = sum(KS, [=](int64_t ks) INLINE { return x[ng * KS + ks]
-                - mean_now; });
-        sum_2[ng] = sum_2_now;
-        const auto sum_2_over_KS = sum_2_now / Real(KS);
-        const Real sum_3 = sum(KS, [=](int64_t ks) INLINE {
-            return square(x[ng * KS + ks] - mean_now - sum_2_over_KS);
-        });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(KS) + Real(eps));
-        inv_std[ng] = inv_std_now;
-        each(KS, [=](int64_t ks) INLINE {
-            y[ng * KS + ks] = inv_std_now * (x[ng * KS + ks] - mean_now - sum_2_over_KS);
-        });
-    });
-    return DONE;
+    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, xhat,
+            dbias, dx, dgain, K, N, S, groups, threads);
+    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std, xhat,
+            dbias, dx, dgain, K, N, S, groups, threads);
+    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std, xhat,
+            dbias, dx, dgain, K, N, S, groups, threads);
+    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, xhat,
+            dbias, dx, dgain, K, N, S, groups, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N * groups * K * S);
+    if (!dgain) dgain = scratch.of<Real>(groups * K);
+    if (!dbias) dbias = scratch.of<Real>(groups * K);
+    return backward<Real>(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S, groups, threads);
 }
-EXPORTED(plain_lean_forward)
-
-template <class Real>
-static int plain_lean_backward(
-    const Real* dy, const Real* inv_std, const Real* mean, const Real* sum_2_, const Real* x,
-    Real* dx, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
-) {
-    const int64_t KS = K * S;
-    const int64_t NG = N * groups;
-    rows(NG, KS * NG, threads, [=](int64_t ng) INLINE {
-        const auto inv_std_ng = inv_std[ng];
-        const auto mean_ng = mean[ng];
-        const auto sum_2__ng_over_KS = sum_2_[ng] / Real(KS);
-        const auto found = reduced<Real, 2, false>(KS, [=](int64_t ks) INLINE {
-            return Several<Real, 2>{{dy[ng * KS + ks] * (inv_std_ng * (x[ng * KS + ks] - mean_ng
-                    - sum_2__ng_over_KS)), dy[ng * KS + ks]}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        const auto sum_1_over_KS = sum_1 / Real(KS);
-        const auto sum_2_over_KS = sum_2 / Real(KS);
-        each(KS, [=](int64_t ks) INLINE {
-            dx[ng * KS + ks] = inv_std_ng * (dy[ng * KS + ks] - sum_1_over_KS * (inv_std_ng
-                    * (x[ng * KS + ks] - mean_ng - sum_2__ng_over_KS)) - sum_2_over_KS);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_lean_backward)
+EXPORTED(backward, backward_wanted)

@@ -2,48 +2,48 @@
 # source sha256: 19f037ae0b465936fdb745004299af54b362f2572d80a70a28118b81325dac98
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GroupNorm on the kernels of group_norm.cpp; for the notation see _table.py."""
+"""The functions of group_norm.py that the kernels of group_norm.cpp compute."""
 
-from .. import group_norm as _module
-from ._table import Table
+import functools
+
+import torch
+from torch import Tensor
+
+from .. import group_norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "9d81d9fd19805ae7dd79010e28d888b7c1aedc727f2d2a540c46e7c3b47f3a96"
+kernels = Kernels(__file__)
 
 
-def _K(groups, x):
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+def group_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
+    N, C, S = x.shape
     K = x.shape[1] // groups
-    return K
+    inv_std = x.new_empty(N, groups, 1, 1)
+    xhat = x.new_empty(N, groups, K, S)
+    y = x.new_empty(N, C, S)
+    kernels.forward(bias, gain, x, inv_std, xhat, y, K, N, S, groups, eps)
+    return y.to(dtype), inv_std, xhat
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C S
-    gain = 1, bias = 0, dbias, dgain: C
-    inv_std, mean: N groups 1 1
-    xhat: N groups K S
-    sum_2: N groups
-""", "dcdabd182a60bf837896c4301482573c918a7a0e074cffb588934a6b484c047e")
-table.add("forward", ("K", _K), "forward(bias, gain, x; K, N, S, groups; eps) -> inv_std, xhat, y")
-table.add("backward", "backward(dy, gain, inv_std, xhat; K, N, S, groups) -> dbias, dx, dgain")
-table.add(
-    "lean forward",
-    ("K", _K),
-    "lean_forward(bias, gain, x; K, N, S, groups; eps) -> mean, sum_2, inv_std, y",
-)
-table.add(
-    "lean backward",
-    ("K", lambda C, groups: C // max(groups, 1)),
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; K, N, S, groups) -> dbias, dx, dgain",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add(
-    "plain lean forward",
-    ("K", _K),
-    "plain_lean_forward(x; K, N, S, groups; eps) -> mean, sum_2, inv_std, y",
-)
-table.add(
-    "plain lean backward",
-    ("K", lambda C, groups: C // max(groups, 1)),
-    "plain_lean_backward(dy, inv_std, mean, sum_2, x; K, N, S, groups) -> dx",
-    saved="inv_std, mean, sum_2, x",
-)
+def group_norm_backward(
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, need_x: bool = True,
+    need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, gain = dy.to(wide), gain.to(wide)
+    N, C, S = dy.shape
+    K = xhat.shape[2]
+    groups = inv_std.shape[1]
+    dbias = dy.new_empty(C) if need_bias else None
+    dx = dy.new_empty(N, C, S) if need_x else None
+    dgain = dy.new_empty(C) if need_gain else None
+    kernels.backward(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S, groups)
+    return dx, dgain, dbias

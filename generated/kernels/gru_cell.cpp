@@ -28,12 +28,12 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
     const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
-    const Real* update, Real* dfrom_state_term, Real* dbias_hh, Real* dfrom_input_term,
+    const Real* update, Real* flatten_dfrom_state, Real* dbias_hh, Real* flatten_dfrom_input,
     Real* dbias_ih, int64_t Gate, int64_t H, int64_t N, int threads
 ) {
     Scratch scratch;
@@ -50,29 +50,29 @@ static int backward(
             double* dbias_ih) INLINE {
         const int64_t gate = row % Gate;
         const int64_t n = row / Gate;
-        const int dfrom_state_term_constant = gate == 0;
-        const int dfrom_state_term_constant_2 = gate == 1;
-        const int dfrom_state_term_constant_3 = gate == 2;
+        const int flatten_dfrom_state_constant = gate == 0;
+        const int flatten_dfrom_state_constant_2 = gate == 1;
+        const int flatten_dfrom_state_constant_3 = gate == 2;
         each(H, [=](int64_t i_H) INLINE {
-            const Real dfrom_state_term_now = Real(0) + choose(dfrom_state_term_constant,
-                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
-                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_3,
+            const Real flatten_dfrom_state_now = Real(0) + choose(flatten_dfrom_state_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(flatten_dfrom_state_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(flatten_dfrom_state_constant_3,
                     dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
                     - square(candidate[n * H + i_H])) * reset[n * H + i_H], Real(0));
-            dfrom_state_term[(n * Gate + gate) * H + i_H] = dfrom_state_term_now;
-            dbias_hh[gate * H + i_H] += dfrom_state_term_now;
-            const Real dfrom_input_term_now = Real(0) + choose(dfrom_state_term_constant,
-                    dto_reset[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_2,
-                    dto_update[n * H + i_H], Real(0)) + choose(dfrom_state_term_constant_3,
+            flatten_dfrom_state[(n * Gate + gate) * H + i_H] = flatten_dfrom_state_now;
+            dbias_hh[gate * H + i_H] += flatten_dfrom_state_now;
+            const Real flatten_dfrom_input_now = Real(0) + choose(flatten_dfrom_state_constant,
+                    dto_reset[n * H + i_H], Real(0)) + choose(flatten_dfrom_state_constant_2,
+                    dto_update[n * H + i_H], Real(0)) + choose(flatten_dfrom_state_constant_3,
                     dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
                     - square(candidate[n * H + i_H])), Real(0));
-            dfrom_input_term[(n * Gate + gate) * H + i_H] = dfrom_input_term_now;
-            dbias_ih[gate * H + i_H] += dfrom_input_term_now;
+            flatten_dfrom_input[(n * Gate + gate) * H + i_H] = flatten_dfrom_input_now;
+            dbias_ih[gate * H + i_H] += flatten_dfrom_input_now;
         });
     }, Total(dbias_hh, Gate * H), Total(dbias_ih, Gate * H));
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
@@ -84,67 +84,4 @@ static int backward_2(
     });
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int plain_forward(
-    const Real* h, const Real* product_1, const Real* product_2, Real* proposed, Real* reset,
-    Real* update, Real* candidate, Real* y, int64_t Gate, int64_t H, int64_t N, int threads
-) {
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real proposed_now = product_2[(n * Gate + 2) * H + i_H];
-        proposed[n * H + i_H] = proposed_now;
-        const Real reset_now = Real(1) / (Real(1) + exp(-(product_1[(n * Gate + 0) * H + i_H]
-                + product_2[(n * Gate + 0) * H + i_H])));
-        reset[n * H + i_H] = reset_now;
-        const Real update_now = Real(1) / (Real(1) + exp(-(product_1[(n * Gate + 1) * H + i_H]
-                + product_2[(n * Gate + 1) * H + i_H])));
-        update[n * H + i_H] = update_now;
-        const Real candidate_now = tanh(product_1[(n * Gate + 2) * H + i_H] + proposed_now
-                * reset_now);
-        candidate[n * H + i_H] = candidate_now;
-        y[n * H + i_H] = h[n * H + i_H] * update_now + candidate_now * (Real(1) - update_now);
-    });
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward(
-    const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
-    const Real* update, Real* dfrom_state_sum, Real* dfrom_input_sum, int64_t Gate, int64_t H,
-    int64_t N, int threads
-) {
-    Scratch scratch;
-    Real* dto_reset = scratch.of<Real>(N * H);
-    Real* dto_update = scratch.of<Real>(N * H);
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        dto_reset[n * H + i_H] = dy[n * H + i_H] * (Real(1) - update[n * H + i_H]) * (Real(1)
-                - square(candidate[n * H + i_H])) * proposed[n * H + i_H] * (reset[n * H + i_H]
-                * (Real(1) - reset[n * H + i_H]));
-        dto_update[n * H + i_H] = dy[n * H + i_H] * (h[n * H + i_H] - candidate[n * H + i_H])
-                * (update[n * H + i_H] * (Real(1) - update[n * H + i_H]));
-    });
-    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
-        const int64_t gate = row % Gate;
-        const int64_t n = row / Gate;
-        const int dfrom_state_sum_constant = gate == 0;
-        const int dfrom_state_sum_constant_2 = gate == 1;
-        const int dfrom_state_sum_constant_3 = gate == 2;
-        each(H, [=](int64_t i_H) INLINE {
-            dfrom_state_sum[(n * Gate + gate) * H + i_H] = Real(0)
-                    + choose(dfrom_state_sum_constant, dto_reset[n * H + i_H], Real(0))
-                    + choose(dfrom_state_sum_constant_2, dto_update[n * H + i_H], Real(0))
-                    + choose(dfrom_state_sum_constant_3, dy[n * H + i_H] * (Real(1)
-                    - update[n * H + i_H]) * (Real(1) - square(candidate[n * H + i_H]))
-                    * reset[n * H + i_H], Real(0));
-            dfrom_input_sum[(n * Gate + gate) * H + i_H] = Real(0)
-                    + choose(dfrom_state_sum_constant, dto_reset[n * H + i_H], Real(0))
-                    + choose(dfrom_state_sum_constant_2, dto_update[n * H + i_H], Real(0))
-                    + choose(dfrom_state_sum_constant_3, dy[n * H + i_H] * (Real(1)
-                    - update[n * H + i_H]) * (Real(1) - square(candidate[n * H + i_H])), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward_2, backward_2)

@@ -2,68 +2,80 @@
 # source sha256: 37a19effc735ca01e752e2166b5550cf0f5fe8bcca71070aa2b99f2b5a08f867
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GRUCell on the kernels of gru_cell.cpp; for the notation see _table.py."""
+"""The functions of gru_cell.py that the kernels of gru_cell.cpp compute."""
 
-from .. import gru_cell as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x: N K
-    h, proposed, reset, update, candidate, y, dy, dh: N H
-    weight_ih: P K
-    weight_hh: P H
-    bias_ih = 0, bias_hh = 0, dbias_hh, dbias_ih: P
-    dfrom_state_term, dfrom_input_term, dfrom_state_sum, dfrom_input_sum: N P
-    Gate = 3
-""", "b2ade4f41f3299c7c87b09c611fc1a9bd1a9beca98ee39686b285de6ada12763")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "forward(bias_hh, bias_ih, h, product_1, product_2; Gate, H, N) -> proposed, reset, update, "
-    "candidate, y",
-)
-table.add(
-    "backward",
-    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_term, "
-    "dbias_hh, dfrom_input_term, dbias_ih",
-    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
-    ("dx", lambda dfrom_input_term, weight_ih: dfrom_input_term @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
-    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
-    "backward_2(dy, product_1, update; H, N) -> dh",
-)
-table.add(
-    "backward of dh dweight_ih dweight_hh dbias_ih dbias_hh",
-    "backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_term, "
-    "dbias_hh, dfrom_input_term, dbias_ih",
-    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
-    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
-    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
-    "backward_2(dy, product_1, update; H, N) -> dh",
-)
-table.add(
-    "plain forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "plain_forward(h, product_1, product_2; Gate, H, N) -> proposed, reset, update, candidate, y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_sum, "
-    "dfrom_input_sum",
-    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
-    ("dx", lambda dfrom_input_sum, weight_ih: dfrom_input_sum @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
-    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
-    "backward_2(dy, product_1, update; H, N) -> dh",
-)
-table.add(
-    "plain backward of dh dweight_ih dweight_hh",
-    "plain_backward(candidate, dy, h, proposed, reset, update; Gate, H, N) -> dfrom_state_sum, "
-    "dfrom_input_sum",
-    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
-    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
-    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
-    "backward_2(dy, product_1, update; H, N) -> dh",
-)
+import torch
+from torch import Tensor
+
+from .. import gru_cell as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "93dad62d11c8a23934ced54ca112a176a69b1018bd3e4fc84cc05608587ddbf8"
+kernels = Kernels(__file__)
+
+
+def gru_cell_forward(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        N = x.shape[0]
+        Gate = 3
+        product_1 = x @ weight_ih.mT
+        product_2 = h @ weight_hh.mT
+        proposed = x.new_empty(N, H)
+        reset = x.new_empty(N, H)
+        update = x.new_empty(N, H)
+        candidate = x.new_empty(N, H)
+        y = x.new_empty(N, H)
+        kernels.forward(
+            bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, Gate, H,
+            N,
+        )
+    return y.to(dtype), proposed, reset, update, candidate
+
+
+def gru_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, proposed: Tensor,
+    reset: Tensor, update: Tensor, candidate: Tensor, need_x: bool = True, need_h: bool = True,
+    need_weight_ih: bool = True, need_weight_hh: bool = True, need_bias_ih: bool = True,
+    need_bias_hh: bool = True,
+) -> tuple:
+    """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
+        N, H = dy.shape
+        P = weight_ih.shape[0]
+        Gate = 3
+        dx = dh = dweight_ih = dweight_hh = None
+        flatten_dfrom_state = dy.new_empty(N, P)
+        dbias_hh = dy.new_empty(P)
+        flatten_dfrom_input = dy.new_empty(N, P)
+        dbias_ih = dy.new_empty(P)
+        kernels.backward(
+            candidate, dy, h, proposed, reset, update, flatten_dfrom_state, dbias_hh,
+            flatten_dfrom_input, dbias_ih, Gate, H, N,
+        )
+        if need_weight_hh:
+            dweight_hh = flatten_dfrom_state.mT @ h
+        if need_x:
+            dx = flatten_dfrom_input @ weight_ih
+        if need_weight_ih:
+            dweight_ih = flatten_dfrom_input.mT @ x
+        if need_h:
+            product_1 = flatten_dfrom_state @ weight_hh
+            dh = dy.new_empty(N, H)
+            kernels.backward_2(dy, product_1, update, dh, H, N)
+    return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh

@@ -5,70 +5,36 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(const Real* target, const Real* x, Real* losses, int64_t N, int threads) {
+static int forward(const Real* target, const Real* x, Real* losses, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         losses[n] = larger(Real(1) - target[n] * x[n], Real(0));
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real>
-static int none_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
+static int backward_of_one_dloss(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
+    int64_t dloss_repeated, int threads
 ) {
+    const auto dloss_2 = dloss[0];
+    entries(N, threads, [=](int64_t n) INLINE {
+        dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss_2 * target[n]);
+    });
+    return DONE;
+}
+
+template <class Real>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
+    int64_t dloss_repeated, int threads
+) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real>(dloss, target, x, dx, N, dloss_repeated, threads);
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss[n] * target[n]);
     });
     return DONE;
 }
-EXPORTED(none_backward)
-
-template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            return larger(Real(1) - target[n] * x[n], Real(0));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real>
-static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double divisor,
-    int threads
-) {
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(N, threads, [=](int64_t n) INLINE {
-        dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss_over_divisor
-                * target[n]);
-    });
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int loss(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), one_over_divisor
-                    * target[n]);
-            return larger(Real(1) - target[n] * x[n], Real(0));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(loss)
+EXPORTED(backward, backward)

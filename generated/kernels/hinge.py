@@ -2,21 +2,35 @@
 # source sha256: 402b0f9690d600a6cb5d60be3f34de8a946307a08ba96222b0207aa473f47e98
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Hinge on the kernels of hinge.cpp; for the notation see _table.py."""
+"""The functions of hinge.py that the kernels of hinge.cpp compute."""
 
-from .. import hinge as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dx: N
-    loss: one number
-""", "3397213d5605f96d864390505bfe2e296a3eceac5afb63dc1623de1753ac11ce")
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dx")
-table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dx",
-)
-table.add("sum | mean loss", "divisor = 1 | N", "loss(target, x; N; divisor) -> dx, loss")
+from .. import hinge as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "fafb0dcf29a9c4a7c2c8af270e219285ab60c03000faa3df77c4489fe8b02e1d"
+kernels = Kernels(__file__)
+
+
+def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N)
+    kernels.forward(target, x, loss, N)
+    return loss
+
+
+def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    N, = dloss.shape
+    dx = dloss.new_empty(N)
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dx, N, dloss_repeated)
+    return dx

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* target, const Real* x, Real* losses, int64_t N, double margin, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
@@ -15,13 +15,30 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real>
-static int none_backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double margin,
-    int threads
+static int backward_of_one_dloss(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
+    int64_t dloss_repeated, double margin, int threads
 ) {
+    const auto dloss_2 = dloss[0];
+    entries(N, threads, [=](int64_t n) INLINE {
+        dx[n] = dloss_2 * (choose(target[n] != Real(-1), Real(1), Real(0))
+                + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
+                -choose(target[n] != Real(1), Real(1), Real(0))));
+    });
+    return DONE;
+}
+
+template <class Real>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
+    int64_t dloss_repeated, double margin, int threads
+) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real>(dloss, target, x, dx, N, dloss_repeated, margin,
+                threads);
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = dloss[n] * (choose(target[n] != Real(-1), Real(1), Real(0))
                 + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
@@ -29,61 +46,4 @@ static int none_backward(
     });
     return DONE;
 }
-EXPORTED(none_backward)
-
-template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double divisor, double margin,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            return choose(absolute(target[n] + Real(1)) <= Real(0), Real(0), x[n])
-                    + choose(absolute(target[n] - Real(1)) <= Real(0), Real(0), larger(Real(margin)
-                    - x[n], Real(0)));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real>
-static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double divisor,
-    double margin, int threads
-) {
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(N, threads, [=](int64_t n) INLINE {
-        dx[n] = dloss_over_divisor * (choose(target[n] != Real(-1), Real(1), Real(0))
-                + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
-                -choose(target[n] != Real(1), Real(1), Real(0))));
-    });
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int loss(
-    const Real* target, const Real* x, Real* dx, Real* loss, int64_t N, double divisor,
-    double margin, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            dx[n] = one_over_divisor * (choose(target[n] != Real(-1), Real(1), Real(0))
-                    + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
-                    -choose(target[n] != Real(1), Real(1), Real(0))));
-            return choose(absolute(target[n] + Real(1)) <= Real(0), Real(0), x[n])
-                    + choose(absolute(target[n] - Real(1)) <= Real(0), Real(0), larger(Real(margin)
-                    - x[n], Real(0)));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(loss)
+EXPORTED(backward, backward)

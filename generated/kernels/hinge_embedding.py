@@ -2,21 +2,35 @@
 # source sha256: 190b4e227fef95b2ba701895fd7bac3ee6f6727d06c0030a8c0913fafa148f5e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""HingeEmbedding on the kernels of hinge_embedding.cpp; for the notation see _table.py."""
+"""The functions of hinge_embedding.py that the kernels of hinge_embedding.cpp compute."""
 
-from .. import hinge_embedding as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dx: N
-    loss: one number
-""", "5695547b7c6a713327f42c311e0eccbab7aaffc45f68b17afc0dc71a57ecea5f")
-table.add("none forward", "none_forward(target, x; N; margin) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N; margin) -> dx")
-table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor, margin) -> loss")
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor, margin) -> dx",
-)
-table.add("sum | mean loss", "divisor = 1 | N", "loss(target, x; N; divisor, margin) -> dx, loss")
+from .. import hinge_embedding as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "24847e92c02c2cf812a341cc7a275a932fda09db3f968decc629a6d50a608cbc"
+kernels = Kernels(__file__)
+
+
+def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N)
+    kernels.forward(target, x, loss, N, margin)
+    return loss
+
+
+def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    N, = dloss.shape
+    dx = dloss.new_empty(N)
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dx, N, dloss_repeated, margin)
+    return dx

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* target, const Real* x, Real* losses, int64_t N, double delta, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
@@ -14,13 +14,33 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int none_backward(
+static int backward_of_one_dloss(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double delta, int threads
+    int64_t dloss_repeated, double delta, int threads
 ) {
+    Scratch scratch;
+    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    const Real minus_delta = -delta;
+    const auto dloss_2 = dloss[0];
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real dx_now = dloss_2 * smaller(larger(x[n] - target[n], minus_delta), Real(delta));
+        dx[n] = dx_now;
+        if constexpr (want_dtarget) dtarget[n] = -dx_now;
+    });
+    return DONE;
+}
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    int64_t dloss_repeated, double delta, int threads
+) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real, want_dx, want_dtarget>(dloss, target, x, dx, dtarget, N,
+                dloss_repeated, delta, threads);
     Scratch scratch;
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const Real minus_delta = -delta;
@@ -31,72 +51,19 @@ static int none_backward(
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dx, none_backward, true, false)
-PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double delta, double divisor,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            return smaller(absolute(x[n] - target[n]), Real(delta)) * (absolute(x[n] - target[n])
-                    - Real(0.5) * smaller(absolute(x[n] - target[n]), Real(delta)));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward(
+static int backward_wanted(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double delta, double divisor, int threads
+    int64_t dloss_repeated, double delta, int threads
 ) {
+    if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, N,
+            dloss_repeated, delta, threads);
+    if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, N,
+            dloss_repeated, delta, threads);
     Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const Real minus_delta = -delta;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = dloss_over_divisor * smaller(larger(x[n] - target[n], minus_delta),
-                Real(delta));
-        dx[n] = dx_now;
-        if constexpr (want_dtarget) dtarget[n] = -dx_now;
-    });
-    return DONE;
+    if (!dx) dx = scratch.of<Real>(N);
+    if (!dtarget) dtarget = scratch.of<Real>(N);
+    return backward<Real>(dloss, target, x, dx, dtarget, N, dloss_repeated, delta, threads);
 }
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int loss(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t N, double delta,
-    double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const Real one_over_divisor = 1.0 / divisor;
-    const Real minus_delta = -delta;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dx_now = one_over_divisor * smaller(larger(x[n] - target[n], minus_delta),
-                    Real(delta));
-            dx[n] = dx_now;
-            if constexpr (want_dtarget) dtarget[n] = -dx_now;
-            return smaller(absolute(x[n] - target[n]), Real(delta)) * (absolute(x[n] - target[n])
-                    - Real(0.5) * smaller(absolute(x[n] - target[n]), Real(delta)));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(loss)
-PART(loss_of_dx, loss, true, false)
-PART(loss_of_dtarget, loss, false, true)
+EXPORTED(backward, backward_wanted)

@@ -2,31 +2,38 @@
 # source sha256: 20293e1abe2d569e21fc1b90ad7527eda706cc2398dee75bff52979fd9f753a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Huber on the kernels of huber.cpp; for the notation see _table.py."""
+"""The functions of huber.py that the kernels of huber.cpp compute."""
 
-from .. import huber as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss: one number
-""", "c5a5f170ed99994203dd578ced93fd823ffea77f0fa64023943a6f2e167a257f")
-table.add("none forward", "none_forward(target, x; N; delta) -> loss: N")
-table.add(
-    "none backward",
-    "none_backward(dloss, target, x; N; delta) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; delta, divisor) -> loss")
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; delta, divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(target, x; N; delta, divisor) -> dx, dtarget, loss",
-    of="dx | dtarget",
-)
+from .. import huber as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "47efe5c8a4c9840ed039daddb0a4a57d78348000243788e35625754322373676"
+kernels = Kernels(__file__)
+
+
+def huber_forward(x: Tensor, target: Tensor, delta: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N)
+    kernels.forward(target, x, loss, N, delta)
+    return loss
+
+
+def huber_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, delta: float, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    N, = dloss.shape
+    dx = dloss.new_empty(N)
+    dtarget = dloss.new_empty(N) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dx, dtarget, N, dloss_repeated, delta)
+    return dx, dtarget

@@ -33,51 +33,60 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* product_3, const Real* sum_4, Real* exp_similarity_shifted, Real* of_all_sum_scaled,
-    Real* loss, int64_t N, double temperature, int threads
+    const Real* product_3, const Real* sum_4, Real* exp_similarity_shifted,
+    Real* sum_exp_similarity_shifted, Real* loss, int64_t N, double temperature, int threads
 ) {
     Scratch scratch;
     Real* sum_5 = scratch.of<Real>(1);
     rows(N, N * N, threads, [=](int64_t n, double* sum_5) INLINE {
-        const Real similarity_max_raw = largest(N,
+        const Real max_similarity_raw = largest(N,
                 [=](int64_t m) INLINE { return product_3[n * N + m] / Real(temperature); });
-        const auto zero_or_similarity_max_raw = choose(absolute(similarity_max_raw) == Real(infinity),
-                Real(0), similarity_max_raw);
-        const Real of_all_sum_scaled_now = sum(N, [=](int64_t m) INLINE {
+        const auto zero_or_max_similarity_raw = choose(absolute(max_similarity_raw) == Real(infinity),
+                Real(0), max_similarity_raw);
+        const Real sum_exp_similarity_shifted_now = sum(N, [=](int64_t m) INLINE {
             const Real exp_similarity_shifted_now = exp(product_3[n * N + m] / Real(temperature)
-                    - zero_or_similarity_max_raw);
+                    - zero_or_max_similarity_raw);
             exp_similarity_shifted[n * N + m] = exp_similarity_shifted_now;
             return exp_similarity_shifted_now;
         });
-        of_all_sum_scaled[n] = of_all_sum_scaled_now;
-        sum_5[0] += zero_or_similarity_max_raw + log(of_all_sum_scaled_now) - sum_4[n]
+        sum_exp_similarity_shifted[n] = sum_exp_similarity_shifted_now;
+        sum_5[0] += zero_or_max_similarity_raw + log(sum_exp_similarity_shifted_now) - sum_4[n]
                 / Real(temperature);
     }, Total(sum_5, 1));
     loss[0] = sum_5[0] / Real(N);
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* exp_similarity_shifted, const Real* of_all_sum_scaled,
-    Real* dsimilarity_sum, int64_t N, double temperature, int threads
+    const Real* dloss, const Real* exp_similarity_shifted, const Real* key_length, const Real* keys,
+    const Real* queries, const Real* query_length, const Real* sum_exp_similarity_shifted,
+    Real* query, Real* key, Real* dsimilarity_over_temperature, int64_t D, int64_t N,
+    double temperature, int threads
 ) {
     const auto dloss_over_N = dloss[0] / Real(N);
-    rows(N, N * N, threads, [=](int64_t n) INLINE {
-        const auto of_all_sum_scaled_n = of_all_sum_scaled[n];
+    rows(N, D * N * N, threads, [=](int64_t n) INLINE {
+        const auto query_length_n = query_length[n];
+        const auto key_length_n = key_length[n];
+        each(D, [=](int64_t d) INLINE {
+            query[n * D + d] = queries[n * D + d] / query_length_n;
+            key[n * D + d] = keys[n * D + d] / key_length_n;
+        });
+        const auto sum_exp_similarity_shifted_n = sum_exp_similarity_shifted[n];
         each(N, [=](int64_t m) INLINE {
-            dsimilarity_sum[n * N + m] = dloss_over_N * exp_similarity_shifted[n * N + m]
-                    / of_all_sum_scaled_n / Real(temperature);
+            dsimilarity_over_temperature[n * N + m] = dloss_over_N
+                    * exp_similarity_shifted[n * N + m] / sum_exp_similarity_shifted_n
+                    / Real(temperature);
         });
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
@@ -112,54 +121,4 @@ static int backward_2(
     });
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dqueries_2(
-    const Real* dloss, const Real* key, const Real* product_2, const Real* query,
-    const Real* query_length, const Real* query_norm, Real* dqueries, int64_t D, int64_t N,
-    double temperature, int threads
-) {
-    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_3 = sum(D, [=](int64_t d) INLINE {
-            return (product_2[n * D + d] - dloss_over_N_over_temperature * key[n * D + d])
-                    * query[n * D + d];
-        });
-        const auto query_length_n = query_length[n];
-        const auto sum_3_over_query_norm_n_or_zero = choose(query_norm[n] >= Real(1e-12), sum_3
-                / query_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dqueries[n * D + d] = (product_2[n * D + d] - dloss_over_N_over_temperature
-                    * key[n * D + d]) / query_length_n - sum_3_over_query_norm_n_or_zero
-                    * query[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dqueries_2)
-
-template <class Real>
-static int backward_of_dkeys_2(
-    const Real* dloss, const Real* key, const Real* key_length, const Real* key_norm,
-    const Real* product_1, const Real* query, Real* dkeys, int64_t D, int64_t N, double temperature,
-    int threads
-) {
-    const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_4 = sum(D, [=](int64_t d) INLINE {
-            return (product_1[n * D + d] - dloss_over_N_over_temperature * query[n * D + d])
-                    * key[n * D + d];
-        });
-        const auto key_length_n = key_length[n];
-        const auto sum_4_over_key_norm_n_or_zero = choose(key_norm[n] >= Real(1e-12), sum_4
-                / key_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dkeys[n * D + d] = (product_1[n * D + d] - dloss_over_N_over_temperature
-                    * query[n * D + d]) / key_length_n - sum_4_over_key_norm_n_or_zero
-                    * key[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dkeys_2)
+EXPORTED(backward_2, backward_2)

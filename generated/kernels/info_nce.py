@@ -2,48 +2,71 @@
 # source sha256: 330041373f9320e1a87bc5d637cbd5aa276673dd70f068268cd3595b72f15234
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InfoNCE on the kernels of info_nce.cpp; for the notation see _table.py."""
+"""The functions of info_nce.py that the kernels of info_nce.cpp compute."""
 
-from .. import info_nce as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    queries, keys, query, key, dqueries, dkeys: N D
-    query_norm, query_length, key_norm, key_length: N 1
-    sum_4, of_all_sum_scaled: N
-    exp_similarity_shifted, dsimilarity_sum: N N
-    loss, dloss: one number
-""", "93bd8b8ef49b3c36e7b1fa9f74b2f55ed8e8a0bcaff3c57d281206fefca1d071")
-table.add(
-    "forward",
-    "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "
-    "sum_4",
-    ("product_3", lambda query, key: query @ key.mT),
-    "forward_2(product_3, sum_4; N; temperature) -> exp_similarity_shifted, of_all_sum_scaled, "
-    "loss",
-)
-table.add(
-    "backward",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
-    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
-    "backward_2(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, "
-    "query_norm; D, N; temperature) -> dqueries, dkeys",
-)
-table.add(
-    "backward of dqueries",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
-    "backward_of_dqueries_2(dloss, key, product_2, query, query_length, query_norm; D, N; "
-    "temperature) -> dqueries",
-)
-table.add(
-    "backward of dkeys",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
-    "backward_of_dkeys_2(dloss, key, key_length, key_norm, product_1, query; D, N; temperature) "
-    "-> dkeys",
-)
+from .. import info_nce as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "dda0383a9edd8f4c55bc9045523ca479c911bc65e40d8f875570c0a4ecb12ce3"
+kernels = Kernels(__file__)
+
+
+def info_nce_forward(
+    queries: Tensor, keys: Tensor, temperature: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(queries.device.type, enabled=False):
+        dtype = torch.promote_types(queries.dtype, keys.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        queries, keys = queries.to(wide), keys.to(wide)
+        N, D = queries.shape
+        query_norm = queries.new_empty(N, 1)
+        query_length = queries.new_empty(N, 1)
+        query = queries.new_empty(N, D)
+        key_norm = queries.new_empty(N, 1)
+        key_length = queries.new_empty(N, 1)
+        key = queries.new_empty(N, D)
+        sum_4 = queries.new_empty(N)
+        kernels.forward(
+            keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, D, N,
+        )
+        product_3 = query @ key.mT
+        exp_similarity_shifted = queries.new_empty(N, N)
+        sum_exp_similarity_shifted = queries.new_empty(N)
+        loss = queries.new_empty(())
+        kernels.forward_2(
+            product_3, sum_4, exp_similarity_shifted, sum_exp_similarity_shifted, loss, N, temperature,
+        )
+    return loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted
+
+
+def info_nce_backward(
+    dloss: Tensor, queries: Tensor, keys: Tensor, query_norm: Tensor, query_length: Tensor,
+    key_norm: Tensor, key_length: Tensor, exp_similarity_shifted: Tensor,
+    sum_exp_similarity_shifted: Tensor, temperature: float, need_queries: bool = True,
+    need_keys: bool = True,
+) -> tuple:
+    """The gradients of queries and keys."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
+        N, D = queries.shape
+        query = dloss.new_empty(N, D)
+        key = dloss.new_empty(N, D)
+        dsimilarity_over_temperature = dloss.new_empty(N, N)
+        kernels.backward(
+            dloss, exp_similarity_shifted, key_length, keys, queries, query_length,
+            sum_exp_similarity_shifted, query, key, dsimilarity_over_temperature, D, N, temperature,
+        )
+        product_1 = dsimilarity_over_temperature.mT @ query
+        product_2 = dsimilarity_over_temperature @ key
+        dqueries = dloss.new_empty(N, D)
+        dkeys = dloss.new_empty(N, D)
+        kernels.backward_2(
+            dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm,
+            dqueries, dkeys, D, N, temperature,
+        )
+    return dqueries, dkeys

@@ -6,111 +6,15 @@
 
 template <class Real>
 static int forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t C, int64_t N, int64_t S, double eps, int threads
-) {
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        const Real diff_ = x[n * C + c] - x[n * C + c] / Real(1) - (x[n * C + c] - x[n * C + c]
-                / Real(1)) / Real(1);
-        const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
-        inv_std[n * C + c] = inv_std_now;
-        const Real xhat_now = inv_std_now * diff_;
-        xhat[n * C + c] = xhat_now;
-        y[n * C + c] = bias[c] + gain[c] * xhat_now;
-    });
-    return DONE;
-}
-
-template <class Real>
-static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t C, int64_t N, int64_t S, double eps, int threads
-) {
-    if (S == 1) return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, C, N, S, eps,
-            threads);
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
-        const auto sum_1_over_S = sum_1 / Real(S);
-        const Real sum_2 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
-                - sum_1_over_S; });
-        const auto sum_2_over_S = sum_2 / Real(S);
-        const Real sum_3 = sum(S, [=](int64_t s) INLINE {
-            return square(x[(n * C + c) * S + s] - sum_1_over_S - sum_2_over_S);
-        });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(S) + Real(eps));
-        inv_std[n * C + c] = inv_std_now;
-        const auto bias_c = bias[c];
-        const auto gain_c = gain[c];
-        each(S, [=](int64_t s) INLINE {
-            const Real xhat_now = inv_std_now * (x[(n * C + c) * S + s] - sum_1_over_S
-                    - sum_2_over_S);
-            xhat[(n * C + c) * S + s] = xhat_now;
-            y[(n * C + c) * S + s] = bias_c + gain_c * xhat_now;
-        });
-    });
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real>
-static int backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
-    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            dgain[c] += dy[n * C + c] * xhat[n * C + c];
-            dbias[c] += dy[n * C + c];
-            dx[n * C + c] = gain[c] * inv_std[n * C + c] * (dy[n * C + c] - dy[n * C + c] / Real(1)
-                    - dy[n * C + c] * xhat[n * C + c] / Real(1) * xhat[n * C + c]);
-        });
-    }, Columns(dgain, C), Columns(dbias, C));
-    return DONE;
-}
-
-template <class Real>
-static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
-    Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return backward_without_S<Real>(dy, gain, inv_std, xhat, dgain, dbias, dx, C, N, S,
-            threads);
-    rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            return Several<Real, 2>{{dy[(n * C + c) * S + s], dy[(n * C + c) * S + s]
-                    * xhat[(n * C + c) * S + s]}};
-        });
-        const Real sum_dy = found.of[0];
-        const Real sum_dy_xhat = found.of[1];
-        dgain[c] += sum_dy_xhat;
-        dbias[c] += sum_dy;
-        const auto gain_c_times_inv_std_nc = gain[c] * inv_std[n * C + c];
-        const auto sum_dy_over_S = sum_dy / Real(S);
-        const auto sum_dy_xhat_over_S = sum_dy_xhat / Real(S);
-        each(S, [=](int64_t s) INLINE {
-            dx[(n * C + c) * S + s] = gain_c_times_inv_std_nc * (dy[(n * C + c) * S + s]
-                    - sum_dy_over_S - sum_dy_xhat_over_S * xhat[(n * C + c) * S + s]);
-        });
-    }, Total(dgain, C), Total(dbias, C));
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int lean_forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
     Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         const Real mean_now = x[n * C + c] / Real(1);
         mean[n * C + c] = mean_now;
-        const Real sum_2_now = x[n * C + c] - mean_now;
-        sum_2[n * C + c] = sum_2_now;
-        const Real diff_ = x[n * C + c] - mean_now - sum_2_now / Real(1);
+        const Real sum_diff_now = x[n * C + c] - mean_now;
+        sum_diff[n * C + c] = sum_diff_now;
+        const Real diff_ = x[n * C + c] - mean_now - sum_diff_now / Real(1);
         const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
         inv_std[n * C + c] = inv_std_now;
         y[n * C + c] = bias[c] + gain[c] * (inv_std_now * diff_);
@@ -119,47 +23,48 @@ static int lean_forward_without_S(
 }
 
 template <class Real>
-static int lean_forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+static int forward(
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
     Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
-    if (S == 1) return lean_forward_without_S<Real>(bias, gain, x, mean, sum_2, inv_std, y, C, N, S,
-            eps, threads);
+    if (S == 1)
+        return forward_without_S<Real>(bias, gain, x, mean, sum_diff, inv_std, y, C, N, S, eps,
+                threads);
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]; });
         const Real mean_now = sum_1 / Real(S);
         mean[n * C + c] = mean_now;
-        const Real sum_2_now = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
+        const Real sum_diff_now = sum(S, [=](int64_t s) INLINE { return x[(n * C + c) * S + s]
                 - mean_now; });
-        sum_2[n * C + c] = sum_2_now;
-        const auto sum_2_over_S = sum_2_now / Real(S);
-        const Real sum_3 = sum(S, [=](int64_t s) INLINE {
-            return square(x[(n * C + c) * S + s] - mean_now - sum_2_over_S);
+        sum_diff[n * C + c] = sum_diff_now;
+        const auto sum_diff_over_S = sum_diff_now / Real(S);
+        const Real sum_2 = sum(S, [=](int64_t s) INLINE {
+            return square(x[(n * C + c) * S + s] - mean_now - sum_diff_over_S);
         });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(S) + Real(eps));
+        const Real inv_std_now = 1 / square_root(sum_2 / Real(S) + Real(eps));
         inv_std[n * C + c] = inv_std_now;
         const auto bias_c = bias[c];
         const auto gain_c = gain[c];
         each(S, [=](int64_t s) INLINE {
             y[(n * C + c) * S + s] = bias_c + gain_c * (inv_std_now * (x[(n * C + c) * S + s]
-                    - mean_now - sum_2_over_S));
+                    - mean_now - sum_diff_over_S));
         });
     });
     return DONE;
 }
-EXPORTED(lean_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+static int backward_without_S(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         each(C, [=](int64_t c) INLINE {
             const Real xhat = inv_std[n * C + c] * (x[n * C + c] - mean[n * C + c]
-                    - sum_2[n * C + c] / Real(1));
+                    - sum_diff[n * C + c] / Real(1));
             if constexpr (want_dgain) dgain[c] += dy[n * C + c] * xhat;
             if constexpr (want_dbias) dbias[c] += dy[n * C + c];
             if constexpr (want_dx) dx[n * C + c] = gain[c] * inv_std[n * C + c] * (dy[n * C + c]
@@ -170,21 +75,22 @@ static int lean_backward_without_S(
 }
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2,
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return lean_backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain,
-            inv_std, mean, sum_2, x, dgain, dbias, dx, C, N, S, threads);
+    if (S == 1)
+        return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean,
+                sum_diff, x, dgain, dbias, dx, C, N, S, threads);
     rows(N * C, C * N * S, threads, [=](int64_t row, double* dgain, double* dbias) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         const auto inv_std_nc = inv_std[n * C + c];
         const auto mean_nc = mean[n * C + c];
-        const auto sum_2_nc_over_S = sum_2[n * C + c] / Real(S);
+        const auto sum_diff_nc_over_S = sum_diff[n * C + c] / Real(S);
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
             return Several<Real, 2>{{dy[(n * C + c) * S + s], dy[(n * C + c) * S + s] * (inv_std_nc
-                    * (x[(n * C + c) * S + s] - mean_nc - sum_2_nc_over_S))}};
+                    * (x[(n * C + c) * S + s] - mean_nc - sum_diff_nc_over_S))}};
         });
         const Real sum_dy = found.of[0];
         const Real sum_dy_xhat = found.of[1];
@@ -196,90 +102,29 @@ static int lean_backward(
         each(want_dx ? S : 0, [=](int64_t s) INLINE {
             dx[(n * C + c) * S + s] = gain_c_times_inv_std_nc * (dy[(n * C + c) * S + s]
                     - sum_dy_over_S - sum_dy_xhat_over_S * (inv_std_nc * (x[(n * C + c) * S + s]
-                    - mean_nc - sum_2_nc_over_S)));
+                    - mean_nc - sum_diff_nc_over_S)));
         });
     }, Total(dgain, want_dgain ? C : 0), Total(dbias, want_dbias ? C : 0));
     return DONE;
 }
-EXPORTED(lean_backward)
-PART(lean_backward_of_dx, lean_backward, true, false, false)
-PART(lean_backward_of_dgain, lean_backward, false, true, false)
-PART(lean_backward_of_dbias, lean_backward, false, false, true)
-PART(lean_backward_of_dgain_dbias, lean_backward, false, true, true)
 
 template <class Real>
-static int plain_forward_without_S(
-    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
-    int threads
+static int backward_wanted(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
-    const int64_t NC = N * C;
-    entries(NC, threads, [=](int64_t nc) INLINE {
-        const Real diff_ = x[nc] - x[nc] / Real(1) - (x[nc] - x[nc] / Real(1)) / Real(1);
-        const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
-        inv_std[nc] = inv_std_now;
-        xhat[nc] = inv_std_now * diff_;
-    });
-    return DONE;
+    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
+    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, S, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N * C * S);
+    if (!dgain) dgain = scratch.of<Real>(C);
+    if (!dbias) dbias = scratch.of<Real>(C);
+    return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, S, threads);
 }
-
-template <class Real>
-static int plain_forward(
-    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, int64_t S, double eps,
-    int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(x, inv_std, xhat, C, N, S, eps, threads);
-    const int64_t NC = N * C;
-    rows(NC, NC * S, threads, [=](int64_t nc) INLINE {
-        const Real sum_1 = sum(S, [=](int64_t s) INLINE { return x[nc * S + s]; });
-        const auto sum_1_over_S = sum_1 / Real(S);
-        const Real sum_2 = sum(S, [=](int64_t s) INLINE { return x[nc * S + s] - sum_1_over_S; });
-        const auto sum_2_over_S = sum_2 / Real(S);
-        const Real sum_3 = sum(S, [=](int64_t s) INLINE {
-            return square(x[nc * S + s] - sum_1_over_S - sum_2_over_S);
-        });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(S) + Real(eps));
-        inv_std[nc] = inv_std_now;
-        each(S, [=](int64_t s) INLINE {
-            xhat[nc * S + s] = inv_std_now * (x[nc * S + s] - sum_1_over_S - sum_2_over_S);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_without_S(
-    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    const int64_t NC = N * C;
-    entries(NC, threads, [=](int64_t nc) INLINE {
-        dx[nc] = inv_std[nc] * (dy[nc] - dy[nc] / Real(1) - dy[nc] * y[nc] / Real(1) * y[nc]);
-    });
-    return DONE;
-}
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real>(dy, inv_std, y, dx, C, N, S, threads);
-    const int64_t NC = N * C;
-    rows(NC, NC * S, threads, [=](int64_t nc) INLINE {
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            return Several<Real, 2>{{dy[nc * S + s] * y[nc * S + s], dy[nc * S + s]}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        const auto inv_std_nc = inv_std[nc];
-        const auto sum_2_over_S = sum_2 / Real(S);
-        const auto sum_1_over_S = sum_1 / Real(S);
-        each(S, [=](int64_t s) INLINE {
-            dx[nc * S + s] = inv_std_nc * (dy[nc * S + s] - sum_2_over_S - sum_1_over_S
-                    * y[nc * S + s]);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward, backward_wanted)

@@ -2,25 +2,46 @@
 # source sha256: 937205b4ad59c1374ca900e3b26b4b862dee14766df55ab510236d2e5b88ac74
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InstanceNorm on the kernels of instance_norm.cpp; for the notation see _table.py."""
+"""The functions of instance_norm.py that the kernels of instance_norm.cpp compute."""
 
-from .. import instance_norm as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C S
-    gain = 1, bias = 0, dgain, dbias: C
-    inv_std, mean: N C 1
-    sum_2: N C
-""", "3318ffe6a1882341d8489fc351fcbfcf50817a8f604c2bbef4487698aeb9f530")
-table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
-table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
-table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N, S) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add("plain forward", "plain_forward(x; C, N, S; eps) -> inv_std, y")
-table.add("plain backward", "plain_backward(dy, inv_std, y; C, N, S) -> dx")
+import torch
+from torch import Tensor
+
+from .. import instance_norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "8f5c25606d353ebe6fbe5e65f4e4810ce29ec76cc3e9edc41b58f28ab5a480c1"
+kernels = Kernels(__file__)
+
+
+def instance_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
+    N, C, S = x.shape
+    mean = x.new_empty(N, C, 1)
+    sum_diff = x.new_empty(N, C, 1)
+    inv_std = x.new_empty(N, C, 1)
+    y = x.new_empty(N, C, S)
+    kernels.forward(bias, gain, x, mean, sum_diff, inv_std, y, C, N, S, eps)
+    return y.to(dtype), mean, sum_diff, inv_std
+
+
+def instance_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
+    N, C, S = dy.shape
+    dgain = dy.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C) if need_bias else None
+    dx = dy.new_empty(N, C, S) if need_x else None
+    kernels.backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, S)
+    return dx, dgain, dbias

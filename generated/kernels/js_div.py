@@ -2,15 +2,37 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""JSDiv on the kernels of js_div.cpp; for the notation see _table.py."""
+"""The functions of js_div.py that the kernels of js_div.cpp compute."""
 
-from .. import js_div as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    p, q, dp, dq: N C
-    loss, dloss: one number
-""", "bff872c1d7a2d7878607597ec78a48910608cc2bbef281c6a59e10e6835e86f3")
-table.add("forward", "forward(p, q; C, N) -> loss")
-table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
-table.add("loss", "loss(p, q; C, N) -> dp, dq, loss", of="dp | dq")
+from .. import js_div as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "ebebd932be729a25f36267b2149155c1c4d27bb44c2ac364a74f8a89e0075a02"
+kernels = Kernels(__file__)
+
+
+def js_div_forward(p: Tensor, q: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(p.dtype, q.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    p, q = p.to(wide), q.to(wide)
+    N, C = p.shape
+    loss = p.new_empty(())
+    kernels.forward(p, q, loss, C, N)
+    return loss.to(dtype)
+
+
+def js_div_backward(
+    dloss: Tensor, p: Tensor, q: Tensor, need_p: bool = True, need_q: bool = True,
+) -> tuple:
+    """The gradients of p and q."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, p, q = dloss.to(wide), p.to(wide), q.to(wide)
+    N, C = p.shape
+    dp = dloss.new_empty(N, C) if need_p else None
+    dq = dloss.new_empty(N, C) if need_q else None
+    kernels.backward(dloss, p, q, dp, dq, C, N)
+    return dp, dq

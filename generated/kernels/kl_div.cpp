@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* target, const Real* x, Real* losses, int64_t B, int64_t D, int threads
 ) {
     const int64_t BD = B * D;
@@ -15,13 +15,31 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int none_backward(
+static int backward_of_one_dloss(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
+    int64_t D, int64_t dloss_repeated, int threads
 ) {
+    const int64_t BD = B * D;
+    const auto dloss_2 = dloss[0];
+    entries(BD, threads, [=](int64_t bd) INLINE {
+        if constexpr (want_dx) dx[bd] = -(dloss_2 * target[bd]);
+        if constexpr (want_dtarget) dtarget[bd] = dloss_2 * (choose(absolute(target[bd]) <= Real(0),
+                Real(0), log(target[bd]) + Real(1)) - x[bd]);
+    });
+    return DONE;
+}
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int64_t dloss_repeated, int threads
+) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real, want_dx, want_dtarget>(dloss, target, x, dx, dtarget, B,
+                D, dloss_repeated, threads);
     const int64_t BD = B * D;
     entries(BD, threads, [=](int64_t bd) INLINE {
         if constexpr (want_dx) dx[bd] = -(dloss[bd] * target[bd]);
@@ -31,70 +49,19 @@ static int none_backward(
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dx, none_backward, true, false)
-PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* loss, int64_t B, int64_t D, double divisor, int threads
-) {
-    const int64_t BD = B * D;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
-            return choose(absolute(target[bd]) <= Real(0), Real(0), log(target[bd]) * target[bd])
-                    - target[bd] * x[bd];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward(
+static int backward_wanted(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, double divisor, int threads
+    int64_t D, int64_t dloss_repeated, int threads
 ) {
-    const int64_t BD = B * D;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(BD, threads, [=](int64_t bd) INLINE {
-        if constexpr (want_dx) dx[bd] = -(dloss_over_divisor * target[bd]);
-        if constexpr (want_dtarget) dtarget[bd] = dloss_over_divisor
-                * (choose(absolute(target[bd]) <= Real(0), Real(0), log(target[bd]) + Real(1))
-                - x[bd]);
-    });
-    return DONE;
-}
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int loss(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    double divisor, int threads
-) {
-    const int64_t BD = B * D;
+    if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, B, D,
+            dloss_repeated, threads);
+    if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, B, D,
+            dloss_repeated, threads);
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
-            const auto log_target_bd = log(target[bd]);
-            if constexpr (want_dx) dx[bd] = -(one_over_divisor * target[bd]);
-            if constexpr (want_dtarget) dtarget[bd] = one_over_divisor
-                    * (choose(absolute(target[bd]) <= Real(0), Real(0), log_target_bd + Real(1))
-                    - x[bd]);
-            return choose(absolute(target[bd]) <= Real(0), Real(0), log_target_bd * target[bd])
-                    - target[bd] * x[bd];
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
+    if (!dx) dx = scratch.of<Real>(B * D);
+    if (!dtarget) dtarget = scratch.of<Real>(B * D);
+    return backward<Real>(dloss, target, x, dx, dtarget, B, D, dloss_repeated, threads);
 }
-EXPORTED(loss)
-PART(loss_of_dx, loss, true, false)
-PART(loss_of_dtarget, loss, false, true)
+EXPORTED(backward, backward_wanted)

@@ -2,35 +2,38 @@
 # source sha256: a718c69a768f2a9eebb2bb9247450a1c9f2f54bed4fc5841ed56e4c6a93c3bbb
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""KLDiv on the kernels of kl_div.cpp; for the notation see _table.py."""
+"""The functions of kl_div.py that the kernels of kl_div.cpp compute."""
 
-from .. import kl_div as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: B D
-    loss: one number
-""", "a60987e306ef37414da01f22029c32bc95d4242330a7e9f14d695da9c77705b2")
-table.add("none forward", "none_forward(target, x; B, D) -> loss: B D")
-table.add(
-    "none backward",
-    "none_backward(dloss, target, x; B, D) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | batchmean | mean forward",
-    "divisor = 1 | B | B * D",
-    "forward(target, x; B, D; divisor) -> loss",
-)
-table.add(
-    "sum | batchmean | mean backward",
-    "divisor = 1 | B | B * D",
-    "backward(dloss: one number, target, x; B, D; divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | batchmean | mean loss",
-    "divisor = 1 | B | B * D",
-    "loss(target, x; B, D; divisor) -> dx, dtarget, loss",
-    of="dx | dtarget",
-)
+from .. import kl_div as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "0d713b2ea137786519e9333825c2aaa149a80829ac97ef18bbe9d9b244b72533"
+kernels = Kernels(__file__)
+
+
+def kl_div_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    B, D = x.shape
+    loss = x.new_empty(B, D)
+    kernels.forward(target, x, loss, B, D)
+    return loss
+
+
+def kl_div_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    B, D = dloss.shape
+    dx = dloss.new_empty(B, D) if need_x else None
+    dtarget = dloss.new_empty(B, D) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dx, dtarget, B, D, dloss_repeated)
+    return dx, dtarget

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* target, const Real* x, Real* losses, int64_t B, int64_t D, int threads
 ) {
     const int64_t BD = B * D;
@@ -14,85 +14,52 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int none_backward(
-    const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int threads
+static int backward_of_one_dloss(
+    const Real* dloss, const Real* loss, const Real* target, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int64_t dloss_repeated, int threads
 ) {
     const int64_t BD = B * D;
+    const auto dloss_2 = dloss[0];
     entries(BD, threads, [=](int64_t bd) INLINE {
-        const Real dtarget_minus_x = dloss[bd] * exp(target[bd]);
-        if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + dloss[bd] * losses[bd];
+        const Real exp_target_times_dloss = dloss_2 * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -exp_target_times_dloss;
+        if constexpr (want_dtarget) dtarget[bd] = exp_target_times_dloss + dloss_2 * loss[bd];
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dx, none_backward, true, false)
-PART(none_backward_of_dtarget, none_backward, false, true)
-
-template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* losses, Real* loss, int64_t B, int64_t D,
-    double divisor, int threads
-) {
-    const int64_t BD = B * D;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
-            const Real losses_now = exp(target[bd]) * (target[bd] - x[bd]);
-            losses[bd] = losses_now;
-            return losses_now;
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* losses, const Real* target, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, double divisor, int threads
+    const Real* dloss, const Real* loss, const Real* target, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int64_t dloss_repeated, int threads
 ) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real, want_dx, want_dtarget>(dloss, loss, target, dx, dtarget,
+                B, D, dloss_repeated, threads);
     const int64_t BD = B * D;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
     entries(BD, threads, [=](int64_t bd) INLINE {
-        const Real dtarget_minus_x = dloss_over_divisor * exp(target[bd]);
-        if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
-        if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + dloss_over_divisor * losses[bd];
+        const Real exp_target_times_dloss = dloss[bd] * exp(target[bd]);
+        if constexpr (want_dx) dx[bd] = -exp_target_times_dloss;
+        if constexpr (want_dtarget) dtarget[bd] = exp_target_times_dloss + dloss[bd] * loss[bd];
     });
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
 
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int loss(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t B, int64_t D,
-    double divisor, int threads
+template <class Real>
+static int backward_wanted(
+    const Real* dloss, const Real* loss, const Real* target, Real* dx, Real* dtarget, int64_t B,
+    int64_t D, int64_t dloss_repeated, int threads
 ) {
-    const int64_t BD = B * D;
+    if (dx && !dtarget) return backward<Real, true, false>(dloss, loss, target, dx, dtarget, B, D,
+            dloss_repeated, threads);
+    if (!dx && dtarget) return backward<Real, false, true>(dloss, loss, target, dx, dtarget, B, D,
+            dloss_repeated, threads);
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t bd) INLINE {
-            const auto exp_target_bd = exp(target[bd]);
-            const Real losses = exp_target_bd * (target[bd] - x[bd]);
-            const Real dtarget_minus_x = one_over_divisor * exp_target_bd;
-            if constexpr (want_dx) dx[bd] = -dtarget_minus_x;
-            if constexpr (want_dtarget) dtarget[bd] = dtarget_minus_x + one_over_divisor * losses;
-            return losses;
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
+    if (!dx) dx = scratch.of<Real>(B * D);
+    if (!dtarget) dtarget = scratch.of<Real>(B * D);
+    return backward<Real>(dloss, loss, target, dx, dtarget, B, D, dloss_repeated, threads);
 }
-EXPORTED(loss)
-PART(loss_of_dx, loss, true, false)
-PART(loss_of_dtarget, loss, false, true)
+EXPORTED(backward, backward_wanted)

@@ -2,35 +2,38 @@
 # source sha256: a718c69a768f2a9eebb2bb9247450a1c9f2f54bed4fc5841ed56e4c6a93c3bbb
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""KLDivLogTarget on the kernels of kl_div_log_target.cpp; for the notation see _table.py."""
+"""The functions of kl_div_log_target.py that the kernels of kl_div_log_target.cpp compute."""
 
-from .. import kl_div_log_target as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, losses, dloss, dx, dtarget: B D
-    loss: one number
-""", "62750272cab4cccee2b39848e7a3b3d8255705d5ddac893c99f79a5a412334cf")
-table.add("none forward", "none_forward(target, x; B, D) -> losses", "loss = losses")
-table.add(
-    "none backward",
-    "none_backward(dloss, losses, target; B, D) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | batchmean | mean forward",
-    "divisor = 1 | B | B * D",
-    "forward(target, x; B, D; divisor) -> losses, loss",
-)
-table.add(
-    "sum | batchmean | mean backward",
-    "divisor = 1 | B | B * D",
-    "backward(dloss: one number, losses, target; B, D; divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | batchmean | mean loss",
-    "divisor = 1 | B | B * D",
-    "loss(target, x; B, D; divisor) -> dx, dtarget, loss",
-    of="dx | dtarget",
-)
+from .. import kl_div_log_target as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "2dabb9e84ec39c5d172095acc713b1ecfc688ec093848ae9fdf4c3a18ebce3ac"
+kernels = Kernels(__file__)
+
+
+def kl_div_log_target_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    B, D = x.shape
+    loss = x.new_empty(B, D)
+    kernels.forward(target, x, loss, B, D)
+    return loss
+
+
+def kl_div_log_target_backward(
+    dloss: Tensor, target: Tensor, loss: Tensor, need_x: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, target, loss = dloss.to(wide), target.to(wide), loss.to(wide)
+    B, D = dloss.shape
+    dx = dloss.new_empty(B, D) if need_x else None
+    dtarget = dloss.new_empty(B, D) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, loss, target, dx, dtarget, B, D, dloss_repeated)
+    return dx, dtarget

@@ -2,27 +2,36 @@
 # source sha256: a06bb2490321583ac62d05002c0f2634c611fc09f3fae8f46003862eb15415db
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L1 on the kernels of l1.cpp; for the notation see _table.py."""
+"""The functions of l1.py that the kernels of l1.cpp compute."""
 
-from .. import l1 as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dtarget, dx: N
-    loss: one number
-""", "785e94fef4fd99eb3deee0096363bd965d5c30308d1497c23e40e82b0c948d53")
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dtarget, dx", of="dx | dtarget")
-table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dtarget, dx",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(target, x; N; divisor) -> dtarget, dx, loss",
-    of="dx | dtarget",
-)
+from .. import l1 as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "ff0dbbfb683ecd5c04c0da0fca9017df4d9c7a5242212bb4522f700da2a7ef6b"
+kernels = Kernels(__file__)
+
+
+def l1_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N)
+    kernels.forward(target, x, loss, N)
+    return loss
+
+
+def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    N, = dloss.shape
+    dtarget = dloss.new_empty(N)
+    dx = dloss.new_empty(N) if need_x else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dtarget, dx, N, dloss_repeated)
+    return dx, dtarget

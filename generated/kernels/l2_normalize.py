@@ -2,14 +2,38 @@
 # source sha256: ea74060a01118e2ba21182f7c9caa91868c61a2fc962affc957ba3feb93f56d7
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L2Normalize on the kernels of l2_normalize.cpp; for the notation see _table.py."""
+"""The functions of l2_normalize.py that the kernels of l2_normalize.cpp compute."""
 
-from .. import l2_normalize as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-    norm, length: N 1
-""", "c632df8be7730a1d50dfb4927a235b95ea6b452beb3af905ad5f718468937d49")
-table.add("forward", "forward(x; C, N; eps) -> norm, length, y")
-table.add("backward", "backward(dy, length, norm, y; C, N; eps) -> dx")
+from .. import l2_normalize as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "a591d620d6157bfc0b357a536e65dc58c8e7dd603d168cb5b7dd742bbdb23fe1"
+kernels = Kernels(__file__)
+
+
+def l2_normalize_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    norm = x.new_empty(N, 1)
+    length = x.new_empty(N, 1)
+    y = x.new_empty(N, C)
+    kernels.forward(x, norm, length, y, C, N, eps)
+    return y.to(dtype), norm, length
+
+
+def l2_normalize_backward(
+    dy: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
+) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, length, norm, y, dx, C, N, eps)
+    return dx

@@ -6,94 +6,44 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t C, int64_t N, double eps, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
-        const auto sum_1_over_C = sum_1 / Real(C);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - sum_1_over_C; });
-        const auto sum_2_over_C = sum_2 / Real(C);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - sum_1_over_C
-                - sum_2_over_C); });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(C) + Real(eps));
-        inv_std[n] = inv_std_now;
-        each(C, [=](int64_t c) INLINE {
-            const Real xhat_now = inv_std_now * (x[n * C + c] - sum_1_over_C - sum_2_over_C);
-            xhat[n * C + c] = xhat_now;
-            y[n * C + c] = bias[c] + gain[c] * xhat_now;
-        });
-    });
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real>
-static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dgain,
-    Real* dbias, Real* dx, int64_t C, int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
-        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
-            dgain[c] += dy[n * C + c] * xhat[n * C + c];
-            dbias[c] += dy[n * C + c];
-            return Several<Real, 2>{{gain[c] * dy[n * C + c] * xhat[n * C + c], gain[c]
-                    * dy[n * C + c]}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        const auto inv_std_n = inv_std[n];
-        const auto sum_2_over_C = sum_2 / Real(C);
-        const auto sum_1_over_C = sum_1 / Real(C);
-        each(C, [=](int64_t c) INLINE {
-            dx[n * C + c] = inv_std_n * (gain[c] * dy[n * C + c] - sum_2_over_C - sum_1_over_C
-                    * xhat[n * C + c]);
-        });
-    }, Columns(dgain, C), Columns(dbias, C));
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int lean_forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_2, Real* inv_std,
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
     Real* y, int64_t C, int64_t N, double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
         const Real mean_now = sum_1 / Real(C);
         mean[n] = mean_now;
-        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - mean_now; });
-        sum_2[n] = sum_2_now;
-        const auto sum_2_over_C = sum_2_now / Real(C);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - mean_now
-                - sum_2_over_C); });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(C) + Real(eps));
+        const Real sum_diff_now = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - mean_now; });
+        sum_diff[n] = sum_diff_now;
+        const auto sum_diff_over_C = sum_diff_now / Real(C);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - mean_now
+                - sum_diff_over_C); });
+        const Real inv_std_now = 1 / square_root(sum_2 / Real(C) + Real(eps));
         inv_std[n] = inv_std_now;
         each(C, [=](int64_t c) INLINE {
             y[n * C + c] = bias[c] + gain[c] * (inv_std_now * (x[n * C + c] - mean_now
-                    - sum_2_over_C));
+                    - sum_diff_over_C));
         });
     });
     return DONE;
 }
-EXPORTED(lean_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
-static int lean_backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_2_,
+static int backward(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
     const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         const auto inv_std_n = inv_std[n];
         const auto mean_n = mean[n];
-        const auto sum_2__n_over_C = sum_2_[n] / Real(C);
+        const auto sum_diff_n_over_C = sum_diff[n] / Real(C);
         const auto found = reduced<Real, want_dx ? 2 : 0, false>(C, [=](int64_t c) INLINE {
             if constexpr (want_dgain) dgain[c] += dy[n * C + c] * (inv_std_n * (x[n * C + c]
-                    - mean_n - sum_2__n_over_C));
+                    - mean_n - sum_diff_n_over_C));
             if constexpr (want_dbias) dbias[c] += dy[n * C + c];
             return Several<Real, 2>{{gain[c] * dy[n * C + c] * (inv_std_n * (x[n * C + c] - mean_n
-                    - sum_2__n_over_C)), gain[c] * dy[n * C + c]}};
+                    - sum_diff_n_over_C)), gain[c] * dy[n * C + c]}};
         });
         const Real sum_1 = found.of[0];
         const Real sum_2 = found.of[1];
@@ -101,56 +51,29 @@ static int lean_backward(
         const auto sum_1_over_C = sum_1 / Real(C);
         each(want_dx ? C : 0, [=](int64_t c) INLINE {
             dx[n * C + c] = inv_std_n * (gain[c] * dy[n * C + c] - sum_2_over_C - sum_1_over_C
-                    * (inv_std_n * (x[n * C + c] - mean_n - sum_2__n_over_C)));
+                    * (inv_std_n * (x[n * C + c] - mean_n - sum_diff_n_over_C)));
         });
     }, Columns(dgain, want_dgain ? C : 0), Columns(dbias, want_dbias ? C : 0));
     return DONE;
 }
-EXPORTED(lean_backward)
-PART(lean_backward_of_dx, lean_backward, true, false, false)
-PART(lean_backward_of_dgain, lean_backward, false, true, false)
-PART(lean_backward_of_dbias, lean_backward, false, false, true)
-PART(lean_backward_of_dgain_dbias, lean_backward, false, true, true)
 
 template <class Real>
-static int plain_forward(
-    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, double eps, int threads
+static int backward_wanted(
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
-        const auto sum_1_over_C = sum_1 / Real(C);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - sum_1_over_C; });
-        const auto sum_2_over_C = sum_2 / Real(C);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - sum_1_over_C
-                - sum_2_over_C); });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(C) + Real(eps));
-        inv_std[n] = inv_std_now;
-        each(C, [=](int64_t c) INLINE {
-            xhat[n * C + c] = inv_std_now * (x[n * C + c] - sum_1_over_C - sum_2_over_C);
-        });
-    });
-    return DONE;
+    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dgain, dbias, dx, C, N, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dgain) dgain = scratch.of<Real>(C);
+    if (!dbias) dbias = scratch.of<Real>(C);
+    return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, threads);
 }
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{dy[n * C + c] * y[n * C + c], dy[n * C + c]}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        const auto inv_std_n = inv_std[n];
-        const auto sum_2_over_C = sum_2 / Real(C);
-        const auto sum_1_over_C = sum_1 / Real(C);
-        each(C, [=](int64_t c) INLINE {
-            dx[n * C + c] = inv_std_n * (dy[n * C + c] - sum_2_over_C - sum_1_over_C
-                    * y[n * C + c]);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward, backward_wanted)

@@ -2,25 +2,46 @@
 # source sha256: d610370f54b100eec88504e56fa0fc538191ec70c4914d304cd2d841b7c0aeb9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LayerNorm on the kernels of layer_norm.cpp; for the notation see _table.py."""
+"""The functions of layer_norm.py that the kernels of layer_norm.cpp compute."""
 
-from .. import layer_norm as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C
-    gain = 1, bias = 0, dgain, dbias: C
-    inv_std, mean: N 1
-    sum_2: N
-""", "d82002f87335b0d21aa0c3a8eae52661f4f576625d84bc7ee66968825cbe7bd4")
-table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
-table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
-table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_std, y")
-table.add("plain backward", "plain_backward(dy, inv_std, y; C, N) -> dx")
+import torch
+from torch import Tensor
+
+from .. import layer_norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "e2dddd792c4e63e6936ffcd086c3d2bd574b5426e325b9fc3a0945d829c91516"
+kernels = Kernels(__file__)
+
+
+def layer_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
+    N, C = x.shape
+    mean = x.new_empty(N, 1)
+    sum_diff = x.new_empty(N, 1)
+    inv_std = x.new_empty(N, 1)
+    y = x.new_empty(N, C)
+    kernels.forward(bias, gain, x, mean, sum_diff, inv_std, y, C, N, eps)
+    return y.to(dtype), mean, sum_diff, inv_std
+
+
+def layer_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
+    N, C = dy.shape
+    dgain = dy.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C) if need_bias else None
+    dx = dy.new_empty(N, C) if need_x else None
+    kernels.backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N)
+    return dx, dgain, dbias

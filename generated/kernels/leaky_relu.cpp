@@ -11,7 +11,7 @@ static int forward(const Real* x, Real* y, int64_t N, double negative_slope, int
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -22,4 +22,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

@@ -2,13 +2,34 @@
 # source sha256: 9adebeb1e76e064ba87f01dfb030ff975e349712efcbb572b3dee57a44652e09
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LeakyRelu on the kernels of leaky_relu.cpp; for the notation see _table.py."""
+"""The functions of leaky_relu.py that the kernels of leaky_relu.cpp compute."""
 
-from .. import leaky_relu as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "b929fa8f7a4c89c5f52eeaee4bf87c57b0ded17167406c76ff043f290b60ebca")
-table.add("forward", "forward(x; N; negative_slope) -> y")
-table.add("backward", "backward(dy, x; N; negative_slope) -> dx")
+from .. import leaky_relu as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "9ee8fd0616f575a3594a49faea717aa96c723ee0fcbbd4051f4d9d4ba1604c58"
+kernels = Kernels(__file__)
+
+
+def leaky_relu_forward(x: Tensor, negative_slope: float) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N, negative_slope)
+    return y.to(dtype)
+
+
+def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N, negative_slope)
+    return dx

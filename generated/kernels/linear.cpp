@@ -13,7 +13,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* dy, Real* dbias, int64_t H, int64_t N, int threads) {
@@ -22,4 +22,4 @@ static int backward(const Real* dy, Real* dbias, int64_t H, int64_t N, int threa
     }, Columns(dbias, H));
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

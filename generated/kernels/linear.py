@@ -2,31 +2,49 @@
 # source sha256: 9f44fda21d4149c334047bf6f56ebdf65f71ab833fe59c580d25024fdd302f53
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Linear on the kernels of linear.cpp; for the notation see _table.py."""
+"""The functions of linear.py that the kernels of linear.cpp compute."""
 
-from .. import linear as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x: N K
-    weight: K H
-    bias = 0, dbias: H
-    y, dy: N H
-""", "cf351406b132240d4c3afe19863ab115e791d8ba9229b66fccae9219ead9e4ab")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight: x @ weight),
-    "forward(bias, product_1; H, N) -> y",
-)
-table.add(
-    "backward",
-    ("dx", lambda dy, weight: dy @ weight.mT),
-    ("dweight", lambda dy, x: x.mT @ dy),
-    "backward(dy; H, N) -> dbias",
-)
-table.add("backward of dbias", "backward(dy; H, N) -> dbias")
-table.add(
-    "backward of dweight dbias",
-    ("dweight", lambda dy, x: x.mT @ dy),
-    "backward(dy; H, N) -> dbias",
-)
+import torch
+from torch import Tensor
+
+from .. import linear as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "43b3c1ebabac58018af5693c259b37df9f50b4e7478a4c481b57c50d7cc5798c"
+kernels = Kernels(__file__)
+
+
+def linear_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        H = weight.shape[1]
+        N = x.shape[0]
+        product_1 = x @ weight
+        y = x.new_empty(N, H)
+        kernels.forward(bias, product_1, y, H, N)
+    return y.to(dtype)
+
+
+def linear_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        N, H = dy.shape
+        dx = dweight = dbias = None
+        if need_x:
+            dx = dy @ weight.mT
+        if need_weight:
+            dweight = x.mT @ dy
+        if need_bias:
+            dbias = dy.new_empty(H)
+            kernels.backward(dy, dbias, H, N)
+    return dx, dweight, dbias

@@ -24,111 +24,36 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* q, const Real* state, const Real* weight, Real* y_sum, Real* y, int64_t B,
+    const Real* q, const Real* state, const Real* weight, Real* sum_q_weight, Real* y, int64_t B,
     int64_t E, int64_t F, int64_t T, int threads
 ) {
     const int64_t BT = B * T;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(BT * F);
-    rows(BT * E, BT * E * F, threads, [=](int64_t row, double* y_sum, double* sum_1) INLINE {
+    rows(BT * E, BT * E * F, threads, [=](int64_t row, double* sum_q_weight, double* sum_1) INLINE {
         const int64_t e = row % E;
         const int64_t bt = row / E;
-        y_sum[bt] += q[bt * E + e] * weight[bt * E + e];
+        sum_q_weight[bt] += q[bt * E + e] * weight[bt * E + e];
         const auto q_bte = q[bt * E + e];
         each(F, [=](int64_t f) INLINE { sum_1[bt * F + f] += q_bte
                 * state[(bt * E + e) * F + f]; });
-    }, Total(y_sum, BT), Total(sum_1, BT * F));
+    }, Total(sum_q_weight, BT), Total(sum_1, BT * F));
     rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
-        const auto y_sum_bt = y_sum[bt];
-        each(F, [=](int64_t f) INLINE { y[bt * F + f] = sum_1[bt * F + f] / y_sum_bt; });
+        const auto sum_q_weight_bt = sum_q_weight[bt];
+        each(F, [=](int64_t f) INLINE { y[bt * F + f] = sum_1[bt * F + f] / sum_q_weight_bt; });
     });
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* q, const Real* query, const Real* state, const Real* weight,
-    const Real* y, const Real* y_sum, Real* dstate, Real* dquery, Real* cumulated_3_operand,
-    int64_t B, int64_t E, int64_t F, int64_t T, int threads
-) {
-    const int64_t BT = B * T;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(BT);
-    rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
-        sum_1[bt] = sum(F, [=](int64_t f) INLINE { return dy[bt * F + f] * y[bt * F + f]; });
-    });
-    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
-        const int64_t e = row % E;
-        const int64_t bt = row / E;
-        cumulated_3_operand[bt * E + e] = -(sum_1[bt] / y_sum[bt]) * q[bt * E + e];
-        const auto y_sum_bt = y_sum[bt];
-        const auto q_bte = q[bt * E + e];
-        const Real sum_2 = sum(F, [=](int64_t f) INLINE {
-            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / y_sum_bt * q_bte;
-            return dy[bt * F + f] / y_sum_bt * state[(bt * E + e) * F + f];
-        });
-        dquery[bt * E + e] = exp(smaller(query[bt * E + e], Real(0))) * (sum_2 + -(sum_1[bt]
-                / y_sum_bt) * weight[bt * E + e]);
-    });
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int backward_2(
-    const Real* cumsum_dstate, const Real* cumulated_3, const Real* k, const Real* key,
-    const Real* value, Real* dvalue, Real* dkey, int64_t B, int64_t E, int64_t F, int64_t T,
-    int threads
-) {
-    const int64_t BT = B * T;
-    rows(BT * E, BT * E * F, threads, [=](int64_t row, double* dvalue) INLINE {
-        const int64_t e = row % E;
-        const int64_t bt = row / E;
-        const auto k_bte = k[bt * E + e];
-        const Real sum_4 = sum(F, [=](int64_t f) INLINE {
-            dvalue[bt * F + f] += k_bte * cumsum_dstate[(bt * E + e) * F + f];
-            return value[bt * F + f] * cumsum_dstate[(bt * E + e) * F + f];
-        });
-        dkey[bt * E + e] = exp(smaller(key[bt * E + e], Real(0))) * (cumulated_3[bt * E + e]
-                + sum_4);
-    }, Total(dvalue, BT * F));
-    return DONE;
-}
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dquery(
-    const Real* dy, const Real* query, const Real* state, const Real* weight, const Real* y,
-    const Real* y_sum, Real* dquery, int64_t B, int64_t E, int64_t F, int64_t T, int threads
-) {
-    const int64_t BT = B * T;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(BT);
-    rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
-        sum_1[bt] = sum(F, [=](int64_t f) INLINE { return dy[bt * F + f] * y[bt * F + f]; });
-    });
-    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
-        const int64_t e = row % E;
-        const int64_t bt = row / E;
-        const auto y_sum_bt = y_sum[bt];
-        const Real sum_2 = sum(F, [=](int64_t f) INLINE {
-            return dy[bt * F + f] / y_sum_bt * state[(bt * E + e) * F + f];
-        });
-        dquery[bt * E + e] = exp(smaller(query[bt * E + e], Real(0))) * (sum_2 + -(sum_1[bt]
-                / y_sum_bt) * weight[bt * E + e]);
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dquery)
-
-template <class Real>
-static int backward_of_dkey(
-    const Real* dy, const Real* q, const Real* y, const Real* y_sum, Real* dstate,
+    const Real* dy, const Real* key, const Real* query, const Real* state, const Real* sum_q_weight,
+    const Real* weight, const Real* y, Real* k, Real* dstate, Real* dquery,
     Real* cumulated_3_operand, int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
     const int64_t BT = B * T;
@@ -140,69 +65,41 @@ static int backward_of_dkey(
     rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
         const int64_t e = row % E;
         const int64_t bt = row / E;
-        cumulated_3_operand[bt * E + e] = -(sum_1[bt] / y_sum[bt]) * q[bt * E + e];
-        const auto y_sum_bt = y_sum[bt];
-        const auto q_bte = q[bt * E + e];
-        each(F, [=](int64_t f) INLINE {
-            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / y_sum_bt * q_bte;
+        const Real q = larger(query[bt * E + e], Real(0)) + expm1(smaller(query[bt * E + e],
+                Real(0))) + Real(1);
+        k[bt * E + e] = larger(key[bt * E + e], Real(0)) + expm1(smaller(key[bt * E + e], Real(0)))
+                + Real(1);
+        cumulated_3_operand[bt * E + e] = -(sum_1[bt] / sum_q_weight[bt]) * q;
+        const auto sum_q_weight_bt = sum_q_weight[bt];
+        const Real sum_2 = sum(F, [=](int64_t f) INLINE {
+            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / sum_q_weight_bt * q;
+            return dy[bt * F + f] / sum_q_weight_bt * state[(bt * E + e) * F + f];
         });
+        dquery[bt * E + e] = exp(smaller(query[bt * E + e], Real(0))) * (sum_2 + -(sum_1[bt]
+                / sum_q_weight_bt) * weight[bt * E + e]);
     });
     return DONE;
 }
-EXPORTED(backward_of_dkey)
+EXPORTED(backward, backward)
 
 template <class Real>
-static int backward_of_dkey_2(
-    const Real* cumsum_dstate, const Real* cumulated_3, const Real* key, const Real* value,
-    Real* dkey, int64_t B, int64_t E, int64_t F, int64_t T, int threads
-) {
-    const int64_t BT = B * T;
-    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
-        const int64_t e = row % E;
-        const int64_t bt = row / E;
-        const Real sum_4 = sum(F, [=](int64_t f) INLINE {
-            return value[bt * F + f] * cumsum_dstate[(bt * E + e) * F + f];
-        });
-        dkey[bt * E + e] = exp(smaller(key[bt * E + e], Real(0))) * (cumulated_3[bt * E + e]
-                + sum_4);
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dkey_2)
-
-template <class Real>
-static int backward_of_dvalue(
-    const Real* dy, const Real* q, const Real* y_sum, Real* dstate, int64_t B, int64_t E, int64_t F,
-    int64_t T, int threads
-) {
-    const int64_t BT = B * T;
-    rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
-        const int64_t e = row % E;
-        const int64_t bt = row / E;
-        const auto y_sum_bt = y_sum[bt];
-        const auto q_bte = q[bt * E + e];
-        each(F, [=](int64_t f) INLINE {
-            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / y_sum_bt * q_bte;
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dvalue)
-
-template <class Real>
-static int backward_of_dvalue_2(
-    const Real* cumsum_dstate, const Real* k, Real* dvalue, int64_t B, int64_t E, int64_t F,
-    int64_t T, int threads
+static int backward_2(
+    const Real* cumulated_3, const Real* dstate_cumsum, const Real* k, const Real* key,
+    const Real* value, Real* dvalue, Real* dkey, int64_t B, int64_t E, int64_t F, int64_t T,
+    int threads
 ) {
     const int64_t BT = B * T;
     rows(BT * E, BT * E * F, threads, [=](int64_t row, double* dvalue) INLINE {
         const int64_t e = row % E;
         const int64_t bt = row / E;
         const auto k_bte = k[bt * E + e];
-        each(F, [=](int64_t f) INLINE {
-            dvalue[bt * F + f] += k_bte * cumsum_dstate[(bt * E + e) * F + f];
+        const Real sum_4 = sum(F, [=](int64_t f) INLINE {
+            dvalue[bt * F + f] += k_bte * dstate_cumsum[(bt * E + e) * F + f];
+            return value[bt * F + f] * dstate_cumsum[(bt * E + e) * F + f];
         });
+        dkey[bt * E + e] = exp(smaller(key[bt * E + e], Real(0))) * (cumulated_3[bt * E + e]
+                + sum_4);
     }, Total(dvalue, BT * F));
     return DONE;
 }
-EXPORTED(backward_of_dvalue_2)
+EXPORTED(backward_2, backward_2)

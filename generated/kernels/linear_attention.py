@@ -2,53 +2,64 @@
 # source sha256: d38f174053467ecd56b5de8de317fd5cc804a8665895409537fa3d60935411ca
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LinearAttention on the kernels of linear_attention.cpp; for the notation see _table.py."""
+"""The functions of linear_attention.py that the kernels of linear_attention.cpp compute."""
 
-from .. import linear_attention as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    query, key, q, k, weight, dquery, cumulated_3_operand, dkey: B T E
-    value, y, dy, dvalue: B T F
-    state_operand, state, dstate: B T E F
-    y_sum: B T
-""", "29fa1a12a654b54c0632673bdf6ebeb58e410ba5517d856290a98c42e6df3e93")
-table.add(
-    "forward",
-    "forward(key, query, value; B, E, F, T) -> q, k, state_operand",
-    ("state", lambda state_operand: state_operand.cumsum(1)),
-    ("weight", lambda k: k.cumsum(1)),
-    "forward_2(q, state, weight; B, E, F, T) -> y_sum, y",
-)
-table.add(
-    "backward",
-    "backward(dy, q, query, state, weight, y, y_sum; B, E, F, T) -> dstate, dquery, "
-    "cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
-    ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_2(cumsum_dstate, cumulated_3, k, key, value; B, E, F, T) -> dvalue, dkey",
-)
-table.add(
-    "backward of dquery",
-    "backward_of_dquery(dy, query, state, weight, y, y_sum; B, E, F, T) -> dquery",
-)
-table.add(
-    "backward of dkey",
-    "backward_of_dkey(dy, q, y, y_sum; B, E, F, T) -> dstate, cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
-    ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_of_dkey_2(cumsum_dstate, cumulated_3, key, value; B, E, F, T) -> dkey",
-)
-table.add(
-    "backward of dvalue",
-    "backward_of_dvalue(dy, q, y_sum; B, E, F, T) -> dstate",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
-    "backward_of_dvalue_2(cumsum_dstate, k; B, E, F, T) -> dvalue",
-)
-table.add(
-    "backward of dkey dvalue",
-    "backward_of_dkey(dy, q, y, y_sum; B, E, F, T) -> dstate, cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
-    ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_2(cumsum_dstate, cumulated_3, k, key, value; B, E, F, T) -> dvalue, dkey",
-)
+import torch
+from torch import Tensor
+
+from .. import linear_attention as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "21cee0687b22815acc1fa5432f5d343b291c3a43cef85d1a871d99301915c351"
+kernels = Kernels(__file__)
+
+
+def linear_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+    wide = torch.promote_types(dtype, torch.float32)
+    query, key, value = query.to(wide), key.to(wide), value.to(wide)
+    B, T, E = query.shape
+    F = value.shape[2]
+    q = query.new_empty(B, T, E)
+    k = query.new_empty(B, T, E)
+    state_operand = query.new_empty(B, T, E, F)
+    kernels.forward(key, query, value, q, k, state_operand, B, E, F, T)
+    state = state_operand.cumsum(1)
+    weight = k.cumsum(1)
+    sum_q_weight = query.new_empty(B, T)
+    y = query.new_empty(B, T, F)
+    kernels.forward_2(q, state, weight, sum_q_weight, y, B, E, F, T)
+    return y.to(dtype), state, weight, sum_q_weight
+
+
+def linear_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, state: Tensor, weight: Tensor,
+    sum_q_weight: Tensor, y: Tensor, need_query: bool = True, need_key: bool = True,
+    need_value: bool = True,
+) -> tuple:
+    """The gradients of query, key and value."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, query, key, value, y = (t.to(wide) for t in (dy, query, key, value, y))
+    B, T, F = dy.shape
+    E = query.shape[2]
+    dkey = dvalue = None
+    k = dy.new_empty(B, T, E)
+    dstate = dy.new_empty(B, T, E, F)
+    dquery = dy.new_empty(B, T, E)
+    cumulated_3_operand = dy.new_empty(B, T, E)
+    kernels.backward(
+        dy, key, query, state, sum_q_weight, weight, y, k, dstate, dquery, cumulated_3_operand, B,
+        E, F, T,
+    )
+    if need_key or need_value:
+        dstate_cumsum = dstate.flip(1).cumsum(1).flip(1)
+        cumulated_3 = cumulated_3_operand.flip(1).cumsum(1).flip(1)
+        dvalue = dy.new_empty(B, T, F)
+        dkey = dy.new_empty(B, T, E)
+        kernels.backward_2(cumulated_3, dstate_cumsum, k, key, value, dvalue, dkey, B, E, F, T)
+    return dquery, dkey, dvalue

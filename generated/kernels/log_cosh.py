@@ -2,27 +2,36 @@
 # source sha256: 02003d5fc184c690dd969f3fe5f12c14e01550b46693be6a51742dca3180111d
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogCosh on the kernels of log_cosh.cpp; for the notation see _table.py."""
+"""The functions of log_cosh.py that the kernels of log_cosh.cpp compute."""
 
-from .. import log_cosh as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss: one number
-""", "a880f5b09b0bcddc48412f5b5d60ac71481967ab39a8fe5db73b33708304f83a")
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
-table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(target, x; N; divisor) -> dx, dtarget, loss",
-    of="dx | dtarget",
-)
+from .. import log_cosh as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "514947bf71723c3493020431cd038de66e7ae519027b64c201bb02e73a5a8721"
+kernels = Kernels(__file__)
+
+
+def log_cosh_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N)
+    kernels.forward(target, x, loss, N)
+    return loss
+
+
+def log_cosh_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    N, = dloss.shape
+    dx = dloss.new_empty(N)
+    dtarget = dloss.new_empty(N) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dx, dtarget, N, dloss_repeated)
+    return dx, dtarget

@@ -7,18 +7,18 @@
 template <class Real>
 static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real x_max_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
-        const auto zero_or_x_max_raw = choose(-x_max_raw == Real(infinity), Real(0), x_max_raw);
+        const Real max_x_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto zero_or_max_x_raw = choose(-max_x_raw == Real(infinity), Real(0), max_x_raw);
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return exp(x[n * C + c]
-                - zero_or_x_max_raw); });
+                - zero_or_max_x_raw); });
         const auto log_sum_1 = log(sum_1);
         each(C, [=](int64_t c) INLINE {
-            y[n * C + c] = x[n * C + c] - zero_or_x_max_raw - log_sum_1;
+            y[n * C + c] = x[n * C + c] - zero_or_max_x_raw - log_sum_1;
         });
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t N, int threads) {
@@ -30,4 +30,4 @@ static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t 
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

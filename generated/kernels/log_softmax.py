@@ -2,13 +2,34 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogSoftmax on the kernels of log_softmax.cpp; for the notation see _table.py."""
+"""The functions of log_softmax.py that the kernels of log_softmax.cpp compute."""
 
-from .. import log_softmax as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-""", "94234fe0cc050544808eb54d2d96f11380f5fdcc4d2f562e6721f177c57d2560")
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, y; C, N) -> dx")
+from .. import log_softmax as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "fff7907b4afe62617deb069776c7403ce7a8450998847474bb52ae4b467c5785"
+kernels = Kernels(__file__)
+
+
+def log_softmax_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    y = x.new_empty(N, C)
+    kernels.forward(x, y, C, N)
+    return y.to(dtype)
+
+
+def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, y, dx, C, N)
+    return dx

@@ -7,16 +7,16 @@
 template <class Real>
 static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real x_max_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
-        const auto zero_or_x_max_raw = choose(absolute(x_max_raw) == Real(infinity), Real(0),
-                x_max_raw);
+        const Real max_x_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto zero_or_max_x_raw = choose(absolute(max_x_raw) == Real(infinity), Real(0),
+                max_x_raw);
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return exp(x[n * C + c]
-                - zero_or_x_max_raw); });
-        y[n] = zero_or_x_max_raw + log(sum_1);
+                - zero_or_max_x_raw); });
+        y[n] = zero_or_max_x_raw + log(sum_1);
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -29,4 +29,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

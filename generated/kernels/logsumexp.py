@@ -2,14 +2,35 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Logsumexp on the kernels of logsumexp.cpp; for the notation see _table.py."""
+"""The functions of logsumexp.py that the kernels of logsumexp.cpp compute."""
 
-from .. import logsumexp as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    y, dy: N
-""", "e922f27384c1d5713c56ea06c39dbbf83439c32e9c8ca43b44d5db39b904417a")
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, x, y; C, N) -> dx")
+from .. import logsumexp as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "607a0d0bc405b5cb88adfc7fb19d05bd0281fa0bdeb9f11a2163aee704b2cba7"
+kernels = Kernels(__file__)
+
+
+def logsumexp_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, C, N)
+    return y.to(dtype)
+
+
+def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, y = dy.to(wide), x.to(wide), y.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, x, y, dx, C, N)
+    return dx

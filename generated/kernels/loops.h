@@ -13,12 +13,21 @@ template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel
         try { return kernel(arguments...); } catch (...) { return NO_MEMORY; }
     }
 };
-#define EXPORTED(name)                                                     \
-    extern "C" void* const name##_float = (void*)Guarded<name<float>>::call; \
-    extern "C" void* const name##_double = (void*)Guarded<name<double>>::call;
-#define PART(part, name, ...) /* what is not wanted of it is null */                        \
-    extern "C" void* const part##_float = (void*)Guarded<name<float, __VA_ARGS__>>::call; \
-    extern "C" void* const part##_double = (void*)Guarded<name<double, __VA_ARGS__>>::call;
+// What the arguments are, a letter for each: Reals, whole numbers, a size, a number; threads last.
+template <class T> constexpr char KIND = 'i';
+template <> inline constexpr char KIND<double> = 'd';
+template <> inline constexpr char KIND<const int64_t*> = 'w';
+template <> inline constexpr char KIND<float*> = 'r';
+template <> inline constexpr char KIND<const float*> = 'r';
+template <> inline constexpr char KIND<int> = 0;
+template <auto kernel> struct Kinds;
+template <class... Arguments, int (*kernel)(Arguments...)> struct Kinds<kernel> {
+    static constexpr char text[] = {KIND<Arguments>..., 0};
+};
+#define EXPORTED(name, kernel)                                                 \
+    extern "C" const char* const name##_kinds = Kinds<kernel<float>>::text;    \
+    extern "C" void* const name##_float = (void*)Guarded<kernel<float>>::call; \
+    extern "C" void* const name##_double = (void*)Guarded<kernel<double>>::call;
 
 // Loops are inlined with their body and vectorized. The code around them is compiled once.
 #define INLINE __attribute__((always_inline))

@@ -37,7 +37,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -74,73 +74,4 @@ static int backward(
     }, Total(dbias_ih, Gate * H));
     return DONE;
 }
-EXPORTED(backward)
-
-template <class Real>
-static int plain_forward(
-    const Real* c, const Real* product_1, const Real* product_2, Real* i, Real* f, Real* g, Real* o,
-    Real* shown, Real* y__, int64_t Gate, int64_t H, int64_t N, int64_t State, int threads
-) {
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real i_now = Real(1) / (Real(1) + exp(-(product_2[(n * Gate + 0) * H + i_H]
-                + product_1[(n * Gate + 0) * H + i_H])));
-        i[n * H + i_H] = i_now;
-        const Real f_now = Real(1) / (Real(1) + exp(-(product_2[(n * Gate + 1) * H + i_H]
-                + product_1[(n * Gate + 1) * H + i_H])));
-        f[n * H + i_H] = f_now;
-        const Real g_now = tanh(product_2[(n * Gate + 2) * H + i_H]
-                + product_1[(n * Gate + 2) * H + i_H]);
-        g[n * H + i_H] = g_now;
-        o[n * H + i_H] = Real(1) / (Real(1) + exp(-(product_2[(n * Gate + 3) * H + i_H]
-                + product_1[(n * Gate + 3) * H + i_H])));
-        shown[n * H + i_H] = tanh(c[n * H + i_H] * f_now + g_now * i_now);
-    });
-    rows(State * N, H * N * State, threads, [=](int64_t row) INLINE {
-        const int64_t n = row % N;
-        const int64_t state = row / N;
-        const int y_constant = state == 0;
-        const int y_constant_2 = state == 1;
-        each(H, [=](int64_t i_H) INLINE {
-            y__[(state * N + n) * H + i_H] = Real(0) + choose(y_constant, o[n * H + i_H]
-                    * shown[n * H + i_H], Real(0)) + choose(y_constant_2, c[n * H + i_H]
-                    * f[n * H + i_H] + g[n * H + i_H] * i[n * H + i_H], Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward(
-    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
-    const Real* shown, Real* dc, Real* dpre, int64_t Gate, int64_t H, int64_t N, int64_t State,
-    int threads
-) {
-    Scratch scratch;
-    Real* dcell = scratch.of<Real>(N * H);
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
-                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
-        dcell[n * H + i_H] = dcell_now;
-        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
-    });
-    rows(N * Gate, Gate * H * N, threads, [=](int64_t row) INLINE {
-        const int64_t gate = row % Gate;
-        const int64_t n = row / Gate;
-        const int dpre_constant = gate == 1;
-        const int dpre_constant_2 = gate == 2;
-        const int dpre_constant_3 = gate == 3;
-        const int dpre_constant_4 = gate == 0;
-        each(H, [=](int64_t i_H) INLINE {
-            dpre[(n * Gate + gate) * H + i_H] = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
-                    * c[n * H + i_H] * (f[n * H + i_H] * (Real(1) - f[n * H + i_H])), Real(0))
-                    + choose(dpre_constant_2, dcell[n * H + i_H] * i[n * H + i_H] * (Real(1)
-                    - square(g[n * H + i_H])), Real(0)) + choose(dpre_constant_3,
-                    dy[(0 * N + n) * H + i_H] * shown[n * H + i_H] * (o[n * H + i_H] * (Real(1)
-                    - o[n * H + i_H])), Real(0)) + choose(dpre_constant_4, dcell[n * H + i_H]
-                    * i[n * H + i_H] * g[n * H + i_H] * (Real(1) - i[n * H + i_H]), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward, backward)

@@ -2,64 +2,79 @@
 # source sha256: 6468975c362f90c3783f4636448d6c3983923f9a1f555396a3b41fdea01444b5
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LSTMCell on the kernels of lstm_cell.cpp; for the notation see _table.py."""
+"""The functions of lstm_cell.py that the kernels of lstm_cell.cpp compute."""
 
-from .. import lstm_cell as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x: N K
-    h, c, i, f, g, o, shown, dc: N H
-    weight_ih: P K
-    weight_hh: P H
-    bias_ih = 0, bias_hh = 0, dbias_ih: P
-    y, dy: State N H
-    dpre: N P
-    State = 2
-    Gate = 4
-""", "54def4a1a1860138472380a09427d93f7324585f5298550a75486d623fb4c16f")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "forward(bias_hh, bias_ih, c, product_1, product_2; Gate, H, N, State) -> i, f, g, o, shown, "
-    "y",
-)
-table.add(
-    "backward",
-    "backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre, dbias_ih",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-    "dbias_hh = dbias_ih",
-)
-table.add(
-    "backward of dh dc dweight_ih dweight_hh dbias_ih dbias_hh",
-    "backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre, dbias_ih",
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-    "dbias_hh = dbias_ih",
-)
-table.add(
-    "plain forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "plain_forward(c, product_1, product_2; Gate, H, N, State) -> i, f, g, o, shown, y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-)
-table.add(
-    "plain backward of dh dc dweight_ih dweight_hh",
-    "plain_backward(c, dy, f, g, i, o, shown; Gate, H, N, State) -> dc, dpre",
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-)
+import torch
+from torch import Tensor
+
+from .. import lstm_cell as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "c3d77449ca1fd70ce63b11f359cb136f1603036709ccdf43d3ca2597d65038f8"
+kernels = Kernels(__file__)
+
+
+def lstm_cell_forward(
+    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor,
+    bias_hh: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        N = x.shape[0]
+        Gate = 4
+        State = 2
+        product_1 = x @ weight_ih.mT
+        product_2 = h @ weight_hh.mT
+        i = x.new_empty(N, H)
+        f = x.new_empty(N, H)
+        g = x.new_empty(N, H)
+        o = x.new_empty(N, H)
+        shown = x.new_empty(N, H)
+        y = x.new_empty(State, N, H)
+        kernels.forward(
+            bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, y, Gate, H, N, State,
+        )
+    return y.to(dtype), i, f, g, o, shown
+
+
+def lstm_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, i: Tensor,
+    f: Tensor, g: Tensor, o: Tensor, shown: Tensor, need_x: bool = True, need_h: bool = True,
+    need_c: bool = True, need_weight_ih: bool = True, need_weight_hh: bool = True,
+    need_bias_ih: bool = True, need_bias_hh: bool = True,
+) -> tuple:
+    """The gradients of x, h, c, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, c, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, c, weight_ih, weight_hh))
+        H = dy.shape[2]
+        N = dy.shape[1]
+        P = weight_ih.shape[0]
+        Gate = 4
+        State = 2
+        dx = dh = dweight_ih = dweight_hh = None
+        dc = dy.new_empty(N, H)
+        dpre = dy.new_empty(N, P)
+        dbias_hh = dy.new_empty(P)
+        kernels.backward(c, dy, f, g, i, o, shown, dc, dpre, dbias_hh, Gate, H, N, State)
+        if need_x:
+            dx = dpre @ weight_ih
+        if need_h:
+            dh = dpre @ weight_hh
+        if need_weight_ih:
+            dweight_ih = dpre.mT @ x
+        if need_weight_hh:
+            dweight_hh = dpre.mT @ h
+        dbias_ih = dbias_hh
+    return dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh

@@ -27,7 +27,7 @@ static int forward(const Real* mask, const Real* x, Real* y, int64_t C, int64_t 
     }, Kept<Real>(C));
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t N, int threads) {
@@ -37,4 +37,4 @@ static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t 
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

@@ -2,13 +2,34 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MaskedSoftmax on the kernels of masked_softmax.cpp; for the notation see _table.py."""
+"""The functions of masked_softmax.py that the kernels of masked_softmax.cpp compute."""
 
-from .. import masked_softmax as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, mask, y, dy, dx: N C
-""", "2e38cc88e2d0e504144ca0b3d6617c367825da2e7b0cf83fa74f53494cfc21fa")
-table.add("forward", "forward(mask, x; C, N) -> y")
-table.add("backward", "backward(dy, y; C, N) -> dx")
+from .. import masked_softmax as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "b96a21c78f78ab557c7c7d1223b0f8f440d1386f1a7fb0cb6f57638399d6fe41"
+kernels = Kernels(__file__)
+
+
+def masked_softmax_forward(x: Tensor, mask: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(x.dtype, mask.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, mask = x.to(wide), mask.to(wide)
+    N, C = x.shape
+    y = x.new_empty(N, C)
+    kernels.forward(mask, x, y, C, N)
+    return y.to(dtype)
+
+
+def masked_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, y, dx, C, N)
+    return dx

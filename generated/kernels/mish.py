@@ -2,13 +2,34 @@
 # source sha256: dd8d302729ecb72aa4868c4a9fabc27c9fe7fad57f2140d5012fc71f883e95f9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Mish on the kernels of mish.cpp; for the notation see _table.py."""
+"""The functions of mish.py that the kernels of mish.cpp compute."""
 
-from .. import mish as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "6b9c9f955404c936792ccde3c0cfe78ac12b61af4498a5f3ecaebf7f483a1da6")
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+from .. import mish as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "6de253ddff7bd0952a8c7ec65a755473c175a82ef303ef337a9478a064c3da65"
+kernels = Kernels(__file__)
+
+
+def mish_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N)
+    return y.to(dtype)
+
+
+def mish_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N)
+    return dx

@@ -18,7 +18,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
@@ -55,7 +55,7 @@ static int forward_2(
     });
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int forward_3(
@@ -85,42 +85,41 @@ static int forward_3(
     loss[0] = sum_6[0] / Real(N);
     return DONE;
 }
-EXPORTED(forward_3)
+EXPORTED(forward_3, forward_3)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* db1, Real* dlogits_,
-    Real* db2, int64_t H, int64_t N, int64_t V, int threads
+    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t N,
+    int64_t V, int threads
 ) {
     if (!in_range(labels, N, V)) return OUT_OF_RANGE;
-    entries(H, threads, [=](int64_t i_H) INLINE { db1[i_H] = Real(0); });
     const auto dloss_over_N = dloss[0] / Real(N);
     const auto minus_dloss_over_N = -dloss_over_N;
-    rows(N, N * V, threads, [=](int64_t n, Real* db2) INLINE {
+    rows(N, N * V, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
         each(V, [=](int64_t v) INLINE {
-            const Real dlogits__now = dloss_over_N * probs[n * V + v] + choose(v == labels_n,
+            dlogits_[n * V + v] = dloss_over_N * probs[n * V + v] + choose(v == labels_n,
                     minus_dloss_over_N, Real(0));
-            dlogits_[n * V + v] = dlogits__now;
-            db2[v] += dlogits__now;
         });
-    }, Columns(db2, V));
+    });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* bngain, const Real* dh, const Real* h, const Real* inv_std, const Real* xhat,
-    Real* dbngain, Real* dbnbias, Real* dhprebn, int64_t H, int64_t N, int threads
+    const Real* bngain, const Real* dh, const Real* dlogits_, const Real* h, const Real* inv_std,
+    const Real* xhat, Real* db2, Real* dbngain, Real* dbnbias, Real* dhprebn, int64_t H, int64_t N,
+    int64_t V, int threads
 ) {
-    rows(N, H * N, threads, [=](int64_t n, Real* dbngain, Real* dbnbias) INLINE {
+    rows(N, H * N * V, threads, [=](int64_t n, Real* db2, Real* dbngain, Real* dbnbias) INLINE {
+        each(V, [=](int64_t v) INLINE { db2[v] += dlogits_[n * V + v]; });
         each(H, [=](int64_t i_H) INLINE {
             dbngain[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]))
                     * xhat[n * H + i_H];
             dbnbias[i_H] += dh[n * H + i_H] * (Real(1) - square(h[n * H + i_H]));
         });
-    }, Columns(dbngain, H), Columns(dbnbias, H));
+    }, Columns(db2, V), Columns(dbngain, H), Columns(dbnbias, H));
     const Real N_minus_one = double(N) - 1.0;
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
         dhprebn[n * H + i_H] = bngain[i_H] * inv_std[i_H] * (dh[n * H + i_H] * (Real(1)
@@ -129,4 +128,21 @@ static int backward_2(
     });
     return DONE;
 }
-EXPORTED(backward_2)
+EXPORTED(backward_2, backward_2)
+
+template <class Real>
+static int backward_3(
+    const Real* C, const int64_t* contexts, Real* db1, Real* embcat, int64_t E, int64_t H,
+    int64_t N, int64_t T, int64_t V, int threads
+) {
+    if (!in_range(contexts, N * T, V)) return OUT_OF_RANGE;
+    entries(H, threads, [=](int64_t i_H) INLINE { db1[i_H] = Real(0); });
+    rows(N * T, E * N * T, threads, [=](int64_t row) INLINE {
+        const int64_t t = row % T;
+        const int64_t n = row / T;
+        const auto contexts_nt = contexts[n * T + t];
+        each(E, [=](int64_t e) INLINE { embcat[(n * T + t) * E + e] = C[contexts_nt * E + e]; });
+    });
+    return DONE;
+}
+EXPORTED(backward_3, backward_3)

@@ -2,75 +2,94 @@
 # source sha256: bcf6665016a6d9b5da86ed545f4debc68edcfa34b31c70bbf7734928c0cc7dd7
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MLP on the kernels of mlp.cpp; for the notation see _table.py."""
+"""The functions of mlp.py that the kernels of mlp.cpp compute."""
 
-from pathlib import Path as _Path
+import functools
 
-from .. import mlp as _module
+import torch
+from torch import Tensor
+
+from .. import mlp as lines
 from ._building import NoCompiler as NoCompiler  # which a step raises
-from ._table import Table
+from ._running import Kernels
 from ._training import TrainingStep
 
-_runtime = _module._runtime
+MODULE, DIGEST = lines, "577bf021157409104ea666d7249082ab0795164cb9388fc85c4a42b8e7b7da23"
+kernels = Kernels(__file__)
 
 
-def _E(contexts, W1):
-    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
-        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    E = W1.shape[0] // contexts.shape[1]
-    return E
+def mlp_forward(
+    contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
+    bngain: Tensor, bnbias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(C.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        C, W1, b1, W2, b2, bngain, bnbias = (t.to(wide) for t in (C, W1, b1, W2, b2, bngain, bnbias))
+        V, E = C.shape
+        K, H = W1.shape
+        N, T = contexts.shape
+        embcat = C.new_empty(N, K)
+        kernels.forward(C, contexts, embcat, E, N, T, V)
+        product_1 = embcat @ W1
+        inv_std = C.new_empty(1, H)
+        xhat = C.new_empty(N, H)
+        h = C.new_empty(N, H)
+        kernels.forward_2(b1, bnbias, bngain, product_1, inv_std, xhat, h, H, N, eps)
+        product_5 = h @ W2
+        probs = C.new_empty(N, V)
+        loss = C.new_empty(())
+        kernels.forward_3(b2, labels, product_5, probs, loss, N, V)
+    return loss.to(dtype), inv_std, xhat, h, probs
 
 
-def _dC(V, E, dloss, contexts, dembcat):
-    dC = _runtime.index_added(
-        dloss.new_zeros(V, E),
-        contexts.flatten(),
-        dembcat.reshape(contexts.numel(), E),
-    )
-    return dC
-
-
-table = Table(_module, __file__, """
-    contexts: N T, whole numbers
-    labels: N, whole numbers
-    C: V E
-    W1: K H
-    b1, bngain, bnbias, db1, dbngain, dbnbias: H
-    W2: H V
-    b2, db2: V
-    embcat: N K
-    inv_std: 1 H
-    xhat, h, dhprebn: N H
-    probs, dlogits_: N V
-    loss, dloss: one number
-""", "796592eddbbfbb0b08006b5471f73b6fb5d91b63245137064b3a801aa755e013")
-table.add(
-    "forward",
-    "forward(C, contexts; E, N, T, V) -> embcat",
-    ("product_1", lambda embcat, W1: embcat @ W1),
-    "forward_2(b1, bnbias, bngain, product_1; H, N; eps) -> inv_std, xhat, h",
-    ("product_5", lambda h, W2: h @ W2),
-    "forward_3(b2, labels, product_5; N, V) -> probs, loss",
-)
-table.add(
-    "backward",
-    ("E", _E),
-    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
-    ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
-    ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
-    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
-    ("dembcat", lambda dhprebn, W1: dhprebn @ W1.mT),
-    ("dC", _dC),
-    ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
-)
-table.add(
-    "backward of dW1 db1 dW2 db2 dbngain dbnbias",
-    "backward(dloss, labels, probs; H, N, V) -> db1, dlogits_, db2",
-    ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
-    ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
-    "backward_2(bngain, dh, h, inv_std, xhat; H, N) -> dbngain, dbnbias, dhprebn",
-    ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
-)
+def mlp_backward(
+    dloss: Tensor, contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, W2: Tensor,
+    bngain: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor, need_C: bool = True,
+    need_W1: bool = True, need_b1: bool = True, need_W2: bool = True, need_b2: bool = True,
+    need_bngain: bool = True, need_bnbias: bool = True,
+) -> tuple:
+    """The gradients of C, W1, b1, W2, b2, bngain and bnbias."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, C, W1, W2, bngain = (t.to(wide) for t in (dloss, C, W1, W2, bngain))
+        V, E = C.shape
+        K, H = W1.shape
+        N, T = contexts.shape
+        dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
+        if need_C or need_W1 or need_W2 or need_b2 or need_bngain or need_bnbias:
+            dlogits_ = dloss.new_empty(N, V)
+            kernels.backward(dloss, labels, probs, dlogits_, N, V)
+        if need_C or need_W1 or need_b2 or need_bngain or need_bnbias:
+            dh = dlogits_ @ W2.mT
+        if need_W2:
+            dW2 = h.mT @ dlogits_
+        if need_C or need_W1 or need_b2 or need_bngain or need_bnbias:
+            db2 = dloss.new_empty(V)
+            dbngain = dloss.new_empty(H)
+            dbnbias = dloss.new_empty(H)
+            dhprebn = dloss.new_empty(N, H)
+            kernels.backward_2(
+            bngain, dh, dlogits_, h, inv_std, xhat, db2, dbngain, dbnbias, dhprebn, H, N, V,
+        )
+        if need_C:
+            dembcat = dhprebn @ W1.mT
+            dC = lines._index_added(
+            dloss.new_zeros(V, E),
+            contexts.flatten(),
+            dembcat.reshape(contexts.numel(), E),
+        )
+        if need_W1 or need_b1:
+            db1 = dloss.new_empty(H)
+            embcat = dloss.new_empty(N, K)
+            kernels.backward_3(C, contexts, db1, embcat, E, H, N, T, V)
+        if need_W1:
+            dW1 = embcat.mT @ dhprebn
+    return dC, dW1, db1, dW2, db2, dbngain, dbnbias
 
 
 def training_step(
@@ -80,13 +99,11 @@ def training_step(
     ``step(picks, rate)`` updates the parameters in place and returns the loss before the update.
 
     contexts, labels: all examples; C, W1, b1, W2, b2, bngain, bnbias: the parameters. Raises what
-    `mlp_forward` raises for them, and what `TrainingStep` raises.
+    `mlp` raises for them, and what `TrainingStep` raises.
     """
-    _module.mlp_forward(
-        contexts[:batch], labels[:batch], C, W1, b1, W2, b2, bngain, bnbias, eps=eps,
-    )
+    lines.mlp(contexts[:batch], labels[:batch], C, W1, b1, W2, b2, bngain, bnbias, eps=eps)
     return TrainingStep(
-        _Path(__file__).with_name("mlp_step.cpp"),
+        kernels.source.with_name("mlp_step.cpp"),
         {"N": batch, "T": contexts.shape[1], "V": C.shape[0], "E": C.shape[1], "H": W1.shape[1]},
         {"contexts": contexts, "labels": labels},
         {"C": C, "W1": W1, "b1": b1, "W2": W2, "b2": b2, "bngain": bngain, "bnbias": bnbias},

@@ -2,27 +2,36 @@
 # source sha256: 1b3bdc646146f2bac87aa418c85c38dcff318df10a9097f722a01749b4f0aa6e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MSE on the kernels of mse.cpp; for the notation see _table.py."""
+"""The functions of mse.py that the kernels of mse.cpp compute."""
 
-from .. import mse as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss: one number
-""", "45c960a9c3137a75a4c6f23f48a29d31dec860a07920bf37e6acbf01a52820e9")
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
-table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; divisor) -> loss")
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(target, x; N; divisor) -> dx, dtarget, loss",
-    of="dx | dtarget",
-)
+from .. import mse as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "6fbc9bcf6751469cd91b2a364b0405156d3537d38a079c5b6395e2a0b51d2851"
+kernels = Kernels(__file__)
+
+
+def mse_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N)
+    kernels.forward(target, x, loss, N)
+    return loss
+
+
+def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    N, = dloss.shape
+    dx = dloss.new_empty(N)
+    dtarget = dloss.new_empty(N) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dx, dtarget, N, dloss_repeated)
+    return dx, dtarget

@@ -5,44 +5,42 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* losses, int64_t C, int64_t N, int64_t S, int threads
+static int forward_without_S(
+    const int64_t* labels, const Real* logprobs, const Real* weight, Real* losses, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     entries(N, threads, [=](int64_t n) INLINE {
-        losses[n] = -choose(labels_kept[n] != Real(0), weight[labels[n]]
-                * logprobs[n * C + labels[n]], Real(0));
+        losses[n] = -(weight[labels[n]] * logprobs[n * C + labels[n]]);
     });
     return DONE;
 }
 
 template <class Real>
-static int none_forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* losses, int64_t C, int64_t N, int64_t S, int threads
+static int forward(
+    const int64_t* labels, const Real* logprobs, const Real* weight, Real* losses, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return none_forward_without_S<Real>(labels, labels_kept, logprobs, weight, losses,
-            C, N, S, threads);
+    if (S == 1)
+        return forward_without_S<Real>(labels, logprobs, weight, losses, C, N, S, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     entries(N, S, threads, [=](int64_t n, int64_t s) INLINE {
-        losses[n * S + s] = -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]]
-                * logprobs[(n * C + (labels[n * S + s])) * S + s], Real(0));
+        losses[n * S + s] = -(weight[labels[n * S + s]]
+                * logprobs[(n * C + (labels[n * S + s])) * S + s]);
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real>
-static int none_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* weight,
-    Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
+static int backward_without_S(
+    const Real* dloss, const int64_t* labels, const Real* weight, Real* dlogprobs_, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto labels_n = labels[n];
-        const auto dlogprobs_constant = weight[labels_n] * -choose(labels_kept[n] != Real(0),
-                dloss[n], Real(0));
+        const auto dlogprobs_constant = -(weight[labels_n] * dloss[n]);
         each(C, [=](int64_t c) INLINE {
             dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
         });
@@ -51,479 +49,21 @@ static int none_backward_without_S(
 }
 
 template <class Real>
-static int none_backward(
-    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* weight,
-    Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
+static int backward(
+    const Real* dloss, const int64_t* labels, const Real* weight, Real* dlogprobs_, int64_t C,
+    int64_t N, int64_t S, int threads
 ) {
-    if (S == 1) return none_backward_without_S<Real>(dloss, labels, labels_kept, weight, dlogprobs_,
-            C, N, S, threads);
+    if (S == 1)
+        return backward_without_S<Real>(dloss, labels, weight, dlogprobs_, C, N, S, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
         const int64_t c = row % C;
         const int64_t n = row / C;
         each(S, [=](int64_t s) INLINE {
             dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    weight[labels[n * S + s]] * -choose(labels_kept[n * S + s] != Real(0),
-                    dloss[n * S + s], Real(0)), Real(0));
+                    -(weight[labels[n * S + s]] * dloss[n * S + s]), Real(0));
         });
     });
     return DONE;
 }
-EXPORTED(none_backward)
-
-template <class Real>
-static int none_plain_forward_without_S(
-    const int64_t* labels, const Real* logprobs, Real* losses, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    entries(N, threads, [=](int64_t n) INLINE { losses[n] = -logprobs[n * C + labels[n]]; });
-    return DONE;
-}
-
-template <class Real>
-static int none_plain_forward(
-    const int64_t* labels, const Real* logprobs, Real* losses, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (S == 1) return none_plain_forward_without_S<Real>(labels, logprobs, losses, C, N, S,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    entries(N, S, threads, [=](int64_t n, int64_t s) INLINE {
-        losses[n * S + s] = -logprobs[(n * C + (labels[n * S + s])) * S + s];
-    });
-    return DONE;
-}
-EXPORTED(none_plain_forward)
-
-template <class Real>
-static int none_plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        const auto minus_dloss_n = -dloss[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_dloss_n, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int none_plain_backward(
-    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    int threads
-) {
-    if (S == 1) return none_plain_backward_without_S<Real>(dloss, labels, dlogprobs_, C, N, S,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -dloss[n * S + s], Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(none_plain_backward)
-
-template <class Real>
-static int sum_forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* loss, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
-        loss[0] += sum(first, last, [=](int64_t n) INLINE {
-            return -choose(labels_kept[n] != Real(0), weight[labels[n]]
-                    * logprobs[n * C + labels[n]], Real(0));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-
-template <class Real>
-static int sum_forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* loss, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return sum_forward_without_S<Real>(labels, labels_kept, logprobs, weight, loss, C,
-            N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(S, [=](int64_t s) INLINE {
-            return -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]]
-                    * logprobs[(n * C + (labels[n * S + s])) * S + s], Real(0));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-EXPORTED(sum_forward)
-
-template <class Real>
-static int sum_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* weight,
-    Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_2 = dloss[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), dloss_2
-                * weight[labels_n], Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int sum_backward(
-    const Real* dloss, const int64_t* labels, const Real* labels_kept, const Real* weight,
-    Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return sum_backward_without_S<Real>(dloss, labels, labels_kept, weight, dlogprobs_,
-            C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto dloss_2 = dloss[0];
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -choose(labels_kept[n * S + s] != Real(0), dloss_2 * weight[labels[n * S + s]],
-                    Real(0)), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(sum_backward)
-
-template <class Real>
-static int sum_loss_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    rows(N, C * N, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += -choose(labels_kept[n] != Real(0), weight[labels[n]]
-                * logprobs[n * C + labels[n]], Real(0));
-        const auto labels_n = labels[n];
-        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), weight[labels_n],
-                Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
-        });
-    }, Total(loss, 1));
-    return DONE;
-}
-
-template <class Real>
-static int sum_loss(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return sum_loss_without_S<Real>(labels, labels_kept, logprobs, weight, loss,
-            dlogprobs_, C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    rows(N, N * S, threads, [=](int64_t n, double* loss) INLINE {
-        loss[0] += sum(S, [=](int64_t s) INLINE {
-            return -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]]
-                    * logprobs[(n * C + (labels[n * S + s])) * S + s], Real(0));
-        });
-    }, Total(loss, 1));
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -choose(labels_kept[n * S + s] != Real(0), weight[labels[n * S + s]], Real(0)),
-                    Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(sum_loss)
-
-template <class Real>
-static int plain_forward_without_S(
-    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
-    double divisor, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last,
-                [=](int64_t n) INLINE { return -logprobs[n * C + labels[n]]; });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real>
-static int plain_forward(
-    const int64_t* labels, const Real* logprobs, Real* loss, int64_t C, int64_t N, int64_t S,
-    double divisor, int threads
-) {
-    if (S == 1) return plain_forward_without_S<Real>(labels, logprobs, loss, C, N, S, divisor,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(S,
-                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    double divisor, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto minus_dloss_over_divisor = -(dloss[0] / Real(divisor));
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_dloss_over_divisor,
-                    Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int plain_backward(
-    const Real* dloss, const int64_t* labels, Real* dlogprobs_, int64_t C, int64_t N, int64_t S,
-    double divisor, int threads
-) {
-    if (S == 1) return plain_backward_without_S<Real>(dloss, labels, dlogprobs_, C, N, S, divisor,
-            threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto minus_dloss_over_divisor = -(dloss[0] / Real(divisor));
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    minus_dloss_over_divisor, Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
-
-template <class Real>
-static int plain_loss_without_S(
-    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real minus_one_over_divisor = -(1.0 / divisor);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += -logprobs[n * C + labels[n]];
-        const auto labels_n = labels[n];
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, minus_one_over_divisor,
-                    Real(0));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-
-template <class Real>
-static int plain_loss(
-    const int64_t* labels, const Real* logprobs, Real* loss, Real* dlogprobs_, int64_t C, int64_t N,
-    int64_t S, double divisor, int threads
-) {
-    if (S == 1) return plain_loss_without_S<Real>(labels, logprobs, loss, dlogprobs_, C, N, S,
-            divisor, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* sum_1) INLINE {
-        sum_1[0] += sum(S,
-                [=](int64_t s) INLINE { return -logprobs[(n * C + (labels[n * S + s])) * S + s]; });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    const Real minus_one_over_divisor = -(1.0 / divisor);
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    minus_one_over_divisor, Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_loss)
-
-template <class Real>
-static int mean_forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* counted_sum_2,
-            double* sum_1) INLINE {
-        const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
-            return Several<Real, 2>{{choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0)),
-                    -choose(labels_kept[n] != Real(0), weight[labels[n]]
-                    * logprobs[n * C + labels[n]], Real(0))}};
-        });
-        counted_sum_2[0] += found.of[0];
-        sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
-    return DONE;
-}
-
-template <class Real>
-static int mean_forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* counted_sum_2, Real* loss, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return mean_forward_without_S<Real>(labels, labels_kept, logprobs, weight,
-            counted_sum_2, loss, C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_1) INLINE {
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]], Real(0)), -choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]] * logprobs[(n * C + (labels[n * S + s])) * S + s],
-                    Real(0))}};
-        });
-        counted_sum_2[0] += found.of[0];
-        sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
-    return DONE;
-}
-EXPORTED(mean_forward)
-
-template <class Real>
-static int mean_backward_without_S(
-    const Real* counted_sum_2, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* weight, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), dloss_over_counted_sum_2
-                * weight[labels_n], Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int mean_backward(
-    const Real* counted_sum_2, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* weight, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return mean_backward_without_S<Real>(counted_sum_2, dloss, labels, labels_kept,
-            weight, dlogprobs_, C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const auto dloss_over_counted_sum_2 = dloss[0] / counted_sum_2[0];
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -choose(labels_kept[n * S + s] != Real(0), dloss_over_counted_sum_2
-                    * weight[labels[n * S + s]], Real(0)), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(mean_backward)
-
-template <class Real>
-static int mean_loss_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_1 = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* counted_sum_2,
-            double* sum_1) INLINE {
-        const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
-            return Several<Real, 2>{{choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0)),
-                    -choose(labels_kept[n] != Real(0), weight[labels[n]]
-                    * logprobs[n * C + labels[n]], Real(0))}};
-        });
-        counted_sum_2[0] += found.of[0];
-        sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto labels_n = labels[n];
-        const auto dlogprobs_constant = -choose(labels_kept[n] != Real(0), one_over_counted_sum_2
-                * weight[labels_n], Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogprobs_[n * C + c] = Real(0) + choose(c == labels_n, dlogprobs_constant, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int mean_loss(
-    const int64_t* labels, const Real* labels_kept, const Real* logprobs, const Real* weight,
-    Real* loss, Real* dlogprobs_, int64_t C, int64_t N, int64_t S, int threads
-) {
-    if (S == 1) return mean_loss_without_S<Real>(labels, labels_kept, logprobs, weight, loss,
-            dlogprobs_, C, N, S, threads);
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* counted_sum_2 = scratch.of<Real>(1);
-    Real* sum_1 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* counted_sum_2, double* sum_1) INLINE {
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            return Several<Real, 2>{{choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]], Real(0)), -choose(labels_kept[n * S + s] != Real(0),
-                    weight[labels[n * S + s]] * logprobs[(n * C + (labels[n * S + s])) * S + s],
-                    Real(0))}};
-        });
-        counted_sum_2[0] += found.of[0];
-        sum_1[0] += found.of[1];
-    }, Total(counted_sum_2, 1), Total(sum_1, 1));
-    loss[0] = sum_1[0] / counted_sum_2[0];
-    const auto one_over_counted_sum_2 = Real(1) / counted_sum_2[0];
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == labels[n * S + s],
-                    -choose(labels_kept[n * S + s] != Real(0), one_over_counted_sum_2
-                    * weight[labels[n * S + s]], Real(0)), Real(0));
-        });
-    });
-    return DONE;
-}
-EXPORTED(mean_loss)
+EXPORTED(backward, backward)

@@ -2,73 +2,35 @@
 # source sha256: 348f2a796e0af5d46e335396a3330d054a6b387c058ec7f28926a46c7529bbda
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NLL on the kernels of nll.cpp; for the notation see _table.py."""
+"""The functions of nll.py that the kernels of nll.cpp compute."""
 
-from .. import nll as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-_pair = _module._pair
+from .. import nll as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "150e445f6f7e4a7ac2ab8b9a2bb11d4c784a971dc21ac0aeecce3f98e5544639"
+kernels = Kernels(__file__)
 
 
-def _labels(labels, ignore_index, C, logprobs):
-    return _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
+def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(logprobs.dtype, weight.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    logprobs, weight = logprobs.to(wide), weight.to(wide)
+    N, C, S = logprobs.shape
+    loss = logprobs.new_empty(N, S)
+    kernels.forward(labels, logprobs, weight, loss, C, N, S)
+    return loss
 
 
-table = Table(_module, __file__, """
-    logprobs, dlogprobs: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    loss, dloss, counted_sum_2: one number
-    labels_kept: N S
-""", "67f62cea7937f2134cd4df16be51c2a6c819291c5519f8b354df45ce461b7091")
-table.add(
-    "none forward",
-    ("labels, labels_kept", _labels),
-    "none_forward(labels, labels_kept, logprobs, weight; C, N, S) -> loss: N S",
-)
-table.add(
-    "none backward",
-    "none_backward(dloss: N S, labels, labels_kept, weight; C, N, S) -> dlogprobs",
-)
-table.add("none plain forward", "none_plain_forward(labels, logprobs; C, N, S) -> loss: N S")
-table.add("none plain backward", "none_plain_backward(dloss: N S, labels; C, N, S) -> dlogprobs")
-table.add(
-    "sum forward",
-    ("labels, labels_kept", _labels),
-    "sum_forward(labels, labels_kept, logprobs, weight; C, N, S) -> loss",
-)
-table.add("sum backward", "sum_backward(dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs")
-table.add(
-    "sum loss",
-    ("labels, labels_kept", _labels),
-    "sum_loss(labels, labels_kept, logprobs, weight; C, N, S) -> loss, dlogprobs",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | N * S",
-    "plain_forward(labels, logprobs; C, N, S; divisor) -> loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | N * S",
-    "plain_backward(dloss, labels; C, N, S; divisor) -> dlogprobs",
-)
-table.add(
-    "sum | mean plain loss",
-    "divisor = 1 | N * S",
-    "plain_loss(labels, logprobs; C, N, S; divisor) -> loss, dlogprobs",
-)
-table.add(
-    "mean forward",
-    ("labels, labels_kept", _labels),
-    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> counted_sum_2, loss",
-)
-table.add(
-    "mean backward",
-    "mean_backward(counted_sum_2, dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs",
-)
-table.add(
-    "mean loss",
-    ("labels, labels_kept", _labels),
-    "mean_loss(labels, labels_kept, logprobs, weight; C, N, S) -> loss, dlogprobs",
-)
+def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """The gradient of logprobs."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, weight = dloss.to(wide), weight.to(wide)
+    C, = weight.shape
+    N, S = dloss.shape
+    dlogprobs = dloss.new_empty(N, C, S)
+    kernels.backward(dloss, labels, weight, dlogprobs, C, N, S)
+    return dlogprobs

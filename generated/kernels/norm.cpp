@@ -14,7 +14,7 @@ static int forward(const Real* x, Real* squares, Real* y, int64_t C, int64_t N, 
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -27,4 +27,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

@@ -2,14 +2,36 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Norm on the kernels of norm.cpp; for the notation see _table.py."""
+"""The functions of norm.py that the kernels of norm.cpp compute."""
 
-from .. import norm as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    squares, y, dy: N
-""", "d5ffe936deb8cf06ff73209c4a108d1c2aa1d0ddaea9a18a7a5c7391490f6fad")
-table.add("forward", "forward(x; C, N) -> squares, y")
-table.add("backward", "backward(dy, squares, x; C, N) -> dx")
+from .. import norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "d21161c78847a59a04a546fd1df7131fba449482d987076d6e158e5683658e46"
+kernels = Kernels(__file__)
+
+
+def norm_forward(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    squares = x.new_empty(N)
+    y = x.new_empty(N)
+    kernels.forward(x, squares, y, C, N)
+    return y.to(dtype), squares
+
+
+def norm_backward(dy: Tensor, x: Tensor, squares: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, squares, x, dx, C, N)
+    return dx

@@ -2,14 +2,35 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Norm1 on the kernels of norm1.cpp; for the notation see _table.py."""
+"""The functions of norm1.py that the kernels of norm1.cpp compute."""
 
-from .. import norm1 as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    y, dy: N
-""", "25699553f7bb58a381b96490a52dddbb64711a3e7624d8346d274dd95123fbf3")
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, x; C, N) -> dx")
+from .. import norm1 as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "d4cce83e31628970d7639a84d389a7c96314e36c2e5b05e48e53a309cdc6d67a"
+kernels = Kernels(__file__)
+
+
+def norm1_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, C, N)
+    return y.to(dtype)
+
+
+def norm1_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, x, dx, C, N)
+    return dx

@@ -11,7 +11,7 @@ static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* x, Real* abs_x, int64_t C, int64_t N, int threads) {
@@ -20,7 +20,7 @@ static int backward(const Real* x, Real* abs_x, int64_t C, int64_t N, int thread
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
@@ -36,4 +36,4 @@ static int backward_2(
     });
     return DONE;
 }
-EXPORTED(backward_2)
+EXPORTED(backward_2, backward_2)

@@ -2,20 +2,39 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NormInf on the kernels of norm_inf.cpp; for the notation see _table.py."""
+"""The functions of norm_inf.py that the kernels of norm_inf.cpp compute."""
 
-from .. import norm_inf as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, abs_x, dx: N C
-    y, dy: N
-""", "9cb30dd9db09c4f1b0abca69ec75926df32fb53945d9b48d8b1b1517c95ea38d")
-table.add("forward", "forward(x; C, N) -> y")
-table.add(
-    "backward",
-    "backward(x; C, N) -> abs_x",
-    ("place_1", lambda abs_x: abs_x.argmax(1)),
-    ("place_2", lambda abs_x: abs_x.argmax(1)),
-    "backward_2(dy, place_1, place_2, x; C, N) -> dx",
-)
+from .. import norm_inf as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "d78d3147e488d313dcd0861b8860c31eee275c8d029c1ff715c6b1e83de858d7"
+kernels = Kernels(__file__)
+
+
+def norm_inf_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, C, N)
+    return y.to(dtype)
+
+
+def norm_inf_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    abs_x = dy.new_empty(N, C)
+    kernels.backward(x, abs_x, C, N)
+    place_1 = abs_x.argmax(1)
+    place_2 = abs_x.argmax(1)
+    dx = dy.new_empty(N, C)
+    kernels.backward_2(dy, place_1, place_2, x, dx, C, N)
+    return dx

@@ -18,7 +18,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -37,4 +37,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

@@ -2,14 +2,36 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NormP on the kernels of norm_p.cpp; for the notation see _table.py."""
+"""The functions of norm_p.py that the kernels of norm_p.cpp compute."""
 
-from .. import norm_p as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    powers, y, dy: N
-""", "23b4ecec3befee5f08baff06324dcce65628787d32e7545464138fc2b653b1f2")
-table.add("forward", "forward(x; C, N; p) -> powers, y")
-table.add("backward", "backward(dy, powers, x; C, N; p) -> dx")
+from .. import norm_p as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "85bf4ba19021136428105294bd6e695c74077817d7f58a635d2abcd31990ac91"
+kernels = Kernels(__file__)
+
+
+def norm_p_forward(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    powers = x.new_empty(N)
+    y = x.new_empty(N)
+    kernels.forward(x, powers, y, C, N, p)
+    return y.to(dtype), powers
+
+
+def norm_p_backward(dy: Tensor, x: Tensor, powers: Tensor, p: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, powers, x, dx, C, N, p)
+    return dx

@@ -5,99 +5,54 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
-    const Real* advantage, const Real* logp, const Real* logp_old, Real* ratio, Real* clipped,
-    Real* losses, int64_t N, double beta, double clip, int threads
-) {
-    const Real one_minus_clip = 1.0 - clip;
-    const Real one_plus_clip = 1.0 + clip;
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real ratio_now = exp(logp[n] - logp_old[n]);
-        ratio[n] = ratio_now;
-        const Real clipped_now = smaller(larger(ratio_now, one_minus_clip), one_plus_clip);
-        clipped[n] = clipped_now;
-        losses[n] = Real(beta) * (logp_old[n] - logp[n] + ratio_now - Real(1))
-                - smaller(advantage[n] * ratio_now, advantage[n] * clipped_now);
-    });
-    return DONE;
-}
-EXPORTED(none_forward)
-
-template <class Real>
-static int none_backward(
-    const Real* advantage, const Real* clipped, const Real* dloss, const Real* ratio, Real* dlogp,
-    int64_t N, double beta, int threads
-) {
-    entries(N, threads, [=](int64_t n) INLINE {
-        dlogp[n] = dloss[n] * (ratio[n] * (Real(beta) - choose(sign(advantage[n] * clipped[n]
-                - advantage[n] * ratio[n]) <= Real(-1), Real(0), advantage[n])) - Real(beta));
-    });
-    return DONE;
-}
-EXPORTED(none_backward)
-
-template <class Real>
 static int forward(
-    const Real* advantage, const Real* logp, const Real* logp_old, Real* ratio, Real* clipped,
-    Real* loss, int64_t N, double beta, double clip, double divisor, int threads
+    const Real* advantage, const Real* logp, const Real* logp_old, Real* losses, int64_t N,
+    double beta, double clip, int threads
 ) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
     const Real one_minus_clip = 1.0 - clip;
     const Real one_plus_clip = 1.0 + clip;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real ratio_now = exp(logp[n] - logp_old[n]);
-            ratio[n] = ratio_now;
-            const Real clipped_now = smaller(larger(ratio_now, one_minus_clip), one_plus_clip);
-            clipped[n] = clipped_now;
-            return Real(beta) * (logp_old[n] - logp[n] + ratio_now - Real(1)) - smaller(advantage[n]
-                    * ratio_now, advantage[n] * clipped_now);
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real ratio = exp(logp[n] - logp_old[n]);
+        losses[n] = Real(beta) * (logp_old[n] - logp[n] + ratio - Real(1)) - smaller(advantage[n]
+                * ratio, advantage[n] * smaller(larger(ratio, one_minus_clip), one_plus_clip));
+    });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
+
+template <class Real>
+static int backward_of_one_dloss(
+    const Real* advantage, const Real* dloss, const Real* logp, const Real* logp_old, Real* dlogp,
+    int64_t N, int64_t dloss_repeated, double beta, double clip, int threads
+) {
+    const Real one_minus_clip = 1.0 - clip;
+    const Real one_plus_clip = 1.0 + clip;
+    const auto dloss_2 = dloss[0];
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real ratio = exp(logp[n] - logp_old[n]);
+        dlogp[n] = dloss_2 * (ratio * (Real(beta) - choose(sign(advantage[n] * smaller(larger(ratio,
+                one_minus_clip), one_plus_clip) - advantage[n] * ratio) <= Real(-1), Real(0),
+                advantage[n])) - Real(beta));
+    });
+    return DONE;
+}
 
 template <class Real>
 static int backward(
-    const Real* advantage, const Real* clipped, const Real* dloss, const Real* ratio, Real* dlogp,
-    int64_t N, double beta, double divisor, int threads
+    const Real* advantage, const Real* dloss, const Real* logp, const Real* logp_old, Real* dlogp,
+    int64_t N, int64_t dloss_repeated, double beta, double clip, int threads
 ) {
-    const auto dloss_times_beta_over_divisor = dloss[0] * Real(beta) / Real(divisor);
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real>(advantage, dloss, logp, logp_old, dlogp, N,
+                dloss_repeated, beta, clip, threads);
+    const Real one_minus_clip = 1.0 - clip;
+    const Real one_plus_clip = 1.0 + clip;
     entries(N, threads, [=](int64_t n) INLINE {
-        dlogp[n] = ratio[n] * (dloss_times_beta_over_divisor - choose(sign(advantage[n] * clipped[n]
-                - advantage[n] * ratio[n]) <= Real(-1), Real(0), dloss_over_divisor * advantage[n]))
-                - dloss_times_beta_over_divisor;
+        const Real ratio = exp(logp[n] - logp_old[n]);
+        dlogp[n] = dloss[n] * (ratio * (Real(beta) - choose(sign(advantage[n]
+                * smaller(larger(ratio, one_minus_clip), one_plus_clip) - advantage[n]
+                * ratio) <= Real(-1), Real(0), advantage[n])) - Real(beta));
     });
     return DONE;
 }
-EXPORTED(backward)
-
-template <class Real>
-static int loss(
-    const Real* advantage, const Real* logp, const Real* logp_old, Real* dlogp, Real* loss,
-    int64_t N, double beta, double clip, double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const Real one_minus_clip = 1.0 - clip;
-    const Real one_plus_clip = 1.0 + clip;
-    const Real beta_over_divisor = beta / divisor;
-    const Real one_over_divisor = 1.0 / divisor;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real ratio = exp(logp[n] - logp_old[n]);
-            dlogp[n] = ratio * (beta_over_divisor - choose(sign(advantage[n] * smaller(larger(ratio,
-                    one_minus_clip), one_plus_clip) - advantage[n] * ratio) <= Real(-1), Real(0),
-                    one_over_divisor * advantage[n])) - beta_over_divisor;
-            return Real(beta) * (logp_old[n] - logp[n] + ratio - Real(1)) - smaller(advantage[n]
-                    * ratio, advantage[n] * smaller(larger(ratio, one_minus_clip), one_plus_clip));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(loss)
+EXPORTED(backward, backward)

@@ -2,32 +2,41 @@
 # source sha256: cf4a09620ee57fbd57653d1ae2fb09acdb12a02687ec63dbe1c0490fd87d12a6
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""PPO on the kernels of ppo.cpp; for the notation see _table.py."""
+"""The functions of ppo.py that the kernels of ppo.cpp compute."""
 
-from .. import ppo as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    logp, logp_old, advantage, ratio, clipped, dloss, dlogp: N
-    loss: one number
-""", "68ba315b22f8cd19e775eab1ea71baedd4b3550be401910fffb21649d7bf4225")
-table.add(
-    "none forward",
-    "none_forward(advantage, logp, logp_old; N; beta, clip) -> ratio, clipped, loss: N",
-)
-table.add("none backward", "none_backward(advantage, clipped, dloss, ratio; N; beta) -> dlogp")
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(advantage, logp, logp_old; N; beta, clip, divisor) -> ratio, clipped, loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(advantage, clipped, dloss: one number, ratio; N; beta, divisor) -> dlogp",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(advantage, logp, logp_old; N; beta, clip, divisor) -> dlogp, loss",
-)
+import torch
+from torch import Tensor
+
+from .. import ppo as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "740e010fa8f7ddfb6f8daee81ad6b7f195a2f6e282c73caac2aa9e6c1dde3dea"
+kernels = Kernels(__file__)
+
+
+def ppo_forward(
+    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
+) -> Tensor:
+    """The output loss."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
+    wide = torch.promote_types(dtype, torch.float32)
+    logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
+    N, = logp.shape
+    loss = logp.new_empty(N)
+    kernels.forward(advantage, logp, logp_old, loss, N, beta, clip)
+    return loss
+
+
+def ppo_backward(
+    dloss: Tensor, logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
+) -> Tensor:
+    """The gradient of logp."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logp, logp_old, advantage = (t.to(wide) for t in (dloss, logp, logp_old, advantage))
+    N, = dloss.shape
+    dlogp = dloss.new_empty(N)
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(advantage, dloss, logp, logp_old, dlogp, N, dloss_repeated, beta, clip)
+    return dlogp

@@ -2,13 +2,34 @@
 # source sha256: 422eb431e117f01d525d76b873e7b7a01d1285af77ab055f580c9dbadaa22d15
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Relu on the kernels of relu.cpp; for the notation see _table.py."""
+"""The functions of relu.py that the kernels of relu.cpp compute."""
 
-from .. import relu as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "988c3259b2545735fe17e488d988973281c173788cd7a4803949d94b290d7570")
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+from .. import relu as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "8f8aa8690ddf8376745630784f41a7d1f3c9961a70fe660f8dd2c5a18f8819b3"
+kernels = Kernels(__file__)
+
+
+def relu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N)
+    return y.to(dtype)
+
+
+def relu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N)
+    return dx

@@ -17,7 +17,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true>
 static int backward(
@@ -38,36 +38,19 @@ static int backward(
     }, Columns(dgain, want_dgain ? C : 0));
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false)
-PART(backward_of_dgain, backward, false, true)
 
 template <class Real>
-static int plain_forward(
-    const Real* x, Real* inv_rms, Real* xhat, int64_t C, int64_t N, double eps, int threads
+static int backward_wanted(
+    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dgain, Real* dx,
+    int64_t C, int64_t N, int threads
 ) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
-        const Real inv_rms_now = 1 / square_root(sum_1 / Real(C) + Real(eps));
-        inv_rms[n] = inv_rms_now;
-        each(C, [=](int64_t c) INLINE { xhat[n * C + c] = inv_rms_now * x[n * C + c]; });
-    });
-    return DONE;
+    if (dx && !dgain) return backward<Real, true, false>(dy, gain, inv_rms, x, dgain, dx, C, N,
+            threads);
+    if (!dx && dgain) return backward<Real, false, true>(dy, gain, inv_rms, x, dgain, dx, C, N,
+            threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dgain) dgain = scratch.of<Real>(C);
+    return backward<Real>(dy, gain, inv_rms, x, dgain, dx, C, N, threads);
 }
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* inv_rms, const Real* y, Real* dx, int64_t C, int64_t N, int threads
-) {
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });
-        const auto inv_rms_n = inv_rms[n];
-        const auto sum_1_over_C = sum_1 / Real(C);
-        each(C, [=](int64_t c) INLINE {
-            dx[n * C + c] = inv_rms_n * (dy[n * C + c] - sum_1_over_C * y[n * C + c]);
-        });
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward, backward_wanted)

@@ -2,17 +2,39 @@
 # source sha256: 8a2f462582ed9806e93fe4b53266392e374d9069bb9c470dfa63e1aaa28be22f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RMSNorm on the kernels of rms_norm.cpp; for the notation see _table.py."""
+"""The functions of rms_norm.py that the kernels of rms_norm.cpp compute."""
 
-from .. import rms_norm as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-    gain = 1, dgain: C
-    inv_rms: N 1
-""", "ec02769731fc250a9ebab97b433fcd5a0576e3f817c808e8672e596cd7ea7af2")
-table.add("forward", "forward(gain, x; C, N; eps) -> inv_rms, y")
-table.add("backward", "backward(dy, gain, inv_rms, x; C, N) -> dgain, dx", of="dx | dgain")
-table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_rms, y")
-table.add("plain backward", "plain_backward(dy, inv_rms, y; C, N) -> dx")
+from .. import rms_norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "5a29e8df224b4f10ccea05da61e40614c908c66001a4fe08b51c887a18334c09"
+kernels = Kernels(__file__)
+
+
+def rms_norm_forward(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = torch.promote_types(x.dtype, gain.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, gain = x.to(wide), gain.to(wide)
+    N, C = x.shape
+    inv_rms = x.new_empty(N, 1)
+    y = x.new_empty(N, C)
+    kernels.forward(gain, x, inv_rms, y, C, N, eps)
+    return y.to(dtype), inv_rms
+
+
+def rms_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor, need_x: bool = True,
+    need_gain: bool = True,
+) -> tuple:
+    """The gradients of x and gain."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
+    N, C = dy.shape
+    dgain = dy.new_empty(C) if need_gain else None
+    dx = dy.new_empty(N, C) if need_x else None
+    kernels.backward(dy, gain, inv_rms, x, dgain, dx, C, N)
+    return dx, dgain

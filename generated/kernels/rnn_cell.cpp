@@ -15,7 +15,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -30,26 +30,4 @@ static int backward(
     }, Columns(dbias_ih, H));
     return DONE;
 }
-EXPORTED(backward)
-
-template <class Real>
-static int plain_forward(
-    const Real* product_1, const Real* product_2, Real* y, int64_t H, int64_t N, int threads
-) {
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        y[n * H + i_H] = tanh(product_2[n * H + i_H] + product_1[n * H + i_H]);
-    });
-    return DONE;
-}
-EXPORTED(plain_forward)
-
-template <class Real>
-static int plain_backward(
-    const Real* dy, const Real* y, Real* dpre, int64_t H, int64_t N, int threads
-) {
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        dpre[n * H + i_H] = dy[n * H + i_H] * (Real(1) - square(y[n * H + i_H]));
-    });
-    return DONE;
-}
-EXPORTED(plain_backward)
+EXPORTED(backward, backward)

@@ -2,59 +2,63 @@
 # source sha256: 049a4742a7f655243d433246baf4a8db79875f17ebb226d59531fc18e8960986
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RNNCell on the kernels of rnn_cell.cpp; for the notation see _table.py."""
+"""The functions of rnn_cell.py that the kernels of rnn_cell.cpp compute."""
 
-from .. import rnn_cell as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    x: N K
-    h, y, dy, dpre: N H
-    weight_ih: H K
-    weight_hh: H H
-    bias_ih = 0, bias_hh = 0, dbias_ih: H
-""", "0970ddb24787747e147006f3edfbdc960699b5de6fe20167978aaaffe4d30007")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "forward(bias_hh, bias_ih, product_1, product_2; H, N) -> y",
-)
-table.add(
-    "backward",
-    "backward(dy, y; H, N) -> dpre, dbias_ih",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-    "dbias_hh = dbias_ih",
-)
-table.add(
-    "backward of dh dweight_ih dweight_hh dbias_ih dbias_hh",
-    "backward(dy, y; H, N) -> dpre, dbias_ih",
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-    "dbias_hh = dbias_ih",
-)
-table.add(
-    "plain forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "plain_forward(product_1, product_2; H, N) -> y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(dy, y; H, N) -> dpre",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-)
-table.add(
-    "plain backward of dh dweight_ih dweight_hh",
-    "plain_backward(dy, y; H, N) -> dpre",
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-)
+import torch
+from torch import Tensor
+
+from .. import rnn_cell as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "32a797c3e3475c33744f00f9dfe6694158ef30226e6b18856f4851bfeb46b96b"
+kernels = Kernels(__file__)
+
+
+def rnn_cell_forward(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
+) -> Tensor:
+    """The output y."""
+    with torch.autocast(x.device.type, enabled=False):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        N = x.shape[0]
+        product_1 = x @ weight_ih.mT
+        product_2 = h @ weight_hh.mT
+        y = x.new_empty(N, H)
+        kernels.forward(bias_hh, bias_ih, product_1, product_2, y, H, N)
+    return y.to(dtype)
+
+
+def rnn_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor,
+    need_x: bool = True, need_h: bool = True, need_weight_ih: bool = True,
+    need_weight_hh: bool = True, need_bias_ih: bool = True, need_bias_hh: bool = True,
+) -> tuple:
+    """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, weight_ih, weight_hh, y = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh, y))
+        N, H = dy.shape
+        dx = dh = dweight_ih = dweight_hh = None
+        dpre = dy.new_empty(N, H)
+        dbias_hh = dy.new_empty(H)
+        kernels.backward(dy, y, dpre, dbias_hh, H, N)
+        if need_x:
+            dx = dpre @ weight_ih
+        if need_h:
+            dh = dpre @ weight_hh
+        if need_weight_ih:
+            dweight_ih = dpre.mT @ x
+        if need_weight_hh:
+            dweight_hh = dpre.mT @ h
+        dbias_ih = dbias_hh
+    return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh

@@ -2,24 +2,38 @@
 # source sha256: a232a334b6a8ef0d99ac975193096a301d15fb45cbce6476503d08948d7fc301
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RotaryEmbedding on the kernels of rotary_embedding.cpp; for the notation see _table.py."""
+"""The functions of rotary_embedding.py that the kernels of rotary_embedding.cpp compute."""
 
-from .. import rotary_embedding as _module
-from ._table import Table
+import functools
+
+import torch
+from torch import Tensor
+
+from .. import rotary_embedding as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "b4a6945c389af373d33510439cac651a834e5bbc04cc2bc1951453f4f5111620"
+kernels = Kernels(__file__)
 
 
-def _D(E):
-    if E % 2:
-        raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
+def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """The output y."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, cosine, sine)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, cosine, sine = x.to(wide), cosine.to(wide), sine.to(wide)
+    N, T, E = x.shape
     D = E // 2
-    if D < 1:
-        raise ValueError(f"rotary_embedding: D = E/2 is {D}")
-    return D
+    y = x.new_empty(N, T, E)
+    kernels.forward(cosine, sine, x, y, D, E, N, T)
+    return y.to(dtype)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N T E
-    cosine, sine: T E
-""", "69d421a2904989b3863c9833738b1c2db39234980fa1785f2c48cc6e96dccb53")
-table.add("forward", ("D", _D), "forward(cosine, sine, x; D, E, N, T) -> y")
-table.add("backward", ("D", _D), "backward(cosine, dy, sine; D, E, N, T) -> dx")
+def rotary_embedding_backward(dy: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, cosine, sine = dy.to(wide), cosine.to(wide), sine.to(wide)
+    N, T, E = dy.shape
+    D = E // 2
+    dx = dy.new_empty(N, T, E)
+    kernels.backward(cosine, dy, sine, dx, D, E, N, T)
+    return dx

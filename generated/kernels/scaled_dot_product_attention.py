@@ -2,48 +2,59 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""ScaledDotProductAttention on the kernels of scaled_dot_product_attention.cpp; for the notation see _table.py."""
+"""The functions of scaled_dot_product_attention.py that the kernels of scaled_dot_product_attention.cpp compute."""
 
-from .. import scaled_dot_product_attention as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    query: B T E
-    key: B S E
-    value: B S F
-    probs, dscores_sum: B T S
-    dy: B T F
-""", "450ac01fa1788edb1f9f96689198385bb3da2041ade7dcbd9dbd75d05923b6b6")
-table.add(
-    "forward",
-    ("product_1", lambda query, key: query @ key.mT),
-    "forward(product_1; B, S, T; scale) -> probs",
-    ("y", lambda probs, value: probs @ value),
-)
-table.add(
-    "backward",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
-)
-table.add(
-    "backward of dquery",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-)
-table.add(
-    "backward of dkey",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
-)
-table.add(
-    "backward of dkey dvalue",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
-)
+import torch
+from torch import Tensor
+
+from .. import scaled_dot_product_attention as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "3504a1b126f0a565f6594270a1a0fdbca39eca0f600dee1828d556ec06167309"
+kernels = Kernels(__file__)
+
+
+def scaled_dot_product_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, scale: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with torch.autocast(query.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+        wide = torch.promote_types(dtype, torch.float32)
+        query, key, value = query.to(wide), key.to(wide), value.to(wide)
+        B = query.shape[0]
+        T = query.shape[1]
+        S = key.shape[1]
+        product_1 = query @ key.mT
+        probs = query.new_empty(B, T, S)
+        kernels.forward(product_1, probs, B, S, T, scale)
+        y = probs @ value
+    return y.to(dtype), probs
+
+
+def scaled_dot_product_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
+    need_query: bool = True, need_key: bool = True, need_value: bool = True,
+) -> tuple:
+    """The gradients of query, key and value."""
+    with torch.autocast(dy.device.type, enabled=False):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        B = dy.shape[0]
+        T = dy.shape[1]
+        S = key.shape[1]
+        dquery = dkey = dvalue = None
+        if need_query or need_key:
+            dprobs = dy @ value.mT
+        if need_value:
+            dvalue = probs.mT @ dy
+        if need_query or need_key:
+            scale_times_dscores = dy.new_empty(B, T, S)
+            kernels.backward(dprobs, probs, scale_times_dscores, B, S, T, scale)
+        if need_query:
+            dquery = scale_times_dscores @ key
+        if need_key:
+            dkey = scale_times_dscores.mT @ query
+    return dquery, dkey, dvalue

@@ -22,7 +22,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
@@ -39,98 +39,83 @@ static int forward_2(
     });
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* C, const Real* decay, const Real* dy, const Real* h, const Real* x, Real* dC,
-    Real* dD, Real* dh, Real* scan_decay_dh_factor, int64_t K, int64_t N, int64_t S, int64_t T,
-    int threads
+    const Real* A, const Real* C, const Real* delta, const Real* dy, const Real* h, const Real* x,
+    Real* decay, Real* dC, Real* dD, Real* dh, Real* dh_scan_factor, int64_t K, int64_t N,
+    int64_t S, int64_t T, int threads
 ) {
-    rows(N * T * K, K * N * S * T, threads, [=](int64_t row, double* dC, double* dD) INLINE {
+    rows(N * K, K * N * S * T, threads, [=](int64_t row, double* dC, double* dD) INLINE {
         const int64_t k = row % K;
-        const int64_t t = row / K % T;
-        const int64_t n = row / K / T;
-        dD[k] += dy[(n * T + t) * K + k] * x[(n * T + t) * K + k];
-        const auto dy_ntk = dy[(n * T + t) * K + k];
-        const int scan_decay_dh_factor_constant = t + 1 < T;
-        const auto scan_decay_dh_factor_constant_2 = t + 1;
-        each(S, [=](int64_t s) INLINE {
-            dC[(n * T + t) * S + s] += dy_ntk * h[((n * T + t) * K + k) * S + s];
-            dh[((n * T + t) * K + k) * S + s] = dy_ntk * C[(n * T + t) * S + s];
-            scan_decay_dh_factor[((n * T + t) * K + k) * S + s] = (scan_decay_dh_factor_constant
-                    ? decay[((n * T + scan_decay_dh_factor_constant_2) * K + k) * S + s] : Real(0));
-        });
+        const int64_t n = row / K;
+        for (int64_t t = 0; t < T; ++t) {
+            const auto delta_ntk = delta[(n * T + t) * K + k];
+            const auto dy_ntk = dy[(n * T + t) * K + k];
+            each(S, [=](int64_t s) INLINE {
+                decay[((n * T + t) * K + k) * S + s] = exp(A[k * S + s] * delta_ntk);
+                dC[(n * T + t) * S + s] += dy_ntk * h[((n * T + t) * K + k) * S + s];
+                dh[((n * T + t) * K + k) * S + s] = dy_ntk * C[(n * T + t) * S + s];
+            });
+        }
+        dD[k] += sum(T, [=](int64_t t) INLINE { return dy[(n * T + t) * K + k]
+                * x[(n * T + t) * K + k]; });
+        for (int64_t t = 0; t < T; ++t) {
+            const int dh_scan_factor_constant = t + 1 < T;
+            const auto dh_scan_factor_constant_2 = t + 1;
+            each(S, [=](int64_t s) INLINE {
+                dh_scan_factor[((n * T + t) * K + k) * S + s] = (dh_scan_factor_constant
+                        ? decay[((n * T + dh_scan_factor_constant_2) * K + k) * S + s] : Real(0));
+            });
+        }
     }, Total(dC, N * T * S), Total(dD, K));
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
     const Real* A, const Real* B, const Real* D, const Real* decay, const Real* delta,
-    const Real* dy, const Real* h, const Real* scan_decay_dh, const Real* x, Real* dB, Real* dA,
-    Real* dx, Real* ddelta, int64_t K, int64_t N, int64_t S, int64_t T, int threads
+    const Real* dh_scan, const Real* dy, const Real* h, const Real* x, Real* dB, Real* dA, Real* dx,
+    Real* ddelta, int64_t K, int64_t N, int64_t S, int64_t T, int threads
 ) {
-    rows(N * T * K, K * N * S * T, threads, [=](int64_t row, double* dB, double* dA) INLINE {
+    rows(N * K, K * N * S * T, threads, [=](int64_t row, double* dB, double* dA,
+            Real* sum_B_dh_scan, Real* sum_B_dh_scan_block, double* sum_B_dh_scan_total,
+            Real* sum_1, Real* sum_1_block, double* sum_1_total) INLINE {
         const int64_t k = row % K;
-        const int64_t t = row / K % T;
-        const int64_t n = row / K / T;
-        const auto delta_ntk_times_x_ntk = delta[(n * T + t) * K + k] * x[(n * T + t) * K + k];
-        const auto delta_ntk = delta[(n * T + t) * K + k];
-        const int dA_constant = t > 0;
-        const auto dA_constant_2 = t - 1;
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            dB[(n * T + t) * S + s] += delta_ntk_times_x_ntk
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s];
-            dA[k * S + s] += delta_ntk * (scan_decay_dh[((n * T + t) * K + k) * S + s]
-                    * (dA_constant ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0))
-                    * decay[((n * T + t) * K + k) * S + s]);
-            return Several<Real, 2>{{B[(n * T + t) * S + s]
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s], A[k * S + s]
-                    * (scan_decay_dh[((n * T + t) * K + k) * S + s] * (dA_constant
-                    ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0)))
-                    * decay[((n * T + t) * K + k) * S + s]}};
+        const int64_t n = row / K;
+        in_blocks(0, T, [=](int64_t t, Real* sum_B_dh_scan_block, Real* sum_1_block) INLINE {
+            const auto delta_ntk_times_x_ntk = delta[(n * T + t) * K + k] * x[(n * T + t) * K + k];
+            const auto delta_ntk = delta[(n * T + t) * K + k];
+            const int dA_constant = t > 0;
+            const auto dA_constant_2 = t - 1;
+            const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+                dB[(n * T + t) * S + s] += delta_ntk_times_x_ntk
+                        * dh_scan[((n * T + t) * K + k) * S + s];
+                dA[k * S + s] += delta_ntk * (dh_scan[((n * T + t) * K + k) * S + s] * (dA_constant
+                        ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0))
+                        * decay[((n * T + t) * K + k) * S + s]);
+                return Several<Real, 2>{{B[(n * T + t) * S + s]
+                        * dh_scan[((n * T + t) * K + k) * S + s], A[k * S + s]
+                        * (dh_scan[((n * T + t) * K + k) * S + s] * (dA_constant
+                        ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0)))
+                        * decay[((n * T + t) * K + k) * S + s]}};
+            });
+            sum_B_dh_scan_block[t] += found.of[0];
+            sum_1_block[t] += found.of[1];
+        }, cleared(sum_B_dh_scan_block, sum_B_dh_scan_total, T), cleared(sum_1_block, sum_1_total,
+                T));
+        each(T, [=](int64_t t) INLINE { sum_B_dh_scan[t] = Real(sum_B_dh_scan_total[t]); });
+        each(T, [=](int64_t t) INLINE { sum_1[t] = Real(sum_1_total[t]); });
+        const auto D_k = D[k];
+        each(T, [=](int64_t t) INLINE {
+            dx[(n * T + t) * K + k] = D_k * dy[(n * T + t) * K + k] + sum_B_dh_scan[t]
+                    * delta[(n * T + t) * K + k];
+            ddelta[(n * T + t) * K + k] = sum_1[t] + sum_B_dh_scan[t] * x[(n * T + t) * K + k];
         });
-        const Real sum_B_decay_dh = found.of[0];
-        const Real sum_1 = found.of[1];
-        dx[(n * T + t) * K + k] = D[k] * dy[(n * T + t) * K + k] + sum_B_decay_dh * delta_ntk;
-        ddelta[(n * T + t) * K + k] = sum_1 + sum_B_decay_dh * x[(n * T + t) * K + k];
-    }, Total(dB, N * T * S), Total(dA, K * S));
+    }, Total(dB, N * T * S), Total(dA, K * S), Kept<Real>(T), Kept<Real>(T), Kept<double>(T),
+            Kept<Real>(T), Kept<Real>(T), Kept<double>(T));
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_ddelta_dA_dB_dC_dD_2(
-    const Real* A, const Real* B, const Real* decay, const Real* delta, const Real* h,
-    const Real* scan_decay_dh, const Real* x, Real* dB, Real* dA, Real* ddelta, int64_t K,
-    int64_t N, int64_t S, int64_t T, int threads
-) {
-    rows(N * T * K, K * N * S * T, threads, [=](int64_t row, double* dB, double* dA) INLINE {
-        const int64_t k = row % K;
-        const int64_t t = row / K % T;
-        const int64_t n = row / K / T;
-        const auto delta_ntk_times_x_ntk = delta[(n * T + t) * K + k] * x[(n * T + t) * K + k];
-        const auto delta_ntk = delta[(n * T + t) * K + k];
-        const int dA_constant = t > 0;
-        const auto dA_constant_2 = t - 1;
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            dB[(n * T + t) * S + s] += delta_ntk_times_x_ntk
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s];
-            dA[k * S + s] += delta_ntk * (scan_decay_dh[((n * T + t) * K + k) * S + s]
-                    * (dA_constant ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0))
-                    * decay[((n * T + t) * K + k) * S + s]);
-            return Several<Real, 2>{{B[(n * T + t) * S + s]
-                    * scan_decay_dh[((n * T + t) * K + k) * S + s], A[k * S + s]
-                    * (scan_decay_dh[((n * T + t) * K + k) * S + s] * (dA_constant
-                    ? h[((n * T + dA_constant_2) * K + k) * S + s] : Real(0)))
-                    * decay[((n * T + t) * K + k) * S + s]}};
-        });
-        const Real sum_B_decay_dh = found.of[0];
-        const Real sum_1 = found.of[1];
-        ddelta[(n * T + t) * K + k] = sum_1 + sum_B_decay_dh * x[(n * T + t) * K + k];
-    }, Total(dB, N * T * S), Total(dA, K * S));
-    return DONE;
-}
-EXPORTED(backward_of_ddelta_dA_dB_dC_dD_2)
+EXPORTED(backward_2, backward_2)

@@ -2,41 +2,60 @@
 # source sha256: 3f6b3bd29016c3a5ce0c72160d87f30b5be763dfa66f8652ef55c0db2be8d134
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SelectiveScan on the kernels of selective_scan.cpp; for the notation see _table.py."""
+"""The functions of selective_scan.py that the kernels of selective_scan.cpp compute."""
 
-from .. import selective_scan as _module
-from ._table import Table
+import functools
 
-_runtime = _module._runtime
+import torch
+from torch import Tensor
+
+from .. import selective_scan as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "a8cd3ac613f240ab6b74fdbd50b8ba677322dd86201dcead2f94b758eebf37e8"
+kernels = Kernels(__file__)
 
 
-def _scan_decay_dh(scan_decay_dh_factor, dh):
-    return _runtime.scanned(scan_decay_dh_factor, dh, 1, reverse=True)
+def selective_scan_forward(
+    x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C, D)])
+    wide = torch.promote_types(dtype, torch.float32)
+    x, delta, A, B, C, D = (t.to(wide) for t in (x, delta, A, B, C, D))
+    N, T, K = x.shape
+    S = A.shape[1]
+    decay = x.new_empty(N, T, K, S)
+    h_term = x.new_empty(N, T, K, S)
+    kernels.forward(A, B, delta, x, decay, h_term, K, N, S, T)
+    h = lines._scanned(decay, h_term, 1)
+    y = x.new_empty(N, T, K)
+    kernels.forward_2(C, D, h, x, y, K, N, S, T)
+    return y.to(dtype), h
 
 
-table = Table(_module, __file__, """
-    x, delta, y, dy, dx, ddelta: N T K
-    A, dA: K S
-    B, C, dC, dB: N T S
-    D, dD: K
-    decay, h_term, h, dh, scan_decay_dh_factor: N T K S
-""", "77cf22e3d9be64013f6f6ed718dd2fc2ddb095b761bafa78f2b5d5b335163830")
-table.add(
-    "forward",
-    "forward(A, B, delta, x; K, N, S, T) -> decay, h_term",
-    ("h", lambda decay, h_term: _runtime.scanned(decay, h_term, 1)),
-    "forward_2(C, D, h, x; K, N, S, T) -> y",
-)
-table.add(
-    "backward",
-    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, scan_decay_dh_factor",
-    ("scan_decay_dh", _scan_decay_dh),
-    "backward_2(A, B, D, decay, delta, dy, h, scan_decay_dh, x; K, N, S, T) -> dB, dA, dx, ddelta",
-)
-table.add(
-    "backward of ddelta dA dB dC dD",
-    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, scan_decay_dh_factor",
-    ("scan_decay_dh", _scan_decay_dh),
-    "backward_of_ddelta_dA_dB_dC_dD_2(A, B, decay, delta, h, scan_decay_dh, x; K, N, S, T) -> dB, "
-    "dA, ddelta",
-)
+def selective_scan_backward(
+    dy: Tensor, x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, h: Tensor,
+    need_x: bool = True, need_delta: bool = True, need_A: bool = True, need_B: bool = True,
+    need_C: bool = True, need_D: bool = True,
+) -> tuple:
+    """The gradients of x, delta, A, B, C and D."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, delta, A, B, C, D = (t.to(wide) for t in (dy, x, delta, A, B, C, D))
+    N, T, K = dy.shape
+    S = A.shape[1]
+    dx = ddelta = dA = dB = None
+    decay = dy.new_empty(N, T, K, S)
+    dC = dy.new_empty(N, T, S)
+    dD = dy.new_empty(K)
+    dh = dy.new_empty(N, T, K, S)
+    dh_scan_factor = dy.new_empty(N, T, K, S)
+    kernels.backward(A, C, delta, dy, h, x, decay, dC, dD, dh, dh_scan_factor, K, N, S, T)
+    if need_x or need_delta or need_A or need_B:
+        dh_scan = lines._scanned(dh_scan_factor, dh, 1, reverse=True)
+        dB = dy.new_empty(N, T, S)
+        dA = dy.new_empty(K, S)
+        dx = dy.new_empty(N, T, K)
+        ddelta = dy.new_empty(N, T, K)
+        kernels.backward_2(A, B, D, decay, delta, dh_scan, dy, h, x, dB, dA, dx, ddelta, K, N, S, T)
+    return dx, ddelta, dA, dB, dC, dD

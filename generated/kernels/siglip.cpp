@@ -30,11 +30,11 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* bias, const Real* logits_sum, const Real* scale, Real* logits, Real* loss,
+    const Real* bias, const Real* scale, const Real* sum_image_text, Real* logits, Real* loss,
     int64_t N, int threads
 ) {
     Scratch scratch;
@@ -44,39 +44,47 @@ static int forward_2(
     const auto exp_scale = exp(scale[0]);
     rows(N, N * N, threads, [=](int64_t n, double* sum_3, double* sum_4) INLINE {
         sum_3[0] += sum(N, [=](int64_t m) INLINE {
-            logits[n * N + m] = bias_2 + exp_scale * logits_sum[n * N + m];
-            return larger(bias_2 + exp_scale * logits_sum[n * N + m], Real(0))
-                    + log1p(exp(-absolute(bias_2 + exp_scale * logits_sum[n * N + m])));
+            logits[n * N + m] = bias_2 + exp_scale * sum_image_text[n * N + m];
+            return larger(bias_2 + exp_scale * sum_image_text[n * N + m], Real(0))
+                    + log1p(exp(-absolute(bias_2 + exp_scale * sum_image_text[n * N + m])));
         });
         sum_4[0] += logits[n * N + n];
     }, Total(sum_3, 1), Total(sum_4, 1));
     loss[0] = (sum_3[0] - sum_4[0]) / Real(N);
     return DONE;
 }
-EXPORTED(forward_2)
+EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* logits, const Real* logits_sum, const Real* scale,
-    Real* exp_scale, Real* dbias, Real* dlogits_sum, Real* sum_3, int64_t N, int threads
+    const Real* dloss, const Real* image_length, const Real* images, const Real* logits,
+    const Real* scale, const Real* sum_image_text, const Real* text_length, const Real* texts,
+    Real* exp_scale, Real* image, Real* text, Real* dbias, Real* dlogits_times_exp_scale,
+    Real* sum_3, int64_t D, int64_t N, int threads
 ) {
     exp_scale[0] = exp(scale[0]);
     const auto dloss_over_N = dloss[0] / Real(N);
     const auto minus_dloss_over_N = -dloss_over_N;
     const auto exp_scale_2 = exp_scale[0];
-    rows(N, N * N, threads, [=](int64_t n, double* dbias, double* sum_3) INLINE {
+    rows(N, D * N * N, threads, [=](int64_t n, double* dbias, double* sum_3) INLINE {
+        const auto image_length_n = image_length[n];
+        const auto text_length_n = text_length[n];
+        each(D, [=](int64_t d) INLINE {
+            image[n * D + d] = images[n * D + d] / image_length_n;
+            text[n * D + d] = texts[n * D + d] / text_length_n;
+        });
         const auto found = reduced<Real, 2, false>(N, [=](int64_t m) INLINE {
             const Real dlogits_ = dloss_over_N * (Real(1) / (Real(1) + exp(-logits[n * N + m])))
                     + choose(n == m, minus_dloss_over_N, Real(0));
-            dlogits_sum[n * N + m] = exp_scale_2 * dlogits_;
-            return Several<Real, 2>{{dlogits_, dlogits_ * logits_sum[n * N + m]}};
+            dlogits_times_exp_scale[n * N + m] = exp_scale_2 * dlogits_;
+            return Several<Real, 2>{{dlogits_, dlogits_ * sum_image_text[n * N + m]}};
         });
         dbias[0] += found.of[0];
         sum_3[0] += found.of[1];
     }, Total(dbias, 1), Total(sum_3, 1));
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
@@ -108,26 +116,4 @@ static int backward_2(
     });
     return DONE;
 }
-EXPORTED(backward_2)
-
-template <class Real>
-static int backward_of_dtexts_dscale_dbias_2(
-    const Real* dtext, const Real* exp_scale, const Real* sum_3, const Real* text,
-    const Real* text_length, const Real* text_norm, Real* dscale, Real* dtexts, int64_t D,
-    int64_t N, int threads
-) {
-    dscale[0] = exp_scale[0] * sum_3[0];
-    rows(N, D * N, threads, [=](int64_t n) INLINE {
-        const Real sum_2 = sum(D, [=](int64_t d) INLINE { return dtext[n * D + d]
-                * text[n * D + d]; });
-        const auto text_length_n = text_length[n];
-        const auto sum_2_over_text_norm_n_or_zero = choose(text_norm[n] >= Real(1e-12), sum_2
-                / text_norm[n], Real(0));
-        each(D, [=](int64_t d) INLINE {
-            dtexts[n * D + d] = dtext[n * D + d] / text_length_n - sum_2_over_text_norm_n_or_zero
-                    * text[n * D + d];
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward_of_dtexts_dscale_dbias_2)
+EXPORTED(backward_2, backward_2)

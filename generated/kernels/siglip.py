@@ -2,43 +2,80 @@
 # source sha256: 85a01e85e2893aa3f7aad260320c9631db08b00c3601b9f025bd541f14e0b621
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Siglip on the kernels of siglip.cpp; for the notation see _table.py."""
+"""The functions of siglip.py that the kernels of siglip.cpp compute."""
 
-from pathlib import Path as _Path
+import functools
 
-from .. import siglip as _module
+import torch
+from torch import Tensor
+
+from .. import siglip as lines
 from ._building import NoCompiler as NoCompiler  # which a step raises
-from ._table import Table
+from ._running import Kernels
 from ._training import TrainingStep
 
-table = Table(_module, __file__, """
-    images, texts, image, text, dimages, dtexts: N D
-    scale, bias, loss, dloss, exp_scale, dbias, sum_3, dscale: one number
-    image_norm, image_length, text_norm, text_length: N 1
-    logits, logits_sum, dlogits_sum: N N
-""", "38465e47e3647a611408e27b1a98d38a2aa81233918c50e3d5082a19d88ae1b2")
-table.add(
-    "forward",
-    "forward(images, texts; D, N) -> image_norm, image_length, image, text_norm, text_length, "
-    "text",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "forward_2(bias, logits_sum, scale; N) -> logits, loss",
-)
-table.add(
-    "backward",
-    "backward(dloss, logits, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
-    ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("dimage", lambda dlogits_sum, text: dlogits_sum @ text),
-    "backward_2(dimage, dtext, exp_scale, image, image_length, image_norm, sum_3, text, "
-    "text_length, text_norm; D, N) -> dscale, dimages, dtexts",
-)
-table.add(
-    "backward of dtexts dscale dbias",
-    "backward(dloss, logits, logits_sum, scale; N) -> exp_scale, dbias, dlogits_sum, sum_3",
-    ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    "backward_of_dtexts_dscale_dbias_2(dtext, exp_scale, sum_3, text, text_length, text_norm; D, "
-    "N) -> dscale, dtexts",
-)
+MODULE, DIGEST = lines, "443cec3f4f466b951c0fb3afba567cd4446d0e306a9dfae3000d31fbf8c5c04f"
+kernels = Kernels(__file__)
+
+
+def siglip_forward(
+    images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with torch.autocast(images.device.type, enabled=False):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
+        N, D = images.shape
+        image_norm = images.new_empty(N, 1)
+        image_length = images.new_empty(N, 1)
+        image = images.new_empty(N, D)
+        text_norm = images.new_empty(N, 1)
+        text_length = images.new_empty(N, 1)
+        text = images.new_empty(N, D)
+        kernels.forward(
+            images, texts, image_norm, image_length, image, text_norm, text_length, text, D, N,
+        )
+        sum_image_text = image @ text.mT
+        logits = images.new_empty(N, N)
+        loss = images.new_empty(())
+        kernels.forward_2(bias, scale, sum_image_text, logits, loss, N)
+    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, logits
+
+
+def siglip_backward(
+    dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, image_norm: Tensor,
+    image_length: Tensor, text_norm: Tensor, text_length: Tensor, sum_image_text: Tensor,
+    logits: Tensor, need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of images, texts, scale and bias."""
+    with torch.autocast(dloss.device.type, enabled=False):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
+        N, D = images.shape
+        dimages = dtexts = dscale = None
+        exp_scale = dloss.new_empty(())
+        image = dloss.new_empty(N, D)
+        text = dloss.new_empty(N, D)
+        dbias = dloss.new_empty(())
+        dlogits_times_exp_scale = dloss.new_empty(N, N)
+        sum_3 = dloss.new_empty(())
+        kernels.backward(
+            dloss, image_length, images, logits, scale, sum_image_text, text_length, texts, exp_scale,
+            image, text, dbias, dlogits_times_exp_scale, sum_3, D, N,
+        )
+        if need_images or need_texts or need_scale:
+            dtext = dlogits_times_exp_scale.mT @ image
+            dimage = dlogits_times_exp_scale @ text
+            dscale = dloss.new_empty(())
+            dimages = dloss.new_empty(N, D)
+            dtexts = dloss.new_empty(N, D)
+            kernels.backward_2(
+            dimage, dtext, exp_scale, image, image_length, image_norm, sum_3, text, text_length,
+            text_norm, dscale, dimages, dtexts, D, N,
+        )
+    return dimages, dtexts, dscale, dbias
 
 
 def training_step(images, texts, scale, bias, *, batch) -> TrainingStep:
@@ -46,11 +83,11 @@ def training_step(images, texts, scale, bias, *, batch) -> TrainingStep:
     ``step(picks, rate)`` updates the parameters in place and returns the loss before the update.
 
     images, texts: all examples; scale, bias: the parameters. Raises what
-    `siglip_forward` raises for them, and what `TrainingStep` raises.
+    `siglip` raises for them, and what `TrainingStep` raises.
     """
-    _module.siglip_forward(images[:batch], texts[:batch], scale, bias)
+    lines.siglip(images[:batch], texts[:batch], scale, bias)
     return TrainingStep(
-        _Path(__file__).with_name("siglip_step.cpp"),
+        kernels.source.with_name("siglip_step.cpp"),
         {"N": batch, "D": images.shape[1]},
         {"images": images, "texts": texts},
         {"scale": scale, "bias": bias},

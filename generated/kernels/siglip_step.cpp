@@ -14,7 +14,7 @@ struct Memory {
     alignas(64) Real texts[1 * N * D];
     alignas(64) Real image[1 * N * D];
     alignas(64) Real text[1 * N * D];
-    alignas(64) Real logits_sum[1 * N * N];
+    alignas(64) Real sum_image_text[1 * N * N];
     alignas(64) Real sum_3[1];
     alignas(64) Real sum_4[1];
     alignas(64) Real dbias[1];
@@ -40,7 +40,7 @@ extern "C" int step(
     Real* texts = given_memory->texts;
     Real* image = given_memory->image;
     Real* text = given_memory->text;
-    Real* logits_sum = given_memory->logits_sum;
+    Real* sum_image_text = given_memory->sum_image_text;
     Real* sum_3 = given_memory->sum_3;
     Real* sum_4 = given_memory->sum_4;
     Real* dbias = given_memory->dbias;
@@ -65,21 +65,21 @@ extern "C" int step(
             text[n * D + d] = texts[n * D + d] / text_constant;
         });
     });
-    // logits_sum
-    product<1 * N, 1 * N, 1 * D, 1 * D, 1, 1, 1 * D, 1 * N, false>(image, text, logits_sum);
+    // sum_image_text
+    product<1 * N, 1 * N, 1 * D, 1 * D, 1, 1, 1 * D, 1 * N, false>(image, text, sum_image_text);
     const Real one_over_N = 1.0 / double(N);
     const Real minus_one_over_N = -(1.0 / double(N));
     const auto bias_2 = bias[0];
     const auto exp_scale = exp(scale[0]);
     rows(N, N * N, threads, [=](int64_t n, double* sum_3, double* sum_4, double* dbias,
             double* sum_7) INLINE {
-        sum_4[0] += bias_2 + exp_scale * logits_sum[n * N + n];
+        sum_4[0] += bias_2 + exp_scale * sum_image_text[n * N + n];
         const auto found = reduced<Real, 3, false>(N, [=](int64_t m) INLINE {
             const Real dlogits_ = one_over_N * (Real(1) / (Real(1) + exp(-(bias_2 + exp_scale
-                    * logits_sum[n * N + m])))) + choose(n == m, minus_one_over_N, Real(0));
-            return Several<Real, 3>{{larger(bias_2 + exp_scale * logits_sum[n * N + m], Real(0))
-                    + log1p(exp(-absolute(bias_2 + exp_scale * logits_sum[n * N + m]))), dlogits_,
-                    dlogits_ * logits_sum[n * N + m]}};
+                    * sum_image_text[n * N + m])))) + choose(n == m, minus_one_over_N, Real(0));
+            return Several<Real, 3>{{larger(bias_2 + exp_scale * sum_image_text[n * N + m], Real(0))
+                    + log1p(exp(-absolute(bias_2 + exp_scale * sum_image_text[n * N + m]))),
+                    dlogits_, dlogits_ * sum_image_text[n * N + m]}};
         });
         sum_3[0] += found.of[0];
         dbias[0] += found.of[1];

@@ -2,13 +2,34 @@
 # source sha256: 58e9f0b1b412dc7645ee5fc2dc9d08fa6fb19b905a58fa11f97d7eb3f04ad6a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Sigmoid on the kernels of sigmoid.cpp; for the notation see _table.py."""
+"""The functions of sigmoid.py that the kernels of sigmoid.cpp compute."""
 
-from .. import sigmoid as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "8f37ee41b1f065899e756fafce9444d66a304970936b51c2d2e61071deb5caaf")
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, y; N) -> dx")
+from .. import sigmoid as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "481c32f748263526a6c7e0c6e29f3ed0925fcaa04b72a97cd4d63bcf73c91630"
+kernels = Kernels(__file__)
+
+
+def sigmoid_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N)
+    return y.to(dtype)
+
+
+def sigmoid_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, y, dx, N)
+    return dx

@@ -9,7 +9,7 @@ static int forward(const Real* x, Real* y, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE { y[n] = Real(1) / (Real(1) + exp(-x[n])) * x[n]; });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, int threads) {
@@ -19,4 +19,4 @@ static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, int thre
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

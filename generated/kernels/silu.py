@@ -2,13 +2,34 @@
 # source sha256: 1c59de4eb4048087de1967e1600bf80f3797f9c6a71b5f67284594e61ea009d3
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Silu on the kernels of silu.cpp; for the notation see _table.py."""
+"""The functions of silu.py that the kernels of silu.cpp compute."""
 
-from .. import silu as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "f6f23f428c80f6c1de2970701b19308a0133666856f8891fe302438c9d045b8e")
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+from .. import silu as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "c6a971eb9379ffa70672a269182615d33388525707736c8ac1e177c8de7f0be4"
+kernels = Kernels(__file__)
+
+
+def silu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N)
+    return y.to(dtype)
+
+
+def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N)
+    return dx

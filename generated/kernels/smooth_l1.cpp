@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* target, const Real* x, Real* losses, int64_t N, double beta, int threads
 ) {
     const int beta_above_zero = beta > 0.0;
@@ -19,13 +19,36 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int none_backward(
+static int backward_of_one_dloss(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double beta, int threads
+    int64_t dloss_repeated, double beta, int threads
 ) {
+    Scratch scratch;
+    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    const int beta_above_zero = beta > 0.0;
+    const Real minus_beta = -beta;
+    const auto dloss_2 = dloss[0];
+    entries(N, threads, [=](int64_t n) INLINE {
+        const Real dx_now = dloss_2 * choose(beta_above_zero, smaller(larger(x[n] - target[n],
+                minus_beta), Real(beta)) / Real(beta), choose(Real(beta) <= absolute(target[n]
+                - x[n]), sign(x[n] - target[n]), (x[n] - target[n]) / Real(beta)));
+        dx[n] = dx_now;
+        if constexpr (want_dtarget) dtarget[n] = -dx_now;
+    });
+    return DONE;
+}
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int backward(
+    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    int64_t dloss_repeated, double beta, int threads
+) {
+    if (dloss_repeated)
+        return backward_of_one_dloss<Real, want_dx, want_dtarget>(dloss, target, x, dx, dtarget, N,
+                dloss_repeated, beta, threads);
     Scratch scratch;
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const int beta_above_zero = beta > 0.0;
@@ -39,87 +62,19 @@ static int none_backward(
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_dx, none_backward, true, false)
-PART(none_backward_of_dtarget, none_backward, false, true)
 
 template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* loss, int64_t N, double beta, double divisor,
-    int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    const int beta_above_zero = beta > 0.0;
-    const Real beta_over_two = beta / 2.0;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            return choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
-                    / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5) * smaller(absolute(x[n]
-                    - target[n]), Real(beta))), choose(Real(beta) <= absolute(x[n] - target[n]),
-                    absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
-                    / Real(beta)));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward(
+static int backward_wanted(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    double beta, double divisor, int threads
+    int64_t dloss_repeated, double beta, int threads
 ) {
+    if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, N,
+            dloss_repeated, beta, threads);
+    if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, N,
+            dloss_repeated, beta, threads);
     Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const int beta_above_zero = beta > 0.0;
-    const Real minus_beta = -beta;
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = dloss_over_divisor * choose(beta_above_zero, smaller(larger(x[n]
-                - target[n], minus_beta), Real(beta)) / Real(beta),
-                choose(Real(beta) <= absolute(target[n] - x[n]), sign(x[n] - target[n]), (x[n]
-                - target[n]) / Real(beta)));
-        dx[n] = dx_now;
-        if constexpr (want_dtarget) dtarget[n] = -dx_now;
-    });
-    return DONE;
+    if (!dx) dx = scratch.of<Real>(N);
+    if (!dtarget) dtarget = scratch.of<Real>(N);
+    return backward<Real>(dloss, target, x, dx, dtarget, N, dloss_repeated, beta, threads);
 }
-EXPORTED(backward)
-PART(backward_of_dx, backward, true, false)
-PART(backward_of_dtarget, backward, false, true)
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int loss(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss, int64_t N, double beta,
-    double divisor, int threads
-) {
-    Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(1);
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const int beta_above_zero = beta > 0.0;
-    const Real beta_over_two = beta / 2.0;
-    const Real one_over_divisor = 1.0 / divisor;
-    const Real minus_beta = -beta;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_1) INLINE {
-        sum_1[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dx_now = one_over_divisor * choose(beta_above_zero, smaller(larger(x[n]
-                    - target[n], minus_beta), Real(beta)) / Real(beta),
-                    choose(Real(beta) <= absolute(target[n] - x[n]), sign(x[n] - target[n]), (x[n]
-                    - target[n]) / Real(beta)));
-            dx[n] = dx_now;
-            if constexpr (want_dtarget) dtarget[n] = -dx_now;
-            return choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
-                    / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5) * smaller(absolute(x[n]
-                    - target[n]), Real(beta))), choose(Real(beta) <= absolute(x[n] - target[n]),
-                    absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
-                    / Real(beta)));
-        });
-    }, Total(sum_1, 1));
-    loss[0] = sum_1[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(loss)
-PART(loss_of_dx, loss, true, false)
-PART(loss_of_dtarget, loss, false, true)
+EXPORTED(backward, backward_wanted)

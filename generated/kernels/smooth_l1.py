@@ -2,31 +2,38 @@
 # source sha256: c363c9a399d1b3695c4d655d3fe2bdc93b6a9d32d62026b3fa91097bad5dcf26
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SmoothL1 on the kernels of smooth_l1.cpp; for the notation see _table.py."""
+"""The functions of smooth_l1.py that the kernels of smooth_l1.cpp compute."""
 
-from .. import smooth_l1 as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss: one number
-""", "c85b9a46046ff678bce087dfa384502435074ab347948a8fbfec8ee6f098f586")
-table.add("none forward", "none_forward(target, x; N; beta) -> loss: N")
-table.add(
-    "none backward",
-    "none_backward(dloss, target, x; N; beta) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add("sum | mean forward", "divisor = 1 | N", "forward(target, x; N; beta, divisor) -> loss")
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; beta, divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(target, x; N; beta, divisor) -> dx, dtarget, loss",
-    of="dx | dtarget",
-)
+from .. import smooth_l1 as lines
+from ._running import Kernels, one_number
+
+MODULE, DIGEST = lines, "4a381b023b05bfc6e84810035280d6e58f769f1246f891025737957f3d48dde6"
+kernels = Kernels(__file__)
+
+
+def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N)
+    kernels.forward(target, x, loss, N, beta)
+    return loss
+
+
+def smooth_l1_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, beta: float, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
+    N, = dloss.shape
+    dx = dloss.new_empty(N)
+    dtarget = dloss.new_empty(N) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.backward(dloss, target, x, dx, dtarget, N, dloss_repeated, beta)
+    return dx, dtarget

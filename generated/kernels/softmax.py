@@ -2,13 +2,34 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softmax on the kernels of softmax.cpp; for the notation see _table.py."""
+"""The functions of softmax.py that the kernels of softmax.cpp compute."""
 
-from .. import softmax as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-""", "f8d80115d5cfcd1c64001336ea90ad96964f1543deb7af4a1918fdccd09271c8")
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, y; C, N) -> dx")
+from .. import softmax as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "e1b43d5c9d8b23167724c1d4c117277255ae94fc63347fdf0d0116e84fd11106"
+kernels = Kernels(__file__)
+
+
+def softmax_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    y = x.new_empty(N, C)
+    kernels.forward(x, y, C, N)
+    return y.to(dtype)
+
+
+def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, y, dx, C, N)
+    return dx

@@ -2,16 +2,38 @@
 # source sha256: 02c7f493ca2a5b7d0c0d27cb35002f0e0b3547c330b2bdca47c88bf29cee322c
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SoftmaxNLL on the kernels of softmax_nll.cpp; for the notation see _table.py."""
+"""The functions of softmax_nll.py that the kernels of softmax_nll.cpp compute."""
 
-from .. import softmax_nll as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    logits, probs, dlogits: N C
-    labels: N, whole numbers
-    loss, dloss: one number
-""", "ba9489e591cb1271c68c311c86471e0728e3ec14a987c2ad3b52093f5c1b89be")
-table.add("forward", "forward(labels, logits; C, N) -> probs, loss")
-table.add("backward", "backward(dloss, labels, probs; C, N) -> dlogits")
-table.add("loss", "loss(labels, logits; C, N) -> dlogits, loss")
+from .. import softmax_nll as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "1941d0b1d2306c9d82b4d0b5accbcbb85c0f8d0020c5fda1da58b24ad33c2dfe"
+kernels = Kernels(__file__)
+
+
+def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = logits.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    logits = logits.to(wide)
+    N, C = logits.shape
+    logit_maxes = logits.new_empty(N, 1)
+    counts_sum = logits.new_empty(N, 1)
+    loss = logits.new_empty(())
+    kernels.forward(labels, logits, logit_maxes, counts_sum, loss, C, N)
+    return loss.to(dtype), logit_maxes, counts_sum
+
+
+def softmax_nll_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, counts_sum: Tensor,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits = dloss.to(wide), logits.to(wide)
+    N, C = logits.shape
+    dlogits = dloss.new_empty(N, C)
+    kernels.backward(counts_sum, dloss, labels, logit_maxes, logits, dlogits, C, N)
+    return dlogits

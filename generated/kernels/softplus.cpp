@@ -12,7 +12,7 @@ static int forward(const Real* x, Real* y, int64_t N, double beta, int threads) 
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double beta, int threads) {
@@ -21,4 +21,4 @@ static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double b
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

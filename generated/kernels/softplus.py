@@ -2,13 +2,34 @@
 # source sha256: c01f878c5279e922267ec906a26a1ee17dfa91629c28392164485cdc704202a6
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softplus on the kernels of softplus.cpp; for the notation see _table.py."""
+"""The functions of softplus.py that the kernels of softplus.cpp compute."""
 
-from .. import softplus as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "533e3ece81a6a326e9007f096568d6c9ee154b96a299f6dea09f4527c6215fec")
-table.add("forward", "forward(x; N; beta) -> y")
-table.add("backward", "backward(dy, x; N; beta) -> dx")
+from .. import softplus as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "75f632c9ee22b7aea781c437d048d0f2e4ef7f94052c5d69e240fd3ae1e57487"
+kernels = Kernels(__file__)
+
+
+def softplus_forward(x: Tensor, beta: float) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N, beta)
+    return y.to(dtype)
+
+
+def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N, beta)
+    return dx

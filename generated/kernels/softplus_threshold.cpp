@@ -12,7 +12,7 @@ static int forward(const Real* x, Real* y, int64_t N, double beta, double thresh
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
@@ -24,4 +24,4 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
+EXPORTED(backward, backward)

@@ -2,13 +2,34 @@
 # source sha256: c01f878c5279e922267ec906a26a1ee17dfa91629c28392164485cdc704202a6
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SoftplusThreshold on the kernels of softplus_threshold.cpp; for the notation see _table.py."""
+"""The functions of softplus_threshold.py that the kernels of softplus_threshold.cpp compute."""
 
-from .. import softplus_threshold as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "e81f8cc41d14125eccdb9be42cc5f828500b782b5fb507f5af1c842d20afdfa6")
-table.add("forward", "forward(x; N; beta, threshold) -> y")
-table.add("backward", "backward(dy, x; N; beta, threshold) -> dx")
+from .. import softplus_threshold as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "80781da916e8cfcee94a177c600ccdae6fe5a00f25c91c9d19658f1c63b13551"
+kernels = Kernels(__file__)
+
+
+def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N, beta, threshold)
+    return y.to(dtype)
+
+
+def softplus_threshold_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, x, dx, N, beta, threshold)
+    return dx

@@ -2,21 +2,40 @@
 # source sha256: 0526a3fa5c8c0ab90ceaaff2aa40f53869fd488bbbc18e19840568475520c114
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Std on the kernels of std.cpp; for the notation see _table.py."""
+"""The functions of std.py that the kernels of std.cpp compute."""
 
-from .. import std as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, diff, dx: N C
-    var, y, dy, sum_2: N
-    mean: N 1
-""", "eb44f8aae69be61f607dd75f8d0182cd68808b98fb74addd6c10f9f6790a53ae")
-table.add("forward", "forward(x; C, N; correction) -> diff, var, y")
-table.add("backward", "backward(diff, dy, var; C, N; correction) -> dx")
-table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, var, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, mean, sum_2, var, x; C, N; correction) -> dx",
-    saved="var, mean, sum_2, x, correction",
-)
+from .. import std as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "677c08144d358942c14dfd05699a235cfe4aac38810549960edeb2c90fc6d957"
+kernels = Kernels(__file__)
+
+
+def std_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    mean = x.new_empty(N, 1)
+    sum_diff = x.new_empty(N, 1)
+    var = x.new_empty(N)
+    y = x.new_empty(N)
+    kernels.forward(x, mean, sum_diff, var, y, C, N, correction)
+    return y.to(dtype), mean, sum_diff, var
+
+
+def std_backward(
+    dy: Tensor, x: Tensor, mean: Tensor, sum_diff: Tensor, var: Tensor, correction: float,
+) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, mean, sum_diff, var, x, dx, C, N, correction)
+    return dx

@@ -11,7 +11,7 @@ static int forward(const Real* gate, const Real* x, Real* y, int64_t N, int thre
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dgate = true, bool want_dx = true>
 static int backward(
@@ -24,6 +24,16 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dgate, backward, true, false)
-PART(backward_of_dx, backward, false, true)
+
+template <class Real>
+static int backward_wanted(
+    const Real* dy, const Real* gate, const Real* x, Real* dgate, Real* dx, int64_t N, int threads
+) {
+    if (dgate && !dx) return backward<Real, true, false>(dy, gate, x, dgate, dx, N, threads);
+    if (!dgate && dx) return backward<Real, false, true>(dy, gate, x, dgate, dx, N, threads);
+    Scratch scratch;
+    if (!dgate) dgate = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Real>(N);
+    return backward<Real>(dy, gate, x, dgate, dx, N, threads);
+}
+EXPORTED(backward, backward_wanted)

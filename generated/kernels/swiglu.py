@@ -2,13 +2,37 @@
 # source sha256: 977614093430ebca364fe178d52a336fd99c16413ca7498b275b565feff01757
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Swiglu on the kernels of swiglu.cpp; for the notation see _table.py."""
+"""The functions of swiglu.py that the kernels of swiglu.cpp compute."""
 
-from .. import swiglu as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    gate, x, y, dy, dgate, dx: N
-""", "38bbe3f201d81038bede6d4abde7336a33eee8f5e65d4ce73c0d6da5fae74fa1")
-table.add("forward", "forward(gate, x; N) -> y")
-table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")
+from .. import swiglu as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "38327f7a9d8aafd16f374d51561ff1ec41463ea6abdc67c529a783f598e964a0"
+kernels = Kernels(__file__)
+
+
+def swiglu_forward(gate: Tensor, x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(gate.dtype, x.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    gate, x = gate.to(wide), x.to(wide)
+    N, = gate.shape
+    y = gate.new_empty(N)
+    kernels.forward(gate, x, y, N)
+    return y.to(dtype)
+
+
+def swiglu_backward(
+    dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
+) -> tuple:
+    """The gradients of gate and x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, gate, x = dy.to(wide), gate.to(wide), x.to(wide)
+    N, = dy.shape
+    dgate = dy.new_empty(N) if need_gate else None
+    dx = dy.new_empty(N) if need_x else None
+    kernels.backward(dy, gate, x, dgate, dx, N)
+    return dgate, dx

@@ -2,13 +2,34 @@
 # source sha256: 709abd384979600cb9b5af195d86f55c93c5e850b4f4cfaf862b1351452bdcba
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Tanh on the kernels of tanh.cpp; for the notation see _table.py."""
+"""The functions of tanh.py that the kernels of tanh.cpp compute."""
 
-from .. import tanh as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "bb389f919a535b82d7d007d9e9788319a69f26786ecd60bd2abc5786415d6a4c")
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, y; N) -> dx")
+from .. import tanh as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "5b0a8d0a631893cc5e1854604c940290eab90fac0fda18b60ed6d6f28647048a"
+kernels = Kernels(__file__)
+
+
+def tanh_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, = x.shape
+    y = x.new_empty(N)
+    kernels.forward(x, y, N)
+    return y.to(dtype)
+
+
+def tanh_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    kernels.backward(dy, y, dx, N)
+    return dx

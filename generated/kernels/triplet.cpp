@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int none_forward(
+static int forward(
     const Real* anchor, const Real* negative, const Real* positive, Real* near, Real* far,
     Real* losses, int64_t C, int64_t N, double eps, double margin, int threads
 ) {
@@ -24,10 +24,10 @@ static int none_forward(
     });
     return DONE;
 }
-EXPORTED(none_forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_danchor = true, bool want_dpositive = true, bool want_dnegative = true>
-static int none_backward(
+static int backward(
     const Real* anchor, const Real* dloss, const Real* far, const Real* near, const Real* negative,
     const Real* positive, Real* danchor, Real* dpositive, Real* dnegative, int64_t C, int64_t N,
     double eps, double margin, int threads
@@ -50,103 +50,30 @@ static int none_backward(
     });
     return DONE;
 }
-EXPORTED(none_backward)
-PART(none_backward_of_danchor, none_backward, true, false, false)
-PART(none_backward_of_dpositive, none_backward, false, true, false)
-PART(none_backward_of_dnegative, none_backward, false, false, true)
-PART(none_backward_of_dpositive_dnegative, none_backward, false, true, true)
 
 template <class Real>
-static int forward(
-    const Real* anchor, const Real* negative, const Real* positive, Real* near, Real* far,
-    Real* loss, int64_t C, int64_t N, double divisor, double eps, double margin, int threads
-) {
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
-        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{square(anchor[n * C + c] - positive[n * C + c] + Real(eps)),
-                    square(anchor[n * C + c] - negative[n * C + c] + Real(eps))}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        const Real near_now = square_root(sum_1);
-        near[n] = near_now;
-        const Real far_now = square_root(sum_2);
-        far[n] = far_now;
-        sum_3[0] += larger(near_now - far_now + Real(margin), Real(0));
-    }, Total(sum_3, 1));
-    loss[0] = sum_3[0] / Real(divisor);
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real, bool want_danchor = true, bool want_dpositive = true, bool want_dnegative = true>
-static int backward(
+static int backward_wanted(
     const Real* anchor, const Real* dloss, const Real* far, const Real* near, const Real* negative,
     const Real* positive, Real* danchor, Real* dpositive, Real* dnegative, int64_t C, int64_t N,
-    double divisor, double eps, double margin, int threads
+    double eps, double margin, int threads
 ) {
-    const auto dloss_over_divisor = dloss[0] / Real(divisor);
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto danchor_constant = choose(near[n] - far[n] + Real(margin) < Real(0), Real(0),
-                dloss_over_divisor) / far[n];
-        const auto danchor_constant_2 = choose(near[n] - far[n] + Real(margin) < Real(0), Real(0),
-                dloss_over_divisor) / near[n];
-        each(C, [=](int64_t c) INLINE {
-            if constexpr (want_danchor) danchor[n * C + c] = danchor_constant * (negative[n * C + c]
-                    - anchor[n * C + c] - Real(eps)) + danchor_constant_2 * (anchor[n * C + c]
-                    - positive[n * C + c] + Real(eps));
-            if constexpr (want_dpositive) dpositive[n * C + c] = -(danchor_constant_2
-                    * (anchor[n * C + c] - positive[n * C + c] + Real(eps)));
-            if constexpr (want_dnegative) dnegative[n * C + c] = -(danchor_constant
-                    * (negative[n * C + c] - anchor[n * C + c] - Real(eps)));
-        });
-    });
-    return DONE;
-}
-EXPORTED(backward)
-PART(backward_of_danchor, backward, true, false, false)
-PART(backward_of_dpositive, backward, false, true, false)
-PART(backward_of_dnegative, backward, false, false, true)
-PART(backward_of_dpositive_dnegative, backward, false, true, true)
-
-template <class Real, bool want_danchor = true, bool want_dpositive = true, bool want_dnegative = true>
-static int loss(
-    const Real* anchor, const Real* negative, const Real* positive, Real* danchor, Real* dpositive,
-    Real* dnegative, Real* loss, int64_t C, int64_t N, double divisor, double eps, double margin,
-    int threads
-) {
+    if (danchor && !dpositive && !dnegative) return backward<Real, true, false, false>(anchor,
+            dloss, far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps, margin,
+            threads);
+    if (!danchor && dpositive && !dnegative) return backward<Real, false, true, false>(anchor,
+            dloss, far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps, margin,
+            threads);
+    if (!danchor && !dpositive && dnegative) return backward<Real, false, false, true>(anchor,
+            dloss, far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps, margin,
+            threads);
+    if (!danchor && dpositive && dnegative) return backward<Real, false, true, true>(anchor, dloss,
+            far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps, margin,
+            threads);
     Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(1);
-    const Real one_over_divisor = 1.0 / divisor;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_3) INLINE {
-        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{square(anchor[n * C + c] - positive[n * C + c] + Real(eps)),
-                    square(anchor[n * C + c] - negative[n * C + c] + Real(eps))}};
-        });
-        const Real sum_1 = found.of[0];
-        const Real sum_2 = found.of[1];
-        sum_3[0] += larger(square_root(sum_1) - square_root(sum_2) + Real(margin), Real(0));
-        const Real dmissing = choose(square_root(sum_1) - square_root(sum_2)
-                + Real(margin) < Real(0), Real(0), one_over_divisor);
-        const auto danchor_constant = dmissing / square_root(sum_2);
-        const auto danchor_constant_2 = dmissing / square_root(sum_1);
-        each(C, [=](int64_t c) INLINE {
-            if constexpr (want_danchor) danchor[n * C + c] = danchor_constant * (negative[n * C + c]
-                    - anchor[n * C + c] - Real(eps)) + danchor_constant_2 * (anchor[n * C + c]
-                    - positive[n * C + c] + Real(eps));
-            if constexpr (want_dpositive) dpositive[n * C + c] = -(danchor_constant_2
-                    * (anchor[n * C + c] - positive[n * C + c] + Real(eps)));
-            if constexpr (want_dnegative) dnegative[n * C + c] = -(danchor_constant
-                    * (negative[n * C + c] - anchor[n * C + c] - Real(eps)));
-        });
-    }, Total(sum_3, 1));
-    loss[0] = sum_3[0] / Real(divisor);
-    return DONE;
+    if (!danchor) danchor = scratch.of<Real>(N * C);
+    if (!dpositive) dpositive = scratch.of<Real>(N * C);
+    if (!dnegative) dnegative = scratch.of<Real>(N * C);
+    return backward<Real>(anchor, dloss, far, near, negative, positive, danchor, dpositive,
+            dnegative, C, N, eps, margin, threads);
 }
-EXPORTED(loss)
-PART(loss_of_danchor, loss, true, false, false)
-PART(loss_of_dpositive, loss, false, true, false)
-PART(loss_of_dnegative, loss, false, false, true)
-PART(loss_of_dpositive_dnegative, loss, false, true, true)
+EXPORTED(backward, backward_wanted)

@@ -2,42 +2,50 @@
 # source sha256: 3c039cf1851995df95a7258d44705a64485e7ca70e83b22eb49ed2654c40da74
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Triplet on the kernels of triplet.cpp; for the notation see _table.py."""
+"""The functions of triplet.py that the kernels of triplet.cpp compute."""
 
-from .. import triplet as _module
-from ._table import Table
+import functools
 
-table = Table(_module, __file__, """
-    anchor, positive, negative, danchor, dpositive, dnegative: N C
-    near, far, dloss: N
-    loss: one number
-""", "a16c544d550b6ecaba29fe710d34cce4749696141757da32b553ce40fb3338b7")
-table.add(
-    "none forward",
-    "none_forward(anchor, negative, positive; C, N; eps, margin) -> near, far, loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(anchor, dloss, far, near, negative, positive; C, N; eps, margin) -> danchor, "
-    "dpositive, dnegative",
-    of="danchor | dpositive | dnegative | dpositive dnegative",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(anchor, negative, positive; C, N; divisor, eps, margin) -> near, far, loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(anchor, dloss: one number, far, near, negative, positive; C, N; divisor, eps, "
-    "margin) -> danchor, dpositive, dnegative",
-    of="danchor | dpositive | dnegative | dpositive dnegative",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    "loss(anchor, negative, positive; C, N; divisor, eps, margin) -> danchor, dpositive, "
-    "dnegative, loss",
-    of="danchor | dpositive | dnegative | dpositive dnegative",
-)
+import torch
+from torch import Tensor
+
+from .. import triplet as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "ca92990e7d5ee5a44f224f41c1ed98fb60f3a528dd39c97d6b491fa92658f6d8"
+kernels = Kernels(__file__)
+
+
+def triplet_forward(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
+    wide = torch.promote_types(dtype, torch.float32)
+    anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
+    N, C = anchor.shape
+    near = anchor.new_empty(N)
+    far = anchor.new_empty(N)
+    loss = anchor.new_empty(N)
+    kernels.forward(anchor, negative, positive, near, far, loss, C, N, eps, margin)
+    return loss, near, far
+
+
+def triplet_backward(
+    dloss: Tensor, anchor: Tensor, positive: Tensor, negative: Tensor, near: Tensor, far: Tensor,
+    margin: float, eps: float, need_anchor: bool = True, need_positive: bool = True,
+    need_negative: bool = True,
+) -> tuple:
+    """The gradients of anchor, positive and negative."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, anchor, positive, negative = (t.to(wide) for t in (dloss, anchor, positive, negative))
+    C = anchor.shape[1]
+    N, = dloss.shape
+    danchor = dloss.new_empty(N, C) if need_anchor else None
+    dpositive = dloss.new_empty(N, C) if need_positive else None
+    dnegative = dloss.new_empty(N, C) if need_negative else None
+    kernels.backward(
+        anchor, dloss, far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps,
+        margin,
+    )
+    return danchor, dpositive, dnegative

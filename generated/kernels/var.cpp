@@ -6,41 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* x, Real* diff_, Real* y, int64_t C, int64_t N, double correction, int threads
-) {
-    const Real C_minus_correction = double(C) - correction;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
-        const auto sum_1_over_C = sum_1 / Real(C);
-        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - sum_1_over_C; });
-        const auto sum_2_over_C = sum_2 / Real(C);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE {
-            const Real diff__now = x[n * C + c] - sum_1_over_C - sum_2_over_C;
-            diff_[n * C + c] = diff__now;
-            return square(diff__now);
-        });
-        y[n] = sum_3 / C_minus_correction;
-    });
-    return DONE;
-}
-EXPORTED(forward)
-
-template <class Real>
-static int backward(
-    const Real* diff, const Real* dy, Real* dx, int64_t C, int64_t N, double correction, int threads
-) {
-    const Real C_minus_correction = double(C) - correction;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dx_constant = Real(2) * dy[n] / C_minus_correction;
-        each(C, [=](int64_t c) INLINE { dx[n * C + c] = dx_constant * diff[n * C + c]; });
-    });
-    return DONE;
-}
-EXPORTED(backward)
-
-template <class Real>
-static int lean_forward(
-    const Real* x, Real* mean, Real* sum_2, Real* y, int64_t C, int64_t N, double correction,
+    const Real* x, Real* mean, Real* sum_diff, Real* y, int64_t C, int64_t N, double correction,
     int threads
 ) {
     const Real C_minus_correction = double(C) - correction;
@@ -48,31 +14,31 @@ static int lean_forward(
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
         const Real mean_now = sum_1 / Real(C);
         mean[n] = mean_now;
-        const Real sum_2_now = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - mean_now; });
-        sum_2[n] = sum_2_now;
-        const auto sum_2_over_C = sum_2_now / Real(C);
-        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - mean_now
-                - sum_2_over_C); });
-        y[n] = sum_3 / C_minus_correction;
+        const Real sum_diff_now = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - mean_now; });
+        sum_diff[n] = sum_diff_now;
+        const auto sum_diff_over_C = sum_diff_now / Real(C);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - mean_now
+                - sum_diff_over_C); });
+        y[n] = sum_2 / C_minus_correction;
     });
     return DONE;
 }
-EXPORTED(lean_forward)
+EXPORTED(forward, forward)
 
 template <class Real>
-static int lean_backward(
-    const Real* dy, const Real* mean, const Real* sum_2, const Real* x, Real* dx, int64_t C,
+static int backward(
+    const Real* dy, const Real* mean, const Real* sum_diff, const Real* x, Real* dx, int64_t C,
     int64_t N, double correction, int threads
 ) {
     const Real C_minus_correction = double(C) - correction;
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto dx_constant = Real(2) * dy[n] / C_minus_correction;
         const auto mean_n = mean[n];
-        const auto sum_2_n_over_C = sum_2[n] / Real(C);
+        const auto sum_diff_n_over_C = sum_diff[n] / Real(C);
         each(C, [=](int64_t c) INLINE {
-            dx[n * C + c] = dx_constant * (x[n * C + c] - mean_n - sum_2_n_over_C);
+            dx[n * C + c] = dx_constant * (x[n * C + c] - mean_n - sum_diff_n_over_C);
         });
     });
     return DONE;
 }
-EXPORTED(lean_backward)
+EXPORTED(backward, backward)

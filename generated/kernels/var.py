@@ -2,21 +2,39 @@
 # source sha256: 8da570031c9f00acc78826be349f1b3ce8ebaead95269549072f8821d1f23627
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Var on the kernels of var.cpp; for the notation see _table.py."""
+"""The functions of var.py that the kernels of var.cpp compute."""
 
-from .. import var as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    x, diff, dx: N C
-    y, dy, sum_2: N
-    mean: N 1
-""", "b7c56cd9e78ac19d47dd8cd475d910e6d4c7e986d8fe0b8c5110e3fa1ba9ec55")
-table.add("forward", "forward(x; C, N; correction) -> diff, y")
-table.add("backward", "backward(diff, dy; C, N; correction) -> dx")
-table.add("lean forward", "lean_forward(x; C, N; correction) -> mean, sum_2, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, mean, sum_2, x; C, N; correction) -> dx",
-    saved="mean, sum_2, x, correction",
-)
+from .. import var as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "7c7edaf6d98f8aeac437d7295e2ce1e8be917f6965880b9f2042e8c12ea84d22"
+kernels = Kernels(__file__)
+
+
+def var_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    mean = x.new_empty(N, 1)
+    sum_diff = x.new_empty(N, 1)
+    y = x.new_empty(N)
+    kernels.forward(x, mean, sum_diff, y, C, N, correction)
+    return y.to(dtype), mean, sum_diff
+
+
+def var_backward(
+    dy: Tensor, x: Tensor, mean: Tensor, sum_diff: Tensor, correction: float,
+) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.backward(dy, mean, sum_diff, x, dx, C, N, correction)
+    return dx

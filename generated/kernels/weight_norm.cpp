@@ -20,7 +20,8 @@ template <class Real>
 static int forward(
     const Real* g, const Real* v, Real* norm, Real* w, int64_t H, int64_t K, int threads
 ) {
-    if (K == 1) return forward_without_K<Real>(g, v, norm, w, H, K, threads);
+    if (K == 1)
+        return forward_without_K<Real>(g, v, norm, w, H, K, threads);
     rows(H, H * K, threads, [=](int64_t h) INLINE {
         const Real sum_1 = sum(K, [=](int64_t k) INLINE { return square(v[h * K + k]); });
         const Real norm_now = square_root(sum_1);
@@ -30,7 +31,7 @@ static int forward(
     });
     return DONE;
 }
-EXPORTED(forward)
+EXPORTED(forward, forward)
 
 template <class Real, bool want_dv = true, bool want_dg = true>
 static int backward_without_K(
@@ -52,8 +53,8 @@ static int backward(
     const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
     int64_t K, int threads
 ) {
-    if (K == 1) return backward_without_K<Real, want_dv, want_dg>(dw, g, norm, v, dg, dv, H, K,
-            threads);
+    if (K == 1)
+        return backward_without_K<Real, want_dv, want_dg>(dw, g, norm, v, dg, dv, H, K, threads);
     Scratch scratch;
     if constexpr (!want_dg) dg = scratch.of<Real>(H);
     rows(H, H * K, threads, [=](int64_t h) INLINE {
@@ -68,6 +69,17 @@ static int backward(
     });
     return DONE;
 }
-EXPORTED(backward)
-PART(backward_of_dv, backward, true, false)
-PART(backward_of_dg, backward, false, true)
+
+template <class Real>
+static int backward_wanted(
+    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
+    int64_t K, int threads
+) {
+    if (dv && !dg) return backward<Real, true, false>(dw, g, norm, v, dg, dv, H, K, threads);
+    if (!dv && dg) return backward<Real, false, true>(dw, g, norm, v, dg, dv, H, K, threads);
+    Scratch scratch;
+    if (!dv) dv = scratch.of<Real>(H * K);
+    if (!dg) dg = scratch.of<Real>(H);
+    return backward<Real>(dw, g, norm, v, dg, dv, H, K, threads);
+}
+EXPORTED(backward, backward_wanted)

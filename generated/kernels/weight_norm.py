@@ -2,15 +2,38 @@
 # source sha256: cdc521cb445cea6bbe7b39cdad0bf02e704257d0d594089c0ed604fc227972ce
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""WeightNorm on the kernels of weight_norm.cpp; for the notation see _table.py."""
+"""The functions of weight_norm.py that the kernels of weight_norm.cpp compute."""
 
-from .. import weight_norm as _module
-from ._table import Table
+import torch
+from torch import Tensor
 
-table = Table(_module, __file__, """
-    v, w, dw, dv: H K
-    g, dg: H
-    norm: H 1
-""", "17d9ebb4e2799226beb4297d3cef49b2bfecd75f31b420fd38b472fba27b2045")
-table.add("forward", "forward(g, v; H, K) -> norm, w")
-table.add("backward", "backward(dw, g, norm, v; H, K) -> dg, dv", of="dv | dg")
+from .. import weight_norm as lines
+from ._running import Kernels
+
+MODULE, DIGEST = lines, "db90fe16817e654efbf612b8cda3671a076a9e1dcab3fab1590d8ac11b53db8f"
+kernels = Kernels(__file__)
+
+
+def weight_norm_forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """The output w, then what the backward reads of it."""
+    dtype = torch.promote_types(v.dtype, g.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    v, g = v.to(wide), g.to(wide)
+    H, K = v.shape
+    norm = v.new_empty(H, 1)
+    w = v.new_empty(H, K)
+    kernels.forward(g, v, norm, w, H, K)
+    return w.to(dtype), norm
+
+
+def weight_norm_backward(
+    dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, need_v: bool = True,
+) -> tuple:
+    """The gradients of v and g."""
+    wide = torch.promote_types(dw.dtype, torch.float32)
+    dw, v, g = dw.to(wide), v.to(wide), g.to(wide)
+    H, K = dw.shape
+    dg = dw.new_empty(H)
+    dv = dw.new_empty(H, K) if need_v else None
+    kernels.backward(dw, g, norm, v, dg, dv, H, K)
+    return dv, dg

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
 
-from codegen.schedule.dropping import last_axes, without
+from codegen.schedule.asked import NOTHING, Asked, usually
+from codegen.schedule.dropping import last_axes, of_one_number, without
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.merging import with_joined_sizes
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
-from codegen.targets.cpp.choices import WANT, choices_of, flag_of
+from codegen.targets.cpp.choices import choices_of, flag_of
 from codegen.targets.cpp.loops import I64, Loops
 from codegen.targets.cpp.names import Names, named
 from codegen.targets.tables import kernel as tables
@@ -22,56 +25,88 @@ from codegen.targets.tables.names import with_joined
 class Kernel(tables.Kernel):
     """A function in C++: ``arguments`` are (type, name) with Real where that is a template's.
 
-    ``special`` are, by the name of a size, those that do the same where that is 1; its flags are
-    conditions of its template: which gradients are wanted. ``parts`` are (name, values of these)
-    for some gradients, where what is left out is null.
+    ``special`` are, by a condition, those that do the same where that holds, the first one that
+    does; its flags are conditions of its template: which gradients are wanted. ``variants`` are
+    those that leave some out: (which are wanted, by the flags); ``counts`` say how many entries the
+    gradients have that may be left out.
     """
 
     arguments: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
     special: tuple[tuple[str, Kernel], ...] = ()
-    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    variants: tuple[tuple[bool, ...], ...] = ()
+    counts: tuple[tuple[str, str], ...] = ()
 
-    def does_the_same_as(self, other: Kernel) -> bool:
-        short, other_short = (
-            tuple((size, replace(kernel, name="")) for size, kernel in k.special)
-            for k in (self, other)
-        )
-        return replace(self, name="", special=short) == replace(other, name="", special=other_short)
 
-    def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Kernel:
-        others = {named(write) for write in self.writes if write not in {*made}}
-        wanted = tuple(str(flag.removeprefix(WANT) not in others).lower() for flag in self.flags)
-        part = f"{self.name}_of_{'_'.join(gradients)}", wanted
-        return replace(self, parts=(*self.parts, part))
+# A change of the nodes that holds under a condition: how a kernel is called then, the condition.
+Change = tuple[str, str, Callable[[Flat], Flat]]
 
 
 def kernels_of(
-    name: str,
-    flat: Flat,
-    codes: Mapping[str, str],
-    several: Sequence[str],
-    left_out: Sequence[str] = (),
+    name: str, flat: Flat, codes: Mapping[str, str], asked: Asked = NOTHING
 ) -> list[Kernel | Whole]:
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes, ``several`` those of axes that stand for any number of dimensions;
-    ``left_out`` are results that a part may lack, of what is one kernel.
+    sizes by their axes; what is ``asked`` of the kernel holds where one alone computes it all.
     """
-    writer = Kernels(name, flat, codes, left_out)
+    writer = Kernels(name, flat, codes, asked.left_out)
     pieces = writer.pieces()
-    if left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
-        return kernels_of(name, flat, codes, several)
+    if asked.left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
+        return kernels_of(name, flat, codes)
     if len(pieces) != 1 or isinstance(pieces[0], Whole):
         return pieces
-    kernel, special = pieces[0], []
+    kernel = pieces[0]
+    repeated = tuple(a for a in asked.repeated if a in kernel.reads and _is_long(a, flat))
+    changes: list[Change] = [
+        (f"of_one_{array}", f"{array}_repeated", partial(of_one_number, array=array))
+        for array in repeated
+    ]
+    usual = usually(flat, asked)
+    filled = tuple(array for array in asked.filled if usual and array in kernel.reads)
+    if usual:
+        words = [f"{array}_repeated" for array in filled]
+        words += [f"{named(number)} == 0" for number in asked.zero if number in kernel.scalars]
+        changes.append(("usually", " && ".join(words), partial(usually, asked=asked)))
     for axis in sorted(last_axes(writer.flat) - {*writer.flat.joined}):
-        if codes[axis] in several and codes[axis] in kernel.sizes:
-            shorter = without(flat, axis)
-            (short,) = Kernels(f"{name}_without_{axis}", shorter, codes, left_out).pieces()
-            alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
+        if codes[axis] in asked.several and codes[axis] in kernel.sizes:
             size = writer.names.of_codes[codes[axis]]
-            special.append((size, replace(alike, arguments=kernel.arguments)))
-    return [replace(kernel, special=tuple(special))]
+            changes.append((f"without_{axis}", f"{size} == 1", partial(without, axis=axis)))
+    arguments = [*kernel.arguments]
+    place = next(i for i, (kind, _) in enumerate(arguments) if kind not in POINTERS)
+    place += len(kernel.sizes)
+    arguments[place:place] = [(I64, f"{array}_repeated") for array in (*repeated, *filled)]
+    kernel = replace(kernel, repeated=repeated, filled=filled, arguments=tuple(arguments))
+    special = []
+    for count in range(len(changes), 0, -1):
+        for some in combinations(changes, count):
+            shorter, words = flat, [name]
+            for word, _, change in some:
+                shorter, words = change(shorter), [*words, word]
+            (short,) = Kernels("_".join(words), shorter, codes, asked.left_out).pieces()
+            alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
+            condition = " && ".join(condition for _, condition, _ in some)
+            special.append((condition, replace(alike, arguments=kernel.arguments)))
+    open = writer.choices.open
+    some = [gradients for gradients in subsets(open) if {*gradients} & {*kernel.writes}]
+    variants = tuple(tuple(name in gradients for name in open) for gradients in some)
+    return [replace(kernel, special=tuple(special), variants=variants)]
+
+
+def _is_long(array: str, flat: Flat) -> bool:
+    """Whether it has as many axes as anything: a copy of it takes as long as all the rest."""
+    axes = {a.name: len(a.axes) for a in (*flat.arrays, *flat.nodes)}
+    return axes[array] == max(axes.values())
+
+
+POINTERS = ("const Real*", "Real*", f"const {I64}*")
+MOST = 3  # gradients of which each alone is a variant: with more there is one for all but the first
+
+
+def subsets(results: Sequence[str]) -> list[tuple[str, ...]]:
+    """Some of the gradients: what people ask for where they do not ask for all."""
+    if len(results) < 2:
+        return []
+    alone = [(result,) for result in results] if len(results) <= MOST else []
+    return list(dict.fromkeys([*alone, tuple(results[1:])]))
 
 
 class Kernels:
@@ -162,7 +197,15 @@ class Kernels:
             arguments=tuple(arguments),
             lines=tuple(lines),
             flags=tuple(self.choices.flags),
+            counts=tuple(
+                (named(name), self._count(self.axes_of(name))) for name in self.choices.open
+            ),
         )
+
+    def _count(self, axes: Axes) -> str:
+        """How many entries there are, in words of the arguments."""
+        parts = (part for axis in axes for part in self.flat.joined.get(axis, (axis,)))
+        return self.names.product(parts) or "1"
 
     def sizes(self, axes: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted({self.codes[axis] for axis in axes}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,26 +13,19 @@ from codegen.program import Program
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.training import Training, call_of, training_of
-from codegen.targets.tables.functions import functions_of
+from codegen.targets.lean.outside import Outside
 from codegen.targets.tables.kernel import environment, shared
-from codegen.targets.tables.text import imports_of, table_of
+from codegen.targets.tables.page import KernelPage, imports_of, of_running
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
     from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What is imported without and with a step: from libraries, and from the folder.
+# What a step imports from the folder.
 STEP = (
-    ((), ("from ._table import Table",)),
-    (
-        ("from pathlib import Path as _Path",),
-        (
-            "from ._building import NoCompiler as NoCompiler  # which a step raises",
-            "from ._table import Table",
-            "from ._training import TrainingStep",
-        ),
-    ),
+    "from ._building import NoCompiler as NoCompiler  # which a step raises",
+    "from ._training import TrainingStep",
 )
 # What kernels in C++ share, by the names of the files beside them.
 RUNTIME = {
@@ -63,31 +56,32 @@ class CppTarget:
     def ready(self) -> None:
         """What compares them says so where there is no compiler."""
 
-    def texts(self, program: Program, module: str) -> tuple[str, ...]:
-        """The kernels of a forward, and what calls them instead of lines of ``module``, which
-        is the text of the torch target; nothing where there is no loop in it.
+    def texts(self, program: Program, module: str, outside: Outside) -> tuple[str, ...]:
+        """The kernels of a forward, and what launches them instead of lines of ``module``, which
+        is the lean module of ``program``; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
-        written, step = functions_of(program, kernels_of), training_of(program)
-        if not written.kernels:
+        page, step = KernelPage(program, outside, kernels_of), training_of(program)
+        if not page.kernels:
             return ()
         lines = header(program.source, program.source_hash)
-        kernels = [_as_printed(kernel) for kernel in written.kernels]
-        kernels_text = self._printed(
-            "kernels.cpp.jinja", header=lines, kernels=[each for one in kernels for each in one]
-        )
-        table = table_of(written.rows, dict(program.fixed))
+        kernels = [each for kernel in page.kernels for each in _as_printed(kernel)]
+        kernels_text = self._printed("kernels.cpp.jinja", header=lines, kernels=kernels)
+        functions = [*page.written()]
+        building, training = STEP if step else ("", "")
+        folder = [*filter(None, (building, of_running(functions), training))]
         text = self._printed(
             "calls.py.jinja",
             header=lines,
             name=program.name,
             title=program.title,
-            imports=imports_of(program.name, table, *STEP[bool(step)]),
+            kernels=page.own["kernels"],
+            lines=page.own["lines"],
             digest=hashlib.sha256(module.encode()).hexdigest(),
-            table=table,
-            narrow="",
-            steps=[call_of(program, step)] if step else [],
+            functions=functions,
+            imports=imports_of(program.name, page.own["lines"], functions, folder),
+            steps=[call_of(program, step, page.own["lines"])] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)
 
@@ -108,21 +102,43 @@ class CppTarget:
 
 
 def _as_printed(kernel: Kernel) -> list[Printed]:
-    """It, and before it those that do the same for some sizes; Python calls it in both formats."""
-    found = [replace(*_as_printed(short), exported=()) for _, short in kernel.special]
+    """It, and before it those that do the same in special cases; behind it the choice of what
+    leaves out gradients that have no place. Python calls it in both formats.
+    """
+    found = [replace(each, exported=()) for _, k in kernel.special for each in _as_printed(k)]
     parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
-    signature = called(f"static int {kernel.name}", parameters, " {")
     arguments = ", ".join(name for _, name in kernel.arguments)
     same = ", ".join(["Real", *kernel.flags])
     special = [
-        f"    if ({size} == 1) return {short.name}<{same}>({arguments});"
-        for size, short in kernel.special
+        line
+        for condition, short in kernel.special
+        for line in (f"    if ({condition})", f"        return {short.name}<{same}>({arguments});")
     ]
-    lines = tuple(part for line in (*special, *kernel.lines) for part in folded(line))
     template = f"<{', '.join(['class Real', *(f'bool {flag} = true' for flag in kernel.flags)])}>"
-    exported = [f"EXPORTED({kernel.name})"]
-    exported += [f"PART({name}, {kernel.name}, {', '.join(w)})" for name, w in kernel.parts]
-    return [*found, Printed(template, signature, lines, tuple(exported))]
+    signature = called(f"static int {kernel.name}", parameters, " {")
+    own = Printed(template, signature, _folded((*special, *kernel.lines)), ())
+    if not kernel.variants:
+        return [*found, replace(own, exported=(f"EXPORTED({kernel.name}, {kernel.name})",))]
+    name = f"{kernel.name}_wanted"
+    lines = [_variant(kernel, wanted, arguments) for wanted in kernel.variants]
+    lines += ["    Scratch scratch;"] * bool(kernel.counts)
+    lines += [f"    if (!{n}) {n} = scratch.of<Real>({count});" for n, count in kernel.counts]
+    lines.append(f"    return {kernel.name}<Real>({arguments});")
+    signature = called(f"static int {name}", parameters, " {")
+    exported = (f"EXPORTED({kernel.name}, {name})",)
+    return [*found, own, Printed("<class Real>", signature, _folded(lines), exported)]
+
+
+def _variant(kernel: Kernel, wanted: Sequence[bool], arguments: str) -> str:
+    """The call of the variant of a kernel that computes what is ``wanted`` alone."""
+    pairs = zip(kernel.counts, wanted, strict=True)
+    asked = " && ".join(name if want else f"!{name}" for (name, _), want in pairs)
+    flags = ", ".join(["Real", *(str(want).lower() for want in wanted)])
+    return f"    if ({asked}) return {kernel.name}<{flags}>({arguments});"
+
+
+def _folded(lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(part for line in lines for part in folded(line))
 
 
 __all__ = ["CppTarget", "QuestionError"]

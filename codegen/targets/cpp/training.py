@@ -197,7 +197,8 @@ class Call:
     numbers: str
 
 
-def call_of(program: Program, step: Training) -> Call:
+def call_of(program: Program, step: Training, module: str) -> Call:
+    """``module`` is what the lean module is called."""
     forward = program.forward.parameters
     tensors = [p for p in forward if p.role in ("input", "label")]
     numbers = [p for p in forward if p.name in step.scalars]
@@ -215,7 +216,7 @@ def call_of(program: Program, step: Training) -> Call:
         ", ".join(step.data),
         ", ".join(step.parameters),
         wrapped(
-            f"_module.{program.name}_forward",
+            f"{module}.{program.name}",
             [*first, *(f"{p.name}={p.name}" for p in numbers)],
             indent=4,
         ),

@@ -85,4 +85,4 @@ columns nearest turned product clear add_rows pick_rows descend log_gamma
 TAKEN = frozenset(WORDS.split())
 # How names begin and end that are made of others.
 PREFIXES = ("i_", "size_", "SIZE_", "first_", "last_", "given_", "all_", "want_")
-SUFFIXES = ("_now", "_total", "_block", "_constant")
+SUFFIXES = ("_now", "_total", "_block", "_constant", "_repeated", "_wanted")

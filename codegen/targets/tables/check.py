@@ -1,4 +1,4 @@
-"""Runs the kernels of a module beside autograd, and beside the lines that they stand for."""
+"""Runs a lean module on kernels beside autograd, and beside the lines that they stand for."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ import torch
 from torch import Tensor
 
 from codegen.program import Program
-from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_difference_of
-from codegen.targets.torch.loading import every_reduction, of_program
-from codegen.targets.torch.target import RUNTIME, runtime
+from codegen.targets.lean.check import largest_difference
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
+from codegen.targets.torch.oracle import Dims
+from codegen.targets.torch.square import undefined_where_singular
 from derive.language.errors import UnprovedError
-from derive.notation.definition import Definition
+from derive.language.symbols import Axes
+from derive.notation.definition import REDUCTION, Definition
+from derive.notation.reduced import words_of
 
 # Of the largest entry: rounding is far below it, what is wrong far above.
 FORMATS = {torch.float64: 1e-9, torch.float32: 1e-3}
 SMALLEST = 1e-6  # what is smaller throughout is compared with this
 ROUNDED = 8  # times
-DRAWN = 8  # times at most, until every kernel was reached: whether a single label counts is drawn
 PACKAGES = count(1)
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A module of the torch target in which kernels have the places of lines: the ``texts`` of its
-    files in a ``folder``, whose names have these ``ends``, beside those that are ``shared``.
+    """A lean module in which kernels have the places of lines: the ``texts`` of its files in a
+    ``folder``, whose names have these ``ends``, beside those that are ``shared``.
     """
 
     texts: tuple[str, ...]
@@ -48,36 +50,33 @@ class Beside:
     def others(
         self, module, wrapper: ModuleType, definition: Definition, program: Program
     ) -> Mapping[torch.dtype, float]:
-        """How far off what a table has beside functions is, by the format."""
+        """How far off what a file has beside functions is, by the format."""
         return dict.fromkeys(FORMATS, 0.0)
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
         """That to autograd in float64. Raises `QuestionError` where nothing can be run, and
-        `UnprovedError` where nothing was run by a kernel, or one in float32 is far from
-        the lines that it stands for.
+        `UnprovedError` where a kernel was not reached, or is far from the lines that it stands for.
         """
-        with self._imported(text, program.name) as (module, kernels):
+        imported, singular = (
+            self._imported(text, program.name),
+            undefined_where_singular(definition),
+        )
+        with imported as (module, kernels), singular:
             self.prepare(kernels, program.name)
             wrapper = importlib.import_module(f"{kernels.__name__}.{program.name}")
-            loops = wrapper.table.kernels
+            running = importlib.import_module(f"{kernels.__name__}._running")
             apart = dict.fromkeys(FORMATS, 0.0)
-            difference = 0.0
-            every = every_reduction(definition, program)
-            ways = [(of_program(module, each), own, each) for own, each in every]
-            with kernels.use(self.target), loops.watched() as called:
-                for way in ways:
-                    difference = max(difference, largest_difference_of(*way))
+            with kernels.use(self.target), running.watched(wrapper) as called:
+                difference = largest_difference(module, definition, program)
                 if not difference <= FORMATS[torch.float32]:
                     return difference
-                for seed, way in product(range(DRAWN), ways):
-                    found = _from_lines(kernels, self.target, *way, seed)
+                for word in words_of(definition) or (None,):
+                    way = kernels, self.target, module, definition, program, word
+                    found = _from_lines(*way)
                     apart = {dtype: max(apart[dtype], found[dtype]) for dtype in FORMATS}
-                    if loops.every.keys() <= {*called}:
-                        break
             others = self.others(module, wrapper, definition, program)
             apart = {dtype: max(apart[dtype], others[dtype]) for dtype in FORMATS}
-            silent = sorted(loops.every.keys() - called)
-            if silent:
+            if silent := sorted(running.every(wrapper) - {*called}):
                 raise UnprovedError(f"{definition.name}: no test call reached {', '.join(silent)}")
             for dtype, allowed in FORMATS.items():
                 if not apart[dtype] <= allowed:
@@ -101,7 +100,6 @@ class Beside:
                 (folder / file).write_text(content)
             (folder.parent / "__init__.py").write_text("")
             (folder.parent / f"{name}.py").write_text(text)
-            (folder.parent / RUNTIME).write_text(runtime())
             sys.path.insert(0, place)
             try:
                 importlib.invalidate_caches()
@@ -114,7 +112,7 @@ class Beside:
 
 
 def _from_lines(
-    kernels, target: str, module, definition: Definition, program: Program, seed: int
+    kernels, target: str, module, definition: Definition, program: Program, word: str | None
 ) -> dict[torch.dtype, float]:
     """How far kernels are from the lines that they stand for (`beyond`), by the format: the output
     and every choice of gradients, with and without options.
@@ -122,29 +120,41 @@ def _from_lines(
     worst = dict.fromkeys(FORMATS, 0.0)
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
     optional = {p.name for p in program.forward.parameters if p.default is not None}
+    more = {} if word is None else {REDUCTION: word}
     every = replace(definition, ignoring=())  # labels that all count, for what is shorter then
-    for dims, (left_out, drawn) in product(
-        dims_tried(definition), ((set(), definition), (optional, every))
-    ):
-        generator = torch.Generator().manual_seed(seed)
+    sizes = [*dims_tried(definition), *_without_axes(definition)]
+    for dims, (left_out, drawn) in product(sizes, ((set(), definition), (optional, every))):
+        generator = torch.Generator().manual_seed(0)
         arguments = arguments_of(drawn, program, DRAWS[1], generator, dims)
         passed = {name: value for name, value in arguments.items() if name not in left_out}
         there = [name for name in inputs if name in passed]
         for wanted in _choices(there):
             exact = None
             for dtype in FORMATS:  # float64 first
+                given = leaves_of(passed, dtype) | more
                 with kernels.use(target):
-                    ours = _outcome(module, program, passed, wanted, dtype)
+                    ours = _outcome(module, program, given, wanted)
                 with kernels.use("torch"):
-                    lines = _outcome(module, program, passed, wanted, dtype)
+                    lines = _outcome(module, program, given, wanted)
                 exact = exact or lines
                 worst[dtype] = max(worst[dtype], *map(beyond, ours, lines, exact))
     return worst
 
 
+def _without_axes(definition: Definition) -> Iterator[Dims]:
+    """Sizes at which what stands for any number of dimensions stands for none."""
+    for dims in dims_tried(definition):
+        own = {a: () if isinstance(a, Axes) else lengths for a, lengths in dims.items()}
+        sizes = {axis: 1 if isinstance(axis, Axes) else n for axis, (n, *_) in dims.items()}
+        sizes = definition.sizes_from(sizes)
+        if own != dims and definition.permits(definition.defaults_at(sizes), sizes):
+            yield {axis: (size,) for axis, size in sizes.items()} | own
+        return
+
+
 def _choices(names: list[str]) -> list[tuple[str, ...]]:
-    """All of them, each alone, and all but the first."""
-    found = [tuple(names), *((name,) for name in names), tuple(names[1:])]
+    """All of them, each alone, and all but the first or the last."""
+    found = [tuple(names), *((name,) for name in names), tuple(names[1:]), tuple(names[:-1])]
     return [choice for choice in dict.fromkeys(found) if choice]
 
 
@@ -172,18 +182,16 @@ def leaves_of(arguments: Mapping[str, object], dtype: torch.dtype) -> dict[str, 
     }
 
 
-def _outcome(module, program: Program, arguments: Mapping[str, object], wanted, dtype):
-    """The output and the gradients, these twice: a loss hands them out once; and from some of
-    several outputs.
-    """
-    leaves = leaves_of(arguments, dtype)
+def _outcome(module, program: Program, given: Mapping[str, object], wanted):
+    """The output and the gradients, twice; and those from some of several outputs."""
+    leaves = {**given}
     for name in wanted:
-        leaves[name] = leaves[name].requires_grad_()
+        leaves[name] = leaves[name].clone().requires_grad_()
     outputs = getattr(module, program.name)(**leaves)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     inputs = [leaves[name] for name in wanted]
     generator = torch.Generator().manual_seed(1)
-    arriving = [torch.randn(output.shape, generator=generator).to(dtype) for output in outputs]
+    arriving = [torch.randn(o.shape, generator=generator).to(o.dtype) for o in outputs]
     found = [output.detach() for output in outputs]
     every = [*range(len(outputs))]
     for given in (every, every, every[1:], *([i] for i in every if every[1:])):

@@ -1,36 +1,33 @@
-"""What a table knows of a kernel, in whatever language that is."""
+"""A kernel as it is called, in whatever language it is, and what stands beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import jinja2
 
-from codegen.targets.tables.row import Line
-
 TEMPLATES = Path(__file__).parent / "templates"
-TABLE = "_table.py"
-# What reads a table, by the names of the files beside it; a language has ``_running.py`` too.
-RUNTIME = {
-    "__init__.py": "choosing.py",
-    TABLE: "table.py",
-    "_pairs.py": "pairs.py",
-    "_reading.py": "reading.py",
-    "_calls.py": "calls.py",
-    "_operation.py": "operation.py",
-    "_applied.py": "applied.py",
-    "_asking.py": "asking.py",
-}
+# What all kernels share, by the names of the files beside them; a language has ``_running.py`` too.
+RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py"}
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A number that Python computes, as ``text``, of what it ``takes``."""
+
+    name: str
+    text: str
+    takes: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes
-    and the numbers ``scalars``, some of which lines compute ``before``; ``flags`` are what it has
-    for results that it can leave out.
+    """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
+    the numbers ``scalars`` and others ``computed`` of these. ``flags`` are what it has for results
+    that it can leave out; ``repeated`` and ``filled`` are arrays that may be one number everywhere
+    (see `Asked`).
     """
 
     name: str
@@ -38,16 +35,10 @@ class Kernel:
     writes: tuple[str, ...]
     sizes: tuple[str, ...]
     scalars: tuple[str, ...]
-    before: tuple[Line, ...] = ()
+    computed: tuple[Computed, ...] = ()
     flags: tuple[str, ...] = ()
-
-    def does_the_same_as(self, other: Self) -> bool:
-        """Whether it is the same but for its name."""
-        return replace(self, name="") == replace(other, name="")
-
-    def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Self:
-        """With what computes the ``gradients`` alone, which are ``made`` among what it writes."""
-        raise NotImplementedError
+    repeated: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
 
 
 def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
@@ -59,9 +50,9 @@ def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(folder: Path) -> jinja2.Environment:
-    """The templates of a language, and that of a table."""
+    """The templates of a language."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, TEMPLATES]),
+        loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

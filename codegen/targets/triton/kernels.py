@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from codegen.schedule.asked import NOTHING, Asked
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.inlining import needed
@@ -15,8 +16,8 @@ from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
+from codegen.targets.tables.kernel import Computed
 from codegen.targets.tables.names import short, with_joined
-from codegen.targets.tables.row import Line
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.alive import alive
@@ -56,23 +57,16 @@ class Kernel(tables.Kernel):
     """The ``functions`` of a sweep: that for rows in registers first."""
 
     functions: tuple[Function, ...]
-
-    def with_part(self, gradients: Sequence[str], made: Iterable[str]) -> Kernel:
-        """It leaves out what it is given no place for."""
-        return self
+    exact: tuple[str, ...] = ()  # what it makes that is not rounded to 16 bits
 
 
 def kernels_of(
-    name: str,
-    flat: Flat,
-    codes: Mapping[str, str],
-    several: Sequence[str],
-    left_out: Sequence[str] = (),
+    name: str, flat: Flat, codes: Mapping[str, str], asked: Asked = NOTHING
 ) -> list[Kernel | Whole]:
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes; ``left_out`` are results that a part may lack.
+    sizes by their axes.
     """
-    writer = _Kernels(name, flat, codes, left_out)
+    writer = _Kernels(name, flat, codes, asked.left_out)
     found: list[Kernel | Whole] = []
     for stage in writer.plan.stages:
         if isinstance(stage, Whole):
@@ -113,17 +107,18 @@ class _Kernels:
             reads=tuple(n for n in sorted(sweep.reads) if self.pointer(n) in arrays),
             writes=sweep.stored,
             sizes=tuple(sorted(self.sizes(whole, used))),
-            scalars=(*(s for s in sorted(scalars) if named(s) in used), *numbers.values()),
-            before=tuple(self.before(number, e) for e, number in numbers.items()),
+            scalars=tuple(s for s in sorted(scalars) if named(s) in used),
+            computed=tuple(self.computed(number, e) for e, number in numbers.items()),
             flags=tuple(self.left_out),
             functions=tuple(functions),
+            exact=tuple(n for n in sweep.stored if self.entries.get(n, "exact") == "exact"),
         )
 
-    def before(self, number: str, e: Element) -> Line:
+    def computed(self, number: str, e: Element) -> Computed:
         parts = [part for part in e.parts() if part.kind in ("size", "scalar")]
         takes = [self.codes[p.name] if p.kind == "size" else p.name for p in parts]
         text = Expressions(self.names()).in_python(e)
-        return Line((number,), tuple(dict.fromkeys(takes)), f"{number} = {text}")
+        return Computed(number, text, tuple(dict.fromkeys(takes)))
 
     def names(self) -> Names:
         return Names([*self.memory], self.flat.scalars, self.codes)
@@ -205,9 +200,8 @@ class _Kernels:
             axes = {own(n): " ".join(map(short, nodes[n].axes)) for n in names}
             told = ", ".join(f"{n}: {along}".strip() for n, along in axes.items())
             yield from [f'{word}="{told}"'] if told else []
-        exact = [name for name in sweep.stored if self.entries.get(name, "exact") == "exact"]
-        if exact and of is None:
-            yield f'exact="{" ".join(map(own, exact))}"'
+        if of is None:
+            yield f'makes="{" ".join(map(own, sweep.stored))}"'
 
     def axis(self, axis: str, walk: Walk) -> str:
         joined = walk.joined.get(axis, (axis,))

@@ -1,4 +1,4 @@
-"""The Triton target: kernels for the functions of a Program, and the table of them."""
+"""The Triton target: kernels for the functions of a Program, and what launches them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from codegen.header import header
 from codegen.program import Program
-from codegen.targets.tables.functions import functions_of
+from codegen.targets.lean.outside import Outside
 from codegen.targets.tables.kernel import environment, shared
-from codegen.targets.tables.text import imports_of, table_of
+from codegen.targets.tables.page import imports_of
 from codegen.targets.torch.wrapping import LONGEST
-from codegen.targets.triton.kernels import kernels_of
+from codegen.targets.triton.page import TritonPage
 from codegen.targets.triton.vocabulary import SHARED
 from derive.language.errors import QuestionError
 
@@ -35,7 +35,6 @@ RUNTIME = {
 }
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 REMEDY = "leave --target triton out: kernels are compared before they are written"
-NARROW = ", narrow=True"  # of a table whose kernels take 16 bits as they are
 LIBRARIES = ("import triton", "import triton.language as tl")
 
 
@@ -53,27 +52,28 @@ class TritonTarget:
         if os.environ.get("TRITON_INTERPRET") != "1":
             raise QuestionError("Triton was imported for a GPU before", REMEDY)
 
-    def texts(self, program: Program, module: str) -> tuple[str, ...]:
-        """The kernels of a forward, with their table, instead of lines of ``module``, which is the
-        text of the torch target; nothing where there is no loop in it.
+    def texts(self, program: Program, module: str, outside: Outside) -> tuple[str, ...]:
+        """The kernels of a forward, and what launches them instead of lines of ``module``, which
+        is the lean module of ``program``; nothing where there is no loop in it.
 
         Raises `QuestionError` for what no loop computes.
         """
-        written = functions_of(program, kernels_of)
-        if not written.kernels:
+        page = TritonPage(program, outside)
+        if not page.kernels:
             return ()
-        table = table_of(written.rows, dict(program.fixed))
-        kernels = [f.text(k.name) for k in written.kernels for f in k.functions]
+        kernels = [f.text(k.name) for k in page.kernels for f in k.functions]
+        functions, lines = [*page.written()], page.own["lines"]
         text = (
             environment(TEMPLATES)
             .get_template("kernels.py.jinja")
             .render(
                 header=header(program.source, program.source_hash),
+                name=program.name,
                 title=program.title,
-                imports=imports_of(program.name, table, LIBRARIES, _folder(kernels)),
+                imports=imports_of(program.name, lines, functions, _folder(kernels), LIBRARIES),
                 kernels=kernels,
-                table=table,
-                narrow="" if any(row.of_library for row in written.rows) else NARROW,
+                functions=functions,
+                lines=lines,
                 digest=hashlib.sha256(module.encode()).hexdigest(),
             )
         )
@@ -96,4 +96,4 @@ def _folder(kernels: Sequence[str]) -> list[str]:
     found = [f"from ._functions import {', '.join(functions)}"] if functions else []
     if found and len(found[0]) > LONGEST:
         found = ["from ._functions import (", *(f"    {name}," for name in functions), ")"]
-    return [*found, "from ._launching import kernel", "from ._table import Table"]
+    return [*found, "from ._launching import kernel"]
