@@ -278,7 +278,7 @@ class Function:
 
         progress, outside = _said(self), self._outside()
         self._proved = self._proved or _derived(outside, self._limit, progress)
-        text = lean_module(self.forward, outside, self._proved, progress).text
+        text = lean_module(self.forward, outside, self._proved, progress, self._limit).text
         progress("")
         sizes = "every size" if self._proved.every_size else "small batches alone"
         return [text, self._proved.summary, sizes]

@@ -17,9 +17,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import ModuleType
 
 from torch import Tensor
 
@@ -29,31 +30,40 @@ from codegen.driver import Generated, compared, file_of, goes_wrong
 from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
-from codegen.targets import Kernels
-from codegen.targets.lean.check import check_every_use, largest_difference, rounding
+from codegen.targets import Kernels, WrongUse
+from codegen.targets.lean.check import OfEntries, check_every_use, largest_difference, rounding
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside, outside_of
-from codegen.targets.lean.target import module_text, whole_program, written
+from codegen.targets.lean.pair import Pair
+from codegen.targets.lean.target import lean_program, module_text, whole_program, written
 from codegen.targets.torch.empty import nan_where_empty
 from codegen.targets.torch.extremes import extremes
 from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.square import undefined_where_singular
 from codegen.targets.torch.taken import taken
+from codegen.targets.torch.traffic import moved
 from codegen.targets.torch.within_reach import largest_difference as within_reach
-from derive.derivation import derive_definition
-from derive.language.errors import QuestionError
+from derive.derivation import closed_form_of, derive_definition
+from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
+from derive.notation.specialised import without_options
+from derive.orders import FIRST
+from derive.proving.proof import prove
 from derive.proving.proved import Proved
+from derive.running.limits import limited, seconds_of
+
+LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
+WORTH = 0.7  # of the traffic: calls without options that move no more have a pair of their own
 
 
 @dataclass(frozen=True)
 class Lean:
-    """A lean module that was compared, and how far it was from autograd."""
+    """A lean module that was compared: its first pair, and how far it was from autograd."""
 
     text: str
-    program: Program
+    pair: Pair
     difference: float
 
 
@@ -74,12 +84,12 @@ def generate(
     start = time.perf_counter()
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
-    made = lean_module(forward, outside, proved, progress)
-    off = rounding_of_module(made, outside)
+    made = lean_module(forward, outside, proved, progress, limit)
+    off = rounding_of_module(made)
     seconds = time.perf_counter() - start
     whole = whole_program(forward, proved)
     beside = chain_module(forward, outside, whole, progress) if chain else None
-    known = proved, {}, made.program, made.difference
+    known = proved, {}, made.pair.program, made.difference
     more = {"is_lean": True, "whole": whole, "chain": beside}
     if kernels is not None:
         fast, slow = with_kernels(forward, whole, made.text, kernels, progress)
@@ -114,12 +124,13 @@ def lean_module(
     outside: Outside,
     proved: Proved,
     progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
 ) -> Lean:
     """The module, compared with autograd in every way that it is used.
 
     Raises `UnprovedError` where they differ.
     """
-    tried = lean_tried(forward, outside, proved, progress)
+    tried = lean_tried(forward, outside, proved, progress, limit)
     progress("trying hard points")
     return tried.with_edges()
 
@@ -129,55 +140,132 @@ def lean_tried(
     outside: Outside,
     proved: Proved,
     progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
 ) -> Tried:
     """The module as it is before the edges are looked for.
 
     Raises `UnprovedError` where it differs from autograd.
     """
     progress("writing")
-    program, _ = written(forward, outside, proved)
+    pair = Pair(written(forward, outside, proved)[0], outside)
+    pairs = [pair, *_without_options(forward, pair, proved, limit, progress)]
     progress("comparing with autograd")
-    tried = Tried(forward, outside, program)
-    if tried.unsafe and (held := with_arguments_held(program)) != program:
-        other = Tried(forward, outside, held)
-        tried = other if len(other.unsafe) < len(tried.unsafe) else tried
+    tried = _tried(forward, pairs)
+    for i, pair in enumerate(tried.pairs):
+        if tried.unsafe[i] and (held := with_arguments_held(pair.program)) != pair.program:
+            pairs = [*tried.pairs]
+            pairs[i] = replace(pair, program=held)
+            other = _tried(forward, pairs)
+            better = len(other.unsafe[i]) < len(tried.unsafe[i])
+            tried = other if better and other.twice >= tried.twice else tried
     return tried
+
+
+def _tried(forward: type[Forward], pairs: Sequence[Pair]) -> Tried:
+    """The module, which refuses second derivatives where those of its lines are wrong."""
+    try:
+        return Tried(forward, pairs)
+    except WrongUse as error:
+        if error.order == FIRST or not pairs[0].twice:
+            raise
+        why = reason_of(error)
+        once = [replace(p, program=replace(p.program, without_second=why)) for p in pairs]
+        return Tried(forward, once)
+
+
+def _without_options(
+    forward: type[Forward],
+    pair: Pair,
+    proved: Proved,
+    limit: float | None,
+    progress: Callable[[str], None],
+) -> Iterator[Pair]:
+    """The pair of the calls that pass nothing optional, unless it moves hardly less or is proved
+    for fewer sizes.
+    """
+    own = pair.definition
+    definition = None if own.ignoring else without_options(own)
+    if definition is None:
+        return
+    progress("without options")
+
+    try:
+        with limited(min(seconds_of(limit) or LONGEST_WITHOUT_OPTIONS, LONGEST_WITHOUT_OPTIONS)):
+            closed = closed_form_of(definition, progress)
+            if moved(lean_program(forward, Proved(closed, (), ()))) > WORTH * moved(pair.program):
+                return
+            plain = prove(closed, progress)
+    except UnprovedError:
+        return
+    if proved.every_size and not plain.every_size:
+        return
+    left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
+    yield Pair(
+        lean_program(forward, plain),
+        replace(pair.outside, inside=definition),
+        absent=tuple(t.name for t, _ in own.optional if t.name not in left),
+        zero=tuple(t.name for t, _ in own.scalars if t.name not in left),
+    )
 
 
 class Tried:
     """A module that was compared; ``unsafe`` is what is infinite or NaN where the mathematics is
-    finite.
+    finite, of each of its pairs.
     """
 
-    def __init__(self, forward: type[Forward], outside: Outside, program: Program):
-        self.forward, self.outside, self.program = forward, outside, program
-        self.text = module_text(program, outside)
-        self.runs = _Lean()
-        self.difference = compared(forward, program, self.text, self.runs)
+    def __init__(self, forward: type[Forward], pairs: Sequence[Pair]):
+        self.forward, self.pairs = forward, tuple(pairs)
+        self.text, self.program = module_text(*pairs), pairs[0].program
+        self.runs, self.twice = Runs(), pairs[0].twice
+        self.difference = compared(forward, self.program, self.text, self)
         with undefined_where_singular(forward.definition):
-            self.unsafe = check_every_use(self.text, outside, program)
+            self.unsafe = [check_every_use(self.text, pair) for pair in pairs]
+
+    def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
+        """Of the public function, also where it calls another pair than the first."""
+        found = [self.runs.largest_difference(text, definition, program)]
+        for pair in self.pairs[1:]:
+            found.append(Runs(pair).largest_difference(text, pair.definition, pair.program))
+        return max(found)
 
     def with_edges(self) -> Lean:
         """With all that was shown to be unsafe in its docstring."""
-        text, definition = self.text, self.forward.definition
-        program = replace(self.program, unsafe=(*self.program.unsafe, *self.unsafe))
-        unsafe = goes_wrong(self.forward, program, text, self.runs)
-        empty = nan_where_empty(self.runs.function(text, program), definition, program)
-        program = replace(program, unsafe=unsafe + in_words(empty))
-        return Lean(module_text(program, self.outside), program, self.difference)
+        pairs = [*map(self._with_edges, self.pairs, self.unsafe)]
+        return Lean(module_text(*pairs), pairs[0], self.difference)
+
+    def _with_edges(self, pair: Pair, unsafe: tuple[str, ...]) -> Pair:
+        text, is_first = self.text, pair is self.pairs[0]
+        program = replace(pair.program, unsafe=(*pair.program.unsafe, *unsafe))
+        runs = self.runs if is_first else Runs(pair)
+        definition = self.forward.definition if is_first else pair.definition
+        if is_first:
+            unsafe = goes_wrong(self.forward, program, text, runs)
+        else:
+            unsafe = runs.extremes(text, definition, program)
+        empty = nan_where_empty(runs.function(text, program), definition, program)
+        return replace(pair, program=replace(program, unsafe=unsafe + in_words(empty)))
 
 
-def rounding_of_module(made: Lean, outside: Outside) -> Rounding:
+def rounding_of_module(made: Lean) -> Rounding:
     """How far the module is off in float32."""
-    with undefined_where_singular(outside.inside):
-        return rounding(loaded(made.text, made.program.name), outside, made.program)
+    with undefined_where_singular(made.pair.definition):
+        return rounding(loaded(made.text, made.pair.program.name), made.pair)
 
 
-class _Lean:
-    """Runs the public function of a lean module, with the default reduction where none is said."""
+class Runs:
+    """Runs the public function of a lean module, with the default reduction where none is said; for
+    the calls of one ``pair``, with every entry.
+    """
+
+    def __init__(self, pair: Pair | None = None):
+        self.pair = pair
+
+    def _load(self, text: str, name: str) -> ModuleType | OfEntries:
+        module = loaded(text, name)
+        return OfEntries(module, self.pair) if self.pair else module
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        load = partial(loaded, name=program.name)
+        load = partial(self._load, name=program.name)
         with undefined_where_singular(definition):
             return within_reach(text, definition, program, load, largest_difference)
 
@@ -191,4 +279,4 @@ class _Lean:
             return extremes(self.function(text, program), statements, definition, program)
 
     def function(self, text: str, program: Program) -> Callable:
-        return getattr(loaded(text, program.name), program.name)
+        return getattr(self._load(text, program.name), program.name)

@@ -11,6 +11,7 @@ from codegen.driver import file_of
 from codegen.program import Program
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of, proved_inside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import backward_lines, lean_program, module_text
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward
@@ -63,7 +64,7 @@ def _passed(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[P
     """The module that passed: one that is known, or it passes now."""
     known, plain = [*_known(forward)], lean_program(forward, proved)
     for program in dict.fromkeys((plain, with_arguments_held(plain))):
-        text = module_text(program, outside)
+        text = module_text(Pair(program, outside))
         start = text.index(f"def {forward.definition.snake}_backward(")
         backward = text[start : text.index("\n\n\n", start)]
         if any(backward in other for other in known):

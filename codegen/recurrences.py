@@ -125,6 +125,7 @@ class _Outside:
     def __init__(self, loop: Loop, order: Sequence[Axis], taken: set[str]):
         self.moving, self.axis = {*loop.ordered}, loop.links[0].axis
         self.order, self.taken = order, taken
+        self.line = loop.lines[0].tensor.name  # for the name of what is made of positions alone
         self.before: dict[Expr, Tensor] = {}
 
     def varies(self, e: Basic) -> bool:
@@ -135,7 +136,7 @@ class _Outside:
         if isinstance(e, Tensor) or is_constant(e):
             return e
         if e not in self.before:
-            where = next(iter(tensors_in(e))).name
+            where = next((t.name for t in tensors_in(e)), self.line)
             name = first_unused(names_of(e, where), self.taken.__contains__)
             self.taken.add(name)
             along = [axis for axis in self.order if axis in axes_of(e)]

@@ -91,12 +91,12 @@ def doors(forward: type[Forward]) -> Iterator[Section]:
     yield _door(lean_program, program, program_blocks(tried.program))
     made = tried.with_edges()
     yield _door(module_text, made.text, text_blocks(made.text, tried.program, outside))
-    rounding = rounding_of_module(made, outside)
+    rounding = rounding_of_module(made)
     words = f"differs from autograd by {made.difference:.1e} in float64 (tolerance "
     words += f"{TOLERANCE:.0e}), by {rounding.ours:.1e} in float32, autograd itself by "
     words += f"{rounding.autograd:.1e}"
     before = program.unsafe
-    words = "; ".join([words, *(line for line in made.program.unsafe if line not in before)])
+    words = "; ".join([words, *(line for line in made.pair.program.unsafe if line not in before)])
     yield _door(compared, made.difference, [Prose(words)])
 
 

@@ -56,7 +56,7 @@ def derive_definition(
 ) -> Proved:
     """The same for mathematics that is complete already."""
     with limited(seconds_of(limit)):
-        proved = prove(_found(definition, progress), progress)
+        proved = prove(closed_form_of(definition, progress), progress)
     return replace(proved, page=_page)
 
 
@@ -68,7 +68,10 @@ def _page(proved: Proved) -> str:
     return fragment(document_of(proved))
 
 
-def _found(definition: Definition, progress: Callable[[str], None]) -> ClosedForm:
+def closed_form_of(
+    definition: Definition, progress: Callable[[str], None] = lambda what: None
+) -> ClosedForm:
+    """The closed form, not proved yet. Raises as `derive` does."""
     doing = Doing(progress)
     with Stage():
         doing("differentiating")

@@ -11,6 +11,7 @@ import pytest
 from sympy import Abs, Eq, Integer, Piecewise, Rational, erf, exp, log, sqrt, tanh
 
 from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import lean_program, module_text
 from derive import Axis, Max, OneHot, Sum
 from derive.chain.chain import derive_chain
@@ -182,7 +183,7 @@ def test_no_name_says_nothing(name):
     (forward,) = (f for f in list_forwards() if f.definition.snake == name)
     outside = outside_of(forward.definition)
     proved = Proved(close(derive_chain(outside.inside)), (), ())
-    text = module_text(lean_program(proved, Path("own.py"), "0"), outside)
+    text = module_text(Pair(lean_program(proved, Path("own.py"), "0"), outside))
     definition = outside.inside
     own = {t.name for t in definition.arguments} | definition.by_name.keys()
     own |= {f"d{n}" for n in own}

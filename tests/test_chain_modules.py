@@ -18,6 +18,7 @@ from codegen.cli import main
 from codegen.loading import loaded
 from codegen.targets.lean.chain_check import plain_arguments
 from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import PlainFunctions
 from codegen.targets.lean.target import lean_program, module_text
 from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Outputs, Reduced, Scalar, Sum
@@ -97,7 +98,7 @@ class Beside:
         )
         self.page = PlainFunctions(self.program, self.outside)
         name = self.program.name
-        lean = loaded(module_text(self.program, self.outside), name)
+        lean = loaded(module_text(Pair(self.program, self.outside)), name)
         chain = loaded(self.text, f"{name}_chain")
         self.forward, self.backward = (
             getattr(lean, f"{name}_{k}") for k in ("forward", "backward")

@@ -22,6 +22,7 @@ from codegen import generate
 from codegen.cache import FOLDER, VARIABLE
 from codegen.cli import main
 from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import written
 from derive import UnprovedError, forward_from
 from derive.notation.library import list_forwards
@@ -233,10 +234,10 @@ def test_the_comparison_sees_every_gradient(old, new, monkeypatch):
 
 
 def of_batch_norm():
-    """Its program, and what stands outside."""
+    """Its pair."""
     forward = forward_from("batch_norm")
     outside = outside_of(forward.definition)
-    return written(forward, outside, derive.derive(forward))[0], outside
+    return [Pair(written(forward, outside, derive.derive(forward))[0], outside)]
 
 
 TEXTS = """

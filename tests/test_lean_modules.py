@@ -11,6 +11,7 @@ import subprocess
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -22,14 +23,32 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.utils.checkpoint import checkpoint
 
 import codegen.functions
+import codegen.lean
 from codegen.functions import function
 from codegen.recognized import digest_of
-from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Reduced, Scalar, Sum
+from codegen.targets import WrongUse
+from derive import (
+    Axes,
+    Axis,
+    Concat,
+    Forward,
+    Given,
+    Input,
+    Kept,
+    Label,
+    OneHot,
+    Reduced,
+    Scalar,
+    Sum,
+)
 from derive.language.errors import QuestionError, UnprovedError
+from derive.orders import SECOND
 
-N, C, S = Axis("N"), Axis("C"), Axes("S")
+N, C, K, S = Axis("N"), Axis("C"), Axis("K"), Axes("S")
+CK = Axis("CK", C + K)
 IGNORED = -100
 ROOT = Path(__file__).resolve().parents[1]
+LABELS = torch.tensor([1, IGNORED, 0, 3, 2])
 
 
 class Norm(Forward):
@@ -56,14 +75,17 @@ class Centred(Forward):
 
 
 class Entropy(Forward):
-    """The cross entropy of every row, by the weights of the classes."""
+    """The cross entropy of every row, by the weights of the classes, its target smoothed."""
 
     logits = Input(N, C)
     labels = Label(N, ignored=IGNORED)
     weight = Given(C, default=1)
+    smoothing = Scalar(0)
     logp = log(exp(logits) / Sum(exp(logits), C))
     counted = Sum(OneHot(labels, C) * weight, C)
-    losses = -counted * Sum(OneHot(labels, C) * logp, C)
+    picked = counted * Sum(OneHot(labels, C) * logp, C)
+    spread = Kept(labels) * Sum(weight * logp, C) / C
+    losses = (smoothing - 1) * picked - smoothing * spread
     loss = Reduced(losses, mean=Sum(counted, N))
 
 
@@ -84,8 +106,7 @@ def centred(x, gain, eps=1e-5):
 
 
 def entropy(logits, weight):
-    labels = torch.tensor([1, IGNORED, 0, 3, 2])
-    return torch.nn.functional.cross_entropy(logits, labels, weight.detach(), reduction="none")
+    return torch.nn.functional.cross_entropy(logits, LABELS, weight.detach(), reduction="none")
 
 
 def bent(x, w):
@@ -151,6 +172,7 @@ def in_checkpoint(f):
 
 
 def compiled(of):
+    torch.compiler.reset()  # or the limit of compilations in one process is met
     return torch.compile(of, backend="aot_eager", fullgraph=True)
 
 
@@ -181,9 +203,8 @@ TRANSFORMS = {
 @pytest.fixture(scope="module")
 def functions():
     found = {case: function(case).derive() for case in CASES}
-    labels = torch.tensor([1, IGNORED, 0, 3, 2])
     entries = found[Entropy]
-    found[Entropy] = lambda a, b: entries(a, labels, b.detach(), reduction="none")
+    found[Entropy] = lambda a, b: entries(a, LABELS, b.detach(), reduction="none")
     return found, entries
 
 
@@ -193,6 +214,48 @@ def test_every_transform_is_that_of_torch(case, transform, functions):
     of = TRANSFORMS[transform]
     found, expected = of(functions[0][case]), of(CASES[case])
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+# Calls that pass nothing optional, which have a pair of their own.
+PLAIN = {
+    Norm: (
+        lambda f: lambda a, b: f[0][Norm](a * b),
+        lambda a, b: norm(a * b, torch.ones_like(b)),
+    ),
+    Entropy: (
+        lambda f: lambda a, b: f[1](a * b, LABELS, reduction="none"),
+        lambda a, b: entropy(a * b, torch.ones_like(b)),
+    ),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.__name__)
+def test_every_transform_without_options_is_that_of_torch(case, transform, functions):
+    of, (plain, expected) = TRANSFORMS[transform], PLAIN[case]
+    pair = of(plain(functions)), of(expected)
+    torch.testing.assert_close(*pair, rtol=1e-9, atol=1e-9)
+
+
+def test_scalars_are_compared_at_another_value_than_their_default(monkeypatch):
+    """Within their range; what is wrong there alone is not emitted."""
+
+    class Smoothed(Forward):
+        x = Input(N, C)
+        smoothing = Scalar(0, at_least=0, at_most=1)
+        y = (1 - smoothing) * x**2 + smoothing * exp(x)
+
+    printed = codegen.lean.module_text
+
+    def broken(*pairs):
+        text = printed(*pairs)
+        assert text.count("smoothing * torch.exp(x)")
+        return text.replace("smoothing * torch.exp(x)", "smoothing * torch.exp(-x)")
+
+    function(Smoothed).derive()
+    monkeypatch.setattr(codegen.lean, "module_text", broken)
+    with pytest.raises(UnprovedError, match="differs from autograd"):
+        function(Smoothed).derive()
 
 
 # What is broken in the text of a module, and a transform that shows it.
@@ -224,10 +287,9 @@ def test_a_break_of_the_module_shows(case, before, after, transform, functions):
 
 
 def reduced(reduction, weight=None, dtype=torch.float64):
-    labels = torch.tensor([1, IGNORED, 0, 3, 2])
     own = x.to(dtype).requires_grad_()
     more = {} if weight is None else {"weight": weight.to(dtype)}
-    return own, labels, more
+    return own, LABELS, more
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -273,6 +335,21 @@ def test_what_is_kept_has_16_bits_and_is_an_input_or_a_statistic(dtype, function
         torch.testing.assert_close(one.double(), other, rtol=2e-2, atol=2e-2)
 
 
+def test_a_single_input_gives_its_format_and_no_whole_numbers():
+    class Bump(Forward):
+        x = Input(N, C)
+        y = x * exp(-(x**2))
+
+    bump = function(Bump)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
+        a = x.detach().to(dtype, copy=True).requires_grad_()
+        y = bump(a)
+        y.sum().backward()
+        assert y.dtype == a.grad.dtype == dtype
+    with pytest.raises(TypeError, match=r"bump: x must be floating point, got torch.int64"):
+        bump(x.long())
+
+
 def test_formats_that_differ_are_promoted_as_torch_does(functions):
     y = functions[0][Norm](x.bfloat16(), w.float())
     assert y.dtype == torch.float32
@@ -297,6 +374,8 @@ def test_autocast_changes_no_number(functions):
         ((x[0, 0], w), "norm: x must be (*S, C), got ()"),
         ((x, w, -1.0), "norm: eps must be a number above 0, got -1.0"),
         ((x, w, torch.tensor(1.0)), "norm: eps must be a number above 0, got 1.0"),
+        ((x.long(), w.int()), "norm: x must be floating point, got torch.int64"),
+        ((x.to(torch.complex64), w * 1j), "norm: x must be floating point, got torch.complex64"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
@@ -307,6 +386,43 @@ def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
     shown = "".join(traceback.format_exception(error.value))
     assert any(line.strip().startswith("raise ") for line in shown.splitlines())
     assert linecache.getlines(traceback.extract_tb(error.value.__traceback__)[-1].filename)
+
+
+def test_a_mask_that_does_not_broadcast_and_a_divisor_of_0_are_refused_in_words():
+    class Masked(Forward):
+        x = Input(N, C)
+        p = Scalar(2)
+        mask = Given(N, C, default=1, broadcast=True)
+        y = mask * x + 1 / p
+
+    masked = function(Masked)
+    compiled = torch.compile(masked.derive(), backend="aot_eager", fullgraph=True)
+    for shape in ((4,), (5, 1), (1, 4), ()):
+        mask = torch.randn(shape, dtype=x.dtype)
+        for run in (masked, compiled):
+            torch.testing.assert_close(run(x, mask=mask), x * mask + 0.5)
+    for shape in ((5,), (2, 4), (1, 5, 4)):
+        with pytest.raises(ValueError, match=r"masked: mask must be broadcast to \(N, C\), got"):
+            masked(x, mask=torch.ones(shape))
+    with pytest.raises(ValueError, match="divides by p, which is 0"):
+        masked(x, p=0)
+
+
+def test_a_size_that_only_what_is_kept_shows_is_read_off_it():
+    class Joined(Forward):
+        x = Input(N, C)
+        w = Input(N, K)
+        both = Concat((x, C), (w, K), into=CK)
+        p = exp(both) / Sum(exp(both), CK)
+        y = Sum(p * both, CK)
+
+    def joined(a, b):
+        both = torch.cat([a, b], 1)
+        return (both.softmax(1) * both).sum(1)
+
+    own = x, dx[:, :3]
+    pair = [torch.func.grad(loss_of(f), (0, 1))(*own) for f in (function(Joined), joined)]
+    torch.testing.assert_close(*pair)
 
 
 @pytest.mark.parametrize("wrong", [-1, 4])
@@ -322,6 +438,31 @@ def test_a_label_out_of_range_is_refused(wrong):
     torch.testing.assert_close(picked(w, torch.tensor([0, 3])), w[[0, 3]] ** 2)
     with pytest.raises(IndexError, match=f"picked: labels holds {wrong}, not in 0 .. 3"):
         picked(w, torch.tensor([0, wrong]))
+
+
+@pytest.mark.parametrize("case", [Norm, Centred], ids=lambda case: case.__name__)
+def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch):
+    """In words, wherever one is asked for; the first order is what it was."""
+    checked = codegen.lean.check_every_use
+
+    def wrong(text, pair):
+        if pair.twice:
+            raise WrongUse(f"{case.__name__}: the second derivative differs", SECOND)
+        return checked(text, pair)
+
+    monkeypatch.setattr(codegen.lean, "check_every_use", wrong)
+    made = function(case).derive()
+    assert "Second derivatives are refused" in made.source
+    for first in ("gradient", "vmap of gradient", "compiled", "jacrev", "batched gradients"):
+        of = TRANSFORMS[first]
+        torch.testing.assert_close(of(made), of(CASES[case]), rtol=1e-9, atol=1e-9)
+    own = leaves()
+    y = made(*own)
+    for graph in (made, lambda *args: made(*args) + args[0] ** 2):
+        for second in ("double backward", "jacrev of jacrev"):
+            with pytest.raises(NotImplementedError, match="the second derivative differs"):
+                TRANSFORMS[second](graph)
+    torch.autograd.grad(y.sum(), own, create_graph=True)
 
 
 def test_the_module_needs_nothing_but_torch(functions, tmp_path):
@@ -547,12 +688,112 @@ def test_a_mistake_is_said(mistake, words):
     assert "--" not in str(error.value)
 
 
-def test_nothing_wrong_is_called(monkeypatch):
+WRONG = (
+    (Bent, "w * torch", "2 * w * torch", r"Bent: .* of the generated code differs by"),
+    (Norm, "    y = inv_rms * x", "    y = 2 * inv_rms * x", "Norm: .* differs"),
+    (Entropy, "losses = -picked", "losses = -2 * picked", "Entropy: .* differs"),
+    (Norm, "norm_plain_forward if _by_lines() else", "", "Norm: .* does not run"),
+)
+
+
+@pytest.mark.parametrize("case, before, after, words", WRONG)
+def test_nothing_wrong_is_called(case, before, after, words, monkeypatch):
     import codegen.lean as driver
 
+    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
     right = driver.module_text
-    monkeypatch.setattr(
-        driver, "module_text", lambda *a: right(*a).replace("w * torch", "2 * w * torch")
-    )
-    with pytest.raises(UnprovedError, match=r"Bent: .* of the generated code differs by"):
-        function(Bent).derive()
+
+    def wrong(*arguments):
+        text = right(*arguments)
+        assert before in text
+        return text.replace(before, after)
+
+    monkeypatch.setattr(driver, "module_text", wrong)
+    with pytest.raises(UnprovedError, match=words):
+        function(case).derive()
+
+
+class Smooth(Forward):
+    """A loss whose smoothing saves little where it is left out."""
+
+    x = Input(N, C)
+    weight = Given(C, default=1)
+    smoothing = Scalar(0)
+    y = weight * exp(-(x**2)) / (1 + exp(x) ** 2) - smoothing * x
+
+
+def test_a_pair_without_options_is_proved_where_it_moves_a_third_less(functions, monkeypatch):
+    import codegen.lean as driver
+
+    assert "class NormPlain(" in functions[0][Norm].source
+    assert "    if gain is None:\n" in functions[0][Norm].source
+    assert "plain = weight is None and smoothing == 0\n" in functions[1].source
+
+    def proved(*_):
+        raise AssertionError("it is not worth it")
+
+    monkeypatch.setattr(driver, "prove", proved)
+    assert "Plain" not in function(Smooth).source
+    with pytest.raises(AssertionError, match="not worth it"):
+        monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+        function(Norm).derive()
+
+
+def test_both_pairs_are_compared_in_every_use(monkeypatch):
+    import codegen.lean as driver
+
+    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+    compared = []
+    for name in ("largest_difference", "check_every_use"):
+        right = getattr(driver, name)
+
+        def recorded(*arguments, name=name, right=right):
+            program = getattr(arguments[-1], "program", arguments[-1])
+            compared.append((name, [p.name for p in program.forward.tensors]))
+            return right(*arguments)
+
+        monkeypatch.setattr(driver, name, recorded)
+    function(Norm).derive()
+    assert compared == [
+        ("largest_difference", ["x", "gain"]),
+        ("largest_difference", ["x"]),
+        ("check_every_use", ["x", "gain"]),
+        ("check_every_use", ["x"]),
+    ]
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_the_pair_that_needs_it_is_held(helps, monkeypatch):
+    """The other stays as it is; what remains is said of the calls that it concerns."""
+    import codegen.lean as driver
+
+    held = []
+
+    def hold(program):
+        held.append([p.name for p in program.forward.tensors])
+        return replace(program, doc="held")
+
+    def unsafe(text, pair):
+        safe = not pair.absent or (helps and pair.program.doc == "held")
+        return () if safe else ("y may be NaN for some",)
+
+    monkeypatch.setattr(driver, "with_arguments_held", hold)
+    monkeypatch.setattr(driver, "check_every_use", unsafe)
+    source = function(Norm).source
+    assert held == [["x"]]
+    assert ("- Where gain is omitted: y may be NaN for some.\n" in source) is not helps
+    assert "omitted: float32" not in source  # which is said of all calls
+
+
+def test_without_a_proof_there_is_no_pair_without_options(monkeypatch):
+    import codegen.lean as driver
+
+    def unproved(*_):
+        raise UnprovedError("not proved")
+
+    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+    monkeypatch.setattr(driver, "prove", unproved)
+    assert "Plain" not in function(Norm).source

@@ -10,7 +10,9 @@ import torch.nn.functional as F
 from generating import draw, generated, pages
 from sympy import Function, Symbol, symbols
 
+import codegen.lean
 from codegen import lean
+from codegen.functions import function
 from codegen.ranks import generate_of_ranks
 from codegen.targets import kernels, targets
 from derive import NotationError, QuestionError, check, derive, forward_from
@@ -349,6 +351,36 @@ def test_a_recurrence_is_the_loop_and_its_gradients_autograds(name, tmp_path):
     assert_as_typed(ours, reference, inputs, GIVEN.get(name))
     assert result.proved.every_size == (name != "viterbi")
     assert "by induction from place to place" in result.proved.summary
+
+
+LEAN = ("elman", "lstm", "viterbi", "before and behind")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in LEAN else pytest.param(n, marks=pytest.mark.thorough) for n in CASES]
+)
+def test_a_lean_recurrence_is_the_loop_and_its_gradients_autograds(name, tmp_path):
+    body, reference, *inputs = CASES[name]
+    lean, given = function(forward_from(file_of(tmp_path, body))).derive(), GIVEN.get(name)
+    assert_as_typed(lean, reference, inputs, given)
+
+    def first(of):
+        def gradients(*leaves):
+            outputs = of(*leaves)
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            wanted = [leaf for leaf in leaves if leaf.requires_grad]
+            loss = sum((o**3).sum() for o in outputs)
+            found = torch.autograd.grad(loss, wanted, create_graph=True)
+            return sum((g**2).sum() for g in found)
+
+        return gradients
+
+    assert_as_typed(first(lean), first(reference), inputs, given)
+
+
+def test_one_that_starts_below_every_score_and_reads_its_place_is_lean(tmp_path):
+    lean = codegen.lean.generate(forward_from(file_of(tmp_path, LEFT_TO_RIGHT)))
+    assert lean.text.count("1e+30") > 1 and lean.largest_difference < TOLERANCE
 
 
 def paths_of(labels, lengths):

@@ -80,9 +80,9 @@ def test_the_lines_are_those_of_a_textbook(capsys):
     text = printed(capsys, "show", "softmax", "--order", "2").replace("\N{MINUS SIGN}", "-")
     for line in (
         "total = Σ[C, N](g_x·v_x)",
-        "g_x_term      = g - Σ[C](g·y)",
-        "v_y           = dg_x_term - sum_dg_x_term·y    the tangent of y",
-        "c_y           = g_x_term·v_x - sum_dg_x_term·g the cotangent of y",
+        "g_minus_sum_g_y      = g - Σ[C](g·y)",
+        "v_y                  = dg_minus_sum_g_y - sum_dg_minus_sum_g_y·y    the tangent of y",
+        "c_y                  = g_minus_sum_g_y·v_x - sum_dg_minus_sum_g_y·g the cotangent of y",
         "dx = y·(c_y - Σ[C](c_y·y))",
         "With c_y = g and no other cotangent, this is the first backward.",
     ):

@@ -27,7 +27,7 @@ def test_it_is_derived_and_proved_for_every_size(name):
 def test_behind_the_pullback_of_a_softmax_it_is_the_textbooks():
     third = third_order(second_order(derive(forward_from("softmax"))))
     lines = {s.tensor.name: formula(s.expression) for s in third.of_pullback.program.statements}
-    assert lines["c_c_y"] == "dr_dx_term - sum_dr_dx_term*y"
+    assert lines["c_c_y"] == "dc_y_minus_sum_c_y_y - sum_dc_y_minus_sum_c_y_y*y"
 
 
 def test_it_is_shown(capsys):

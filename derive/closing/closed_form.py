@@ -111,7 +111,7 @@ class ClosedForm:
         """What values that nobody named are called where they are shown. A gradient of one is
         called what it is computed as, ``gain_times_dy``, or ``d_x_over_rms``.
         """
-        own = {t.name for t in self.definition.arguments} | self.definition.by_name.keys()
+        own = {t.name for t in self.definition.inputs} | self.definition.by_name.keys()
         pairs = [(s.tensor, s.expression) for s in self.statements]
         shown = under_their_names(pairs, self.again, self.definition.at_hand)
         taken = {t.name for tensor, e in (*pairs, *shown) for t in (tensor, *tensors_in(e))}

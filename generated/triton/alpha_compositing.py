@@ -131,7 +131,7 @@ table = Table(_module, __file__, """
     alpha, cumulated_1_operand, sum_color_dy, one_minus_alpha, scanned_2_term, dalpha: R S
     color, dcolor: R S C
     y, dy: R C
-""", "d02f3bc80d829362c675157bf8f42f9a48c4e29cc5a9fe55448a5aaabf890756")
+""", "9d3c5ca4830327eae8e2f7e37ba326b7493ca69626fdeae3728f6559fd3a4434")
 table.add(
     "forward",
     "forward(alpha; R, S) -> cumulated_1_operand",

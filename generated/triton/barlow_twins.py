@@ -87,48 +87,52 @@ def forward_3(
     tl.store(sum_6_ptr + program * D + d, tl.sum(sum_6, axis=0, keep_dims=True), mask=d < D)
 
 
-@kernel("| D in tiles", exact="unit1_root unit2_root")
+@kernel("| D in tiles", exact="inverse_root_in_unit1 inverse_root_in_unit2")
 @triton.jit
-def forward_4(sum_5_ptr, sum_6_ptr, unit1_root_ptr, unit2_root_ptr, D, N, eps, BLOCK: tl.constexpr):
+def forward_4(
+    sum_5_ptr, sum_6_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, D, N, eps,
+    BLOCK: tl.constexpr,
+):
     d = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     sum_5 = load(sum_5_ptr + d, d < D)
-    tl.store(unit1_root_ptr + d, 1 / tl.sqrt(sum_5 / N + eps), mask=d < D)
+    tl.store(inverse_root_in_unit1_ptr + d, 1 / tl.sqrt(sum_5 / N + eps), mask=d < D)
     sum_6 = load(sum_6_ptr + d, d < D)
-    tl.store(unit2_root_ptr + d, 1 / tl.sqrt(sum_6 / N + eps), mask=d < D)
+    tl.store(inverse_root_in_unit2_ptr + d, 1 / tl.sqrt(sum_6 / N + eps), mask=d < D)
 
 
 @kernel("N | D in tiles", alive=3, exact="unit1 unit2")
 @triton.jit
 def forward_5(
-    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_root_ptr,
-    unit2_root_ptr, unit1_ptr, unit2_ptr, D, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    first_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, second_ptr, sum_1_ptr,
+    sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_ptr, unit2_ptr, D, N, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (d < D)
-    unit1_root = load(unit1_root_ptr + d, d < D)
+    inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d, d < D)
     first = load(first_ptr + n * D + d, inside)
     sum_1 = load(sum_1_ptr + d, d < D)
     sum_2 = load(sum_2_ptr + d, d < D)
     centred1 = first - sum_1 / N - sum_2 / N
-    tl.store(unit1_ptr + n * D + d, unit1_root * centred1, mask=inside)
-    unit2_root = load(unit2_root_ptr + d, d < D)
+    tl.store(unit1_ptr + n * D + d, inverse_root_in_unit1 * centred1, mask=inside)
+    inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d, d < D)
     second = load(second_ptr + n * D + d, inside)
     sum_3 = load(sum_3_ptr + d, d < D)
     sum_4 = load(sum_4_ptr + d, d < D)
     centred2 = second - sum_3 / N - sum_4 / N
-    tl.store(unit2_ptr + n * D + d, unit2_root * centred2, mask=inside)
+    tl.store(unit2_ptr + n * D + d, inverse_root_in_unit2 * centred2, mask=inside)
 
 
 @kernel(
-    "D | E=D in tiles", alive=3, sums="same:, others:", exact="correlation same_term same others",
+    "D | E=D in tiles", alive=3, sums="same:, others:",
+    exact="correlation diagonal_correlation_minus_1 same others",
 )
 @triton.jit
 def forward_6(
-    product_7_ptr, correlation_ptr, same_term_ptr, same_ptr, others_ptr, D, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    product_7_ptr, correlation_ptr, diagonal_correlation_minus_1_ptr, same_ptr, others_ptr, D, N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -143,9 +147,13 @@ def forward_6(
         tl.store(correlation_ptr + d * D + e, correlation, mask=inside)
         others += tl.where(inside, tl.where(d == e, 0, square(correlation)), 0.0)
         product_7_2 = load(product_7_ptr + d * D + d, d < D)
-        same_term = product_7_2 / N - 1
-        tl.store(same_term_ptr + d, same_term, mask=d < D)
-        same += tl.where((d < D) & (tl.program_id(1) == 0), square(same_term), 0.0)
+        diagonal_correlation_minus_1 = product_7_2 / N - 1
+        tl.store(diagonal_correlation_minus_1_ptr + d, diagonal_correlation_minus_1, mask=d < D)
+        same += tl.where(
+            (d < D) & (tl.program_id(1) == 0),
+            square(diagonal_correlation_minus_1),
+            0.0,
+        )
     tl.store(same_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(same))
     tl.store(others_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(others))
 
@@ -161,8 +169,8 @@ def forward_7(others_ptr, same_ptr, loss_ptr, weight):
 @kernel("D | E=D in tiles", alive=2, exact="dcorrelation")
 @triton.jit
 def backward(
-    correlation_ptr, dloss_ptr, same_term_ptr, dcorrelation_ptr, D, weight, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    correlation_ptr, diagonal_correlation_minus_1_ptr, dloss_ptr, dcorrelation_ptr, D, weight,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     d = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -171,11 +179,15 @@ def backward(
     dloss = load(dloss_ptr)
     dothers = dloss * weight
     correlation = load(correlation_ptr + d * D + e, inside)
-    same_term = load(same_term_ptr + d, d < D)
+    diagonal_correlation_minus_1 = load(diagonal_correlation_minus_1_ptr + d, d < D)
     correlation_2 = load(correlation_ptr + d * D + d, d < D)
     dcorrelation = (
         2 * dothers * correlation
-        + tl.where(e == d, 2 * dloss * same_term - 2 * dothers * correlation_2, 0)
+        + tl.where(
+            e == d,
+            2 * dloss * diagonal_correlation_minus_1 - 2 * dothers * correlation_2,
+            0,
+        )
     )
     tl.store(dcorrelation_ptr + d * D + e, dcorrelation, mask=inside)
 
@@ -183,29 +195,30 @@ def backward(
 @kernel("| N D in tiles", alive=6)
 @triton.jit
 def backward_2(
-    product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,
-    dsecond_ptr, D, N, ALIGN: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+    inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, product_1_ptr, product_2_ptr, unit1_ptr,
+    unit2_ptr, dfirst_ptr, dsecond_ptr, D, N, ALIGN: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     n = tl.arange(0, BLOCK_N)[:, None]
     d = tl.program_id(0).to(tl.int64) * BLOCK_D + tl.arange(0, BLOCK_D)[None, :]
     inside = (n < N) & (d < D)
-    unit1_root = load(unit1_root_ptr + d, d < D)
+    inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d, d < D)
     product_2 = load(product_2_ptr + n * D + d, inside)
     dunit1 = product_2 / N
     sum_4 = total(dunit1, inside, 0)
     unit1 = load(unit1_ptr + n * D + d, inside)
     sum_3 = total(dunit1 * unit1, inside, 0)
-    dfirst = unit1_root * (dunit1 - sum_4 / N - sum_3 / N * unit1)
+    dfirst = inverse_root_in_unit1 * (dunit1 - sum_4 / N - sum_3 / N * unit1)
     if dfirst_ptr is not None:
         tl.store(dfirst_ptr + n * D + d, dfirst, mask=inside)
-    unit2_root = load(unit2_root_ptr + d, d < D)
+    inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d, d < D)
     product_1 = load(product_1_ptr + n * D + d, inside)
     dunit2 = product_1 / N
     sum_6 = total(dunit2, inside, 0)
     unit2 = load(unit2_ptr + n * D + d, inside)
     sum_5 = total(dunit2 * unit2, inside, 0)
-    dsecond = unit2_root * (dunit2 - sum_6 / N - sum_5 / N * unit2)
+    dsecond = inverse_root_in_unit2 * (dunit2 - sum_6 / N - sum_5 / N * unit2)
     if dsecond_ptr is not None:
         tl.store(dsecond_ptr + n * D + d, dsecond, mask=inside)
 
@@ -213,8 +226,8 @@ def backward_2(
 @backward_2.long("D | N in chunks", alive=6)
 @triton.jit
 def backward_2_in_chunks(
-    product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,
-    dsecond_ptr, D, N, REAL: tl.constexpr, BLOCK: tl.constexpr,
+    inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, product_1_ptr, product_2_ptr, unit1_ptr,
+    unit2_ptr, dfirst_ptr, dsecond_ptr, D, N, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     d = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([BLOCK], REAL)
@@ -237,47 +250,47 @@ def backward_2_in_chunks(
     sum_4 = tl.sum(sum_4)
     sum_5 = tl.sum(sum_5)
     sum_6 = tl.sum(sum_6)
-    unit1_root = load(unit1_root_ptr + d)
-    unit2_root = load(unit2_root_ptr + d)
+    inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d)
+    inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d)
     for start in range(0, N, BLOCK):
         n = start + tl.arange(0, BLOCK)
         product_2 = load(product_2_ptr + n * D + d, n < N)
         unit1 = load(unit1_ptr + n * D + d, n < N)
-        dfirst = unit1_root * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
+        dfirst = inverse_root_in_unit1 * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
         if dfirst_ptr is not None:
             tl.store(dfirst_ptr + n * D + d, dfirst, mask=n < N)
         product_1 = load(product_1_ptr + n * D + d, n < N)
         unit2 = load(unit2_ptr + n * D + d, n < N)
-        dsecond = unit2_root * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
+        dsecond = inverse_root_in_unit2 * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
         if dsecond_ptr is not None:
             tl.store(dsecond_ptr + n * D + d, dsecond, mask=n < N)
 
 
 table = Table(_module, __file__, """
     first, second, unit1, unit2, dfirst, dsecond: N D
-    sum_1, sum_3, sum_2, sum_4, sum_5, sum_6, same_term: D
-    unit1_root, unit2_root: 1 D
+    sum_1, sum_3, sum_2, sum_4, sum_5, sum_6, diagonal_correlation_minus_1: D
+    inverse_root_in_unit1, inverse_root_in_unit2: 1 D
     correlation, dcorrelation_: D D
     same, others, loss, dloss: one number
-""", "324584c34b6d312c046e884f3e29caeb0c883d306ccf10122b13769a5ba18027")
+""", "442a809fb3b305e572b67e3be31383d0c7676801c7ba18d5be8d9feb95331928")
 table.add(
     "forward",
     "forward(first, second; D, N) -> sum_1, sum_3",
     "forward_2(first, second, sum_1, sum_3; D, N) -> sum_2, sum_4",
     "forward_3(first, second, sum_1, sum_2, sum_3, sum_4; D, N) -> sum_5, sum_6",
-    "forward_4(sum_5, sum_6; D, N; eps) -> unit1_root, unit2_root",
-    "forward_5(first, second, sum_1, sum_2, sum_3, sum_4, unit1_root, unit2_root; D, N) -> unit1, "
-    "unit2",
+    "forward_4(sum_5, sum_6; D, N; eps) -> inverse_root_in_unit1, inverse_root_in_unit2",
+    "forward_5(first, inverse_root_in_unit1, inverse_root_in_unit2, second, sum_1, sum_2, sum_3, "
+    "sum_4; D, N) -> unit1, unit2",
     ("product_7", lambda unit2, unit1: unit1.mT @ unit2),
-    "forward_6(product_7; D, N) -> correlation, same_term, same, others",
+    "forward_6(product_7; D, N) -> correlation, diagonal_correlation_minus_1, same, others",
     "forward_7(others, same; ; weight) -> loss",
 )
 table.add(
     "backward",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
+    "backward(correlation, diagonal_correlation_minus_1, dloss; D; weight) -> dcorrelation_",
     ("product_1", lambda unit1, dcorrelation_: unit1 @ dcorrelation_),
     ("product_2", lambda unit2, dcorrelation_: unit2 @ dcorrelation_.mT),
-    "backward_2(product_1, product_2, unit1, unit1_root, unit2, unit2_root; D, N) -> dfirst, "
-    "dsecond",
+    "backward_2(inverse_root_in_unit1, inverse_root_in_unit2, product_1, product_2, unit1, unit2; "
+    "D, N) -> dfirst, dsecond",
     of="dfirst | dsecond",
 )

@@ -264,7 +264,7 @@ table = Table(_module, __file__, """
     logits, target, weight = 1, dloss, dlogits, dtarget: N C
     pos_weight = 1: C
     loss, sum_1: one number
-""", "1bd2d9a5f316262f7abe622a547bdeae68e14f2c959c6d60e285108d5ae4faf9", narrow=True)
+""", "e64c64d5587be500ca1e56f8a858f6e8af91783e6da1996cd939a69546b9c0ff", narrow=True)
 table.add("none forward", "none_forward(logits, pos_weight, target, weight; C, N) -> loss: N C")
 table.add(
     "none backward",

@@ -85,10 +85,10 @@ def forward_in_chunks(
         tl.store(probs_ptr + row * S + s, probs, mask=s < S)
 
 
-@kernel("B T | S", alive=2, exact="dscores_sum")
+@kernel("B T | S", alive=2, exact="scale_times_dbias")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, dbias_ptr, dscores_sum_ptr, rows, S, scale, ALIGN: tl.constexpr,
+    dprobs_ptr, probs_ptr, dbias_ptr, scale_times_dbias_ptr, rows, S, scale, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -100,14 +100,14 @@ def backward(
     dbias = probs * (dprobs - total(dprobs * probs, inside, 1))
     if dbias_ptr is not None:
         tl.store(dbias_ptr + row * S + s, dbias, mask=inside)
-    if dscores_sum_ptr is not None:
-        tl.store(dscores_sum_ptr + row * S + s, scale * dbias, mask=inside)
+    if scale_times_dbias_ptr is not None:
+        tl.store(scale_times_dbias_ptr + row * S + s, scale * dbias, mask=inside)
 
 
 @backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
-    dprobs_ptr, probs_ptr, dbias_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr,
+    dprobs_ptr, probs_ptr, dbias_ptr, scale_times_dbias_ptr, S, scale, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -126,17 +126,17 @@ def backward_in_chunks(
         dbias = probs * (dprobs - sum_1)
         if dbias_ptr is not None:
             tl.store(dbias_ptr + row * S + s, dbias, mask=s < S)
-        if dscores_sum_ptr is not None:
-            tl.store(dscores_sum_ptr + row * S + s, scale * dbias, mask=s < S)
+        if scale_times_dbias_ptr is not None:
+            tl.store(scale_times_dbias_ptr + row * S + s, scale * dbias, mask=s < S)
 
 
 table = Table(_module, __file__, """
     query: B T E
     key: B S E
     value: B S F
-    bias, probs, dbias, dscores_sum: B T S
+    bias, probs, dbias, scale_times_dbias: B T S
     dy: B T F
-""", "249c28e9dfdbb2aeba065586725819d480dc0ae5dc8b11d93c55f7e41d80a3eb")
+""", "25a4444f9679dc879d88e5d51374cb9f10ea7bf91c5d5afb36fcb3c26317ccba")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -147,8 +147,8 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> dbias, scale_times_dbias",
+    ("dquery", lambda scale_times_dbias, key: scale_times_dbias @ key),
+    ("dkey", lambda query, scale_times_dbias: scale_times_dbias.mT @ query),
     of="dkey dvalue dbias",
 )

@@ -15,23 +15,24 @@ from ._launching import kernel
 from ._table import Table
 
 
-@kernel("N | C", alive=2, exact="norms_term norms_term_2 norms cosine")
+@kernel("N | C", alive=2, exact="sum_x1_squared_plus_eps sum_x2_squared_plus_eps norms cosine")
 @triton.jit
 def none_forward(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, losses_ptr,
-    C, N, eps, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    target_ptr, x1_ptr, x2_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr, norms_ptr,
+    cosine_ptr, losses_ptr, C, N, eps, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
     x1 = load(x1_ptr + n * C + c, inside)
-    norms_term = total(square(x1), inside, 1) + eps
-    tl.store(norms_term_ptr + n, norms_term, mask=n < N)
+    sum_x1_squared_plus_eps = total(square(x1), inside, 1) + eps
+    tl.store(sum_x1_squared_plus_eps_ptr + n, sum_x1_squared_plus_eps, mask=n < N)
     x2 = load(x2_ptr + n * C + c, inside)
-    norms_term_2 = total(square(x2), inside, 1) + eps
-    tl.store(norms_term_2_ptr + n, norms_term_2, mask=n < N)
-    norms = tl.sqrt(norms_term * norms_term_2)
+    sum_x2_squared_plus_eps = total(square(x2), inside, 1) + eps
+    tl.store(sum_x2_squared_plus_eps_ptr + n, sum_x2_squared_plus_eps, mask=n < N)
+    norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
     tl.store(norms_ptr + n, norms, mask=n < N)
     cosine = total(x1 * x2, inside, 1) / norms
     tl.store(cosine_ptr + n, cosine, mask=n < N)
@@ -44,8 +45,9 @@ def none_forward(
 @none_forward.long("N | C in chunks", alive=6)
 @triton.jit
 def none_forward_in_chunks(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, losses_ptr,
-    C, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    target_ptr, x1_ptr, x2_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr, norms_ptr,
+    cosine_ptr, losses_ptr, C, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
@@ -62,11 +64,11 @@ def none_forward_in_chunks(
     product = tl.sum(product)
     sum_1 = tl.sum(sum_1)
     sum_2 = tl.sum(sum_2)
-    norms_term = sum_1 + eps
-    tl.store(norms_term_ptr + n, norms_term)
-    norms_term_2 = sum_2 + eps
-    tl.store(norms_term_2_ptr + n, norms_term_2)
-    norms = tl.sqrt(norms_term * norms_term_2)
+    sum_x1_squared_plus_eps = sum_1 + eps
+    tl.store(sum_x1_squared_plus_eps_ptr + n, sum_x1_squared_plus_eps)
+    sum_x2_squared_plus_eps = sum_2 + eps
+    tl.store(sum_x2_squared_plus_eps_ptr + n, sum_x2_squared_plus_eps)
+    norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
     tl.store(norms_ptr + n, norms)
     cosine = product / norms
     tl.store(cosine_ptr + n, cosine)
@@ -79,8 +81,9 @@ def none_forward_in_chunks(
 @kernel("N | C in tiles", alive=4)
 @triton.jit
 def none_backward(
-    cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
-    dx1_ptr, dx2_ptr, C, N, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    cosine_ptr, dloss_ptr, norms_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr,
+    target_ptr, x1_ptr, x2_ptr, dx1_ptr, dx2_ptr, C, N, margin, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -97,23 +100,26 @@ def none_backward(
     norms = load(norms_ptr + n, n < N)
     dproduct = dcosine / norms
     x2 = load(x2_ptr + n * C + c, inside)
-    norms_term = load(norms_term_ptr + n, n < N)
+    sum_x1_squared_plus_eps = load(sum_x1_squared_plus_eps_ptr + n, n < N)
     x1 = load(x1_ptr + n * C + c, inside)
-    dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
+    dx1 = dproduct * x2 - dcosine * cosine / sum_x1_squared_plus_eps * x1
     if dx1_ptr is not None:
         tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
-    norms_term_2 = load(norms_term_2_ptr + n, n < N)
-    dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
+    sum_x2_squared_plus_eps = load(sum_x2_squared_plus_eps_ptr + n, n < N)
+    dx2 = dproduct * x1 - dcosine * cosine / sum_x2_squared_plus_eps * x2
     if dx2_ptr is not None:
         tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
 
 
-@kernel("N | C", alive=2, sums="sum_3:", exact="norms_term norms_term_2 norms cosine sum_3")
+@kernel(
+    "N | C", alive=2, sums="sum_3:",
+    exact="sum_x1_squared_plus_eps sum_x2_squared_plus_eps norms cosine sum_3",
+)
 @triton.jit
 def forward(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, sum_3_ptr,
-    C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    target_ptr, x1_ptr, x2_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr, norms_ptr,
+    cosine_ptr, sum_3_ptr, C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -123,12 +129,12 @@ def forward(
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x1 = load(x1_ptr + n * C + c, inside)
-        norms_term = total(square(x1), inside, 1) + eps
-        tl.store(norms_term_ptr + n, norms_term, mask=n < N)
+        sum_x1_squared_plus_eps = total(square(x1), inside, 1) + eps
+        tl.store(sum_x1_squared_plus_eps_ptr + n, sum_x1_squared_plus_eps, mask=n < N)
         x2 = load(x2_ptr + n * C + c, inside)
-        norms_term_2 = total(square(x2), inside, 1) + eps
-        tl.store(norms_term_2_ptr + n, norms_term_2, mask=n < N)
-        norms = tl.sqrt(norms_term * norms_term_2)
+        sum_x2_squared_plus_eps = total(square(x2), inside, 1) + eps
+        tl.store(sum_x2_squared_plus_eps_ptr + n, sum_x2_squared_plus_eps, mask=n < N)
+        norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
         tl.store(norms_ptr + n, norms, mask=n < N)
         cosine = total(x1 * x2, inside, 1) / norms
         tl.store(cosine_ptr + n, cosine, mask=n < N)
@@ -146,8 +152,9 @@ def forward(
 @forward.long("N | C in chunks", alive=6, sums="sum_3:")
 @triton.jit
 def forward_in_chunks(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, sum_3_ptr,
-    C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    target_ptr, x1_ptr, x2_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr, norms_ptr,
+    cosine_ptr, sum_3_ptr, C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -166,11 +173,11 @@ def forward_in_chunks(
         product = tl.sum(product)
         sum_1 = tl.sum(sum_1)
         sum_2 = tl.sum(sum_2)
-        norms_term = sum_1 + eps
-        tl.store(norms_term_ptr + n, norms_term)
-        norms_term_2 = sum_2 + eps
-        tl.store(norms_term_2_ptr + n, norms_term_2)
-        norms = tl.sqrt(norms_term * norms_term_2)
+        sum_x1_squared_plus_eps = sum_1 + eps
+        tl.store(sum_x1_squared_plus_eps_ptr + n, sum_x1_squared_plus_eps)
+        sum_x2_squared_plus_eps = sum_2 + eps
+        tl.store(sum_x2_squared_plus_eps_ptr + n, sum_x2_squared_plus_eps)
+        norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
         tl.store(norms_ptr + n, norms)
         cosine = product / norms
         tl.store(cosine_ptr + n, cosine)
@@ -194,9 +201,9 @@ def forward_2(sum_3_ptr, loss_ptr, divisor):
 @kernel("N | C in tiles", alive=4)
 @triton.jit
 def backward(
-    cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
-    dx1_ptr, dx2_ptr, C, N, divisor, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    cosine_ptr, dloss_ptr, norms_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr,
+    target_ptr, x1_ptr, x2_ptr, dx1_ptr, dx2_ptr, C, N, divisor, margin, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -213,13 +220,13 @@ def backward(
     norms = load(norms_ptr + n, n < N)
     dproduct = dcosine / norms
     x2 = load(x2_ptr + n * C + c, inside)
-    norms_term = load(norms_term_ptr + n, n < N)
+    sum_x1_squared_plus_eps = load(sum_x1_squared_plus_eps_ptr + n, n < N)
     x1 = load(x1_ptr + n * C + c, inside)
-    dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
+    dx1 = dproduct * x2 - dcosine * cosine / sum_x1_squared_plus_eps * x1
     if dx1_ptr is not None:
         tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
-    norms_term_2 = load(norms_term_2_ptr + n, n < N)
-    dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
+    sum_x2_squared_plus_eps = load(sum_x2_squared_plus_eps_ptr + n, n < N)
+    dx2 = dproduct * x1 - dcosine * cosine / sum_x2_squared_plus_eps * x2
     if dx2_ptr is not None:
         tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
 
@@ -242,10 +249,10 @@ def loss(
         x2 = load(x2_ptr + n * C + c, inside)
         product = total(x1 * x2, inside, 1)
         sum_1 = total(square(x1), inside, 1)
-        norms_term = sum_1 + eps
+        sum_x1_squared_plus_eps = sum_1 + eps
         sum_2 = total(square(x2), inside, 1)
-        norms_term_2 = sum_2 + eps
-        norms = tl.sqrt(norms_term * norms_term_2)
+        sum_x2_squared_plus_eps = sum_2 + eps
+        norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
         cosine = product / norms
         target = load(target_ptr + n, n < N)
         excess = cosine - margin
@@ -261,10 +268,10 @@ def loss(
             tl.where((target == -1) & (excess >= 0), one_over_divisor, 0),
         )
         dproduct = dcosine / norms
-        dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
+        dx1 = dproduct * x2 - dcosine * cosine / sum_x1_squared_plus_eps * x1
         if dx1_ptr is not None:
             tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
-        dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
+        dx2 = dproduct * x1 - dcosine * cosine / sum_x2_squared_plus_eps * x2
         if dx2_ptr is not None:
             tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
@@ -294,9 +301,9 @@ def loss_in_chunks(
         product = tl.sum(product)
         sum_1 = tl.sum(sum_1)
         sum_2 = tl.sum(sum_2)
-        norms_term = sum_1 + eps
-        norms_term_2 = sum_2 + eps
-        norms = tl.sqrt(norms_term * norms_term_2)
+        sum_x1_squared_plus_eps = sum_1 + eps
+        sum_x2_squared_plus_eps = sum_2 + eps
+        norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
         cosine = product / norms
         target = load(target_ptr + n)
         excess = cosine - margin
@@ -315,10 +322,10 @@ def loss_in_chunks(
             c = start + tl.arange(0, BLOCK)
             x2 = load(x2_ptr + n * C + c, c < C)
             x1 = load(x1_ptr + n * C + c, c < C)
-            dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
+            dx1 = dproduct * x2 - dcosine * cosine / sum_x1_squared_plus_eps * x1
             if dx1_ptr is not None:
                 tl.store(dx1_ptr + n * C + c, dx1, mask=c < C)
-            dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
+            dx2 = dproduct * x1 - dcosine * cosine / sum_x2_squared_plus_eps * x2
             if dx2_ptr is not None:
                 tl.store(dx2_ptr + n * C + c, dx2, mask=c < C)
     tl.store(sum_3_ptr + program, sum_3)
@@ -333,31 +340,32 @@ def loss_2(sum_3_ptr, loss_ptr, divisor):
 
 table = Table(_module, __file__, """
     x1, x2, dx1, dx2: N C
-    target, norms_term, norms_term_2, norms, cosine, dloss: N
+    target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine, dloss: N
     loss, sum_3: one number
-""", "60fb0e0e539d5f42326fdc13fcd543fd05cd47e23c2bf522d2caed3d315ffc10", narrow=True)
+""", "fa281efc2398629a12aa8555ab6d34abe50ff03dc2accb582db935b72320e312", narrow=True)
 table.add(
     "none forward",
-    "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "
-    "loss: N",
+    "none_forward(target, x1, x2; C, N; eps, margin) -> sum_x1_squared_plus_eps, "
+    "sum_x2_squared_plus_eps, norms, cosine, loss: N",
 )
 table.add(
     "none backward",
-    "none_backward(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2; C, N; margin) "
-    "-> dx1, dx2",
+    "none_backward(cosine, dloss, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, "
+    "target, x1, x2; C, N; margin) -> dx1, dx2",
     of="dx1 | dx2",
 )
 table.add(
     "sum | mean forward",
     "divisor = 1 | N",
-    "forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, sum_3",
+    "forward(target, x1, x2; C, N; eps, margin) -> sum_x1_squared_plus_eps, "
+    "sum_x2_squared_plus_eps, norms, cosine, sum_3",
     "forward_2(sum_3; ; divisor) -> loss",
 )
 table.add(
     "sum | mean backward",
     "divisor = 1 | N",
-    "backward(cosine, dloss: one number, norms, norms_term, norms_term_2, target, x1, x2; C, N; "
-    "divisor, margin) -> dx1, dx2",
+    "backward(cosine, dloss: one number, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, "
+    "target, x1, x2; C, N; divisor, margin) -> dx1, dx2",
     of="dx1 | dx2",
 )
 table.add(

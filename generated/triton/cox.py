@@ -27,16 +27,16 @@ def none_forward(event_ptr, score_ptr, score_logcumsumexp_ptr, losses_ptr, N, BL
     tl.store(losses_ptr + n, event * (score_logcumsumexp - score), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3, exact="dlosses_term scanned_1_factor")
+@kernel("| N in tiles", alive=3, exact="event_times_dloss scanned_1_factor")
 @triton.jit
 def none_backward(
-    dloss_ptr, event_ptr, score_logcumsumexp_ptr, dlosses_term_ptr, scanned_1_factor_ptr, N,
+    dloss_ptr, event_ptr, score_logcumsumexp_ptr, event_times_dloss_ptr, scanned_1_factor_ptr, N,
     BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     event = load(event_ptr + n, n < N)
-    tl.store(dlosses_term_ptr + n, dloss * event, mask=n < N)
+    tl.store(event_times_dloss_ptr + n, dloss * event, mask=n < N)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
     score_logcumsumexp_2 = load(score_logcumsumexp_ptr + n - 1, (n < N) & (n > 0))
     scanned_1_factor = tl.exp(
@@ -48,15 +48,15 @@ def none_backward(
 @kernel("| N in tiles", alive=3)
 @triton.jit
 def none_backward_2(
-    dlosses_term_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, dscore_ptr, N,
+    event_times_dloss_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, dscore_ptr, N,
     BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     scanned_1 = load(scanned_1_ptr + n, n < N)
     score = load(score_ptr + n, n < N)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-    dlosses_term = load(dlosses_term_ptr + n, n < N)
-    dscore = scanned_1 * tl.exp(score - score_logcumsumexp) - dlosses_term
+    event_times_dloss = load(event_times_dloss_ptr + n, n < N)
+    dscore = scanned_1 * tl.exp(score - score_logcumsumexp) - event_times_dloss
     tl.store(dscore_ptr + n, dscore, mask=n < N)
 
 
@@ -105,60 +105,60 @@ def sum_backward_2(
     tl.store(dscore_ptr + n, dscore, mask=n < N)
 
 
-@kernel("| N in tiles", alive=5, sums="event_sum:, sum_1:", exact="event_sum sum_1")
+@kernel("| N in tiles", alive=5, sums="sum_event:, sum_1:", exact="sum_event sum_1")
 @triton.jit
 def mean_forward(
-    event_ptr, score_ptr, score_logcumsumexp_ptr, event_sum_ptr, sum_1_ptr, N, REAL: tl.constexpr,
+    event_ptr, score_ptr, score_logcumsumexp_ptr, sum_event_ptr, sum_1_ptr, N, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
-    event_sum = tl.zeros([BLOCK], REAL)
+    sum_event = tl.zeros([BLOCK], REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
         n = start + tl.arange(0, BLOCK)
         event = load(event_ptr + n, n < N)
-        event_sum += tl.where(n < N, event, 0.0)
+        sum_event += tl.where(n < N, event, 0.0)
         score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
         score = load(score_ptr + n, n < N)
         sum_1 += tl.where(n < N, event * (score_logcumsumexp - score), 0.0)
-    tl.store(event_sum_ptr + program, tl.sum(event_sum))
+    tl.store(sum_event_ptr + program, tl.sum(sum_event))
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
 @kernel("")
 @triton.jit
-def mean_forward_2(event_sum_ptr, sum_1_ptr, loss_ptr):
+def mean_forward_2(sum_1_ptr, sum_event_ptr, loss_ptr):
     sum_1 = load(sum_1_ptr)
-    event_sum = load(event_sum_ptr)
-    tl.store(loss_ptr, sum_1 / event_sum)
+    sum_event = load(sum_event_ptr)
+    tl.store(loss_ptr, sum_1 / sum_event)
 
 
 @kernel("| N in tiles", alive=3)
 @triton.jit
 def mean_backward_2(
-    dloss_ptr, event_ptr, event_sum_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr,
+    dloss_ptr, event_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, sum_event_ptr,
     dscore_ptr, N, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr)
-    event_sum = load(event_sum_ptr)
+    sum_event = load(sum_event_ptr)
     scanned_1 = load(scanned_1_ptr + n, n < N)
     score = load(score_ptr + n, n < N)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
     event = load(event_ptr + n, n < N)
-    dscore = dloss / event_sum * (scanned_1 * tl.exp(score - score_logcumsumexp) - event)
+    dscore = dloss / sum_event * (scanned_1 * tl.exp(score - score_logcumsumexp) - event)
     tl.store(dscore_ptr + n, dscore, mask=n < N)
 
 
 
-def _scanned_1(scanned_1_factor, dlosses_term):
-    return _runtime.scanned(scanned_1_factor, dlosses_term, 0)
+def _scanned_1(scanned_1_factor, event_times_dloss):
+    return _runtime.scanned(scanned_1_factor, event_times_dloss, 0)
 
 
 table = Table(_module, __file__, """
-    score, event, score_logcumsumexp, dlosses_term, scanned_1_factor, dscore: N
-    loss, dloss, event_sum, sum_1: one number
-""", "f570361bf8a3b71760fa5df90405da97b5a18aa28a3b5c0dbf11c2a776907245")
+    score, event, score_logcumsumexp, event_times_dloss, scanned_1_factor, dscore: N
+    loss, dloss, sum_event, sum_1: one number
+""", "a03756d7dd33a1caf2dcf771d9cec1a3b1c250e2025a751be17db8dbe811d9c0")
 table.add(
     "none forward",
     ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
@@ -166,9 +166,9 @@ table.add(
 )
 table.add(
     "none backward",
-    "none_backward(dloss: N, event, score_logcumsumexp; N) -> dlosses_term, scanned_1_factor",
+    "none_backward(dloss: N, event, score_logcumsumexp; N) -> event_times_dloss, scanned_1_factor",
     ("scanned_1", _scanned_1),
-    "none_backward_2(dlosses_term, scanned_1, score, score_logcumsumexp; N) -> dscore",
+    "none_backward_2(event_times_dloss, scanned_1, score, score_logcumsumexp; N) -> dscore",
 )
 table.add(
     "sum forward",
@@ -184,12 +184,12 @@ table.add(
 table.add(
     "mean forward",
     ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "mean_forward(event, score, score_logcumsumexp; N) -> event_sum, sum_1",
-    "mean_forward_2(event_sum, sum_1) -> loss",
+    "mean_forward(event, score, score_logcumsumexp; N) -> sum_event, sum_1",
+    "mean_forward_2(sum_1, sum_event) -> loss",
 )
 table.add(
     "mean backward",
     "sum_backward(score_logcumsumexp; N) -> scanned_1_factor",
     ("scanned_1", lambda scanned_1_factor, event: _runtime.scanned(scanned_1_factor, event, 0)),
-    "mean_backward_2(dloss, event, event_sum, scanned_1, score, score_logcumsumexp; N) -> dscore",
+    "mean_backward_2(dloss, event, scanned_1, score, score_logcumsumexp, sum_event; N) -> dscore",
 )

@@ -41,17 +41,17 @@ def none_forward(
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     logits_shifted = logits - peak_1
     exp_logits_shifted = tl.exp(logits_shifted)
-    exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
+    sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted
     tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
     picked = tl.where(
         labels_kept_is_not_0,
-        counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+        counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
         0,
     )
     weight = load(weight_ptr + c, c < C)
-    logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+    logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
     sum_2 = total(weight * logprobs, inside, 1)
     smoothing = tl.where(
         label_smoothing_is_not_zero,
@@ -78,7 +78,7 @@ def none_forward_in_chunks(
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
     tl.store(counted_ptr + row, counted)
     peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+    sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
     n = row // S
     s = row % S
     for start in range(0, C, BLOCK):
@@ -86,13 +86,13 @@ def none_forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + (n * C + c) * S + s, c < C)
         peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+        sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logits_shifted = logits - peak_1
-        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
     before = peak_1_raw
     peak_1_raw = largest(peak_1_raw, True)
-    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+    sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
     sum_2 = tl.zeros([BLOCK], REAL)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     for start in range(0, C, BLOCK):
@@ -100,16 +100,16 @@ def none_forward_in_chunks(
         logits = load(logits_ptr + (n * C + c) * S + s, c < C)
         logits_shifted = logits - peak_1
         exp_logits_shifted = tl.exp(logits_shifted)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
         weight = load(weight_ptr + c, c < C)
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_2 += tl.where(c < C, weight * logprobs, 0.0)
     sum_2 = tl.sum(sum_2)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
     picked = tl.where(
         labels_kept_is_not_0,
-        counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+        counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
         0,
     )
     smoothing = tl.where(
@@ -147,19 +147,19 @@ def none_backward_2(
     c = row % C
     weight = load(weight_ptr + c, row < rows)
     n = row // C
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    choice_labels_kept = (labels_kept != 0).to(REAL)
     dloss = load(dloss_ptr + n * S + s, inside)
-    dsmoothing_sum = -(label_smoothing_over_C * choice_labels_kept * dloss)
+    labels_kept = load(labels_kept_ptr + n * S + s, inside)
+    labels_kept_is_not_0 = (labels_kept != 0).to(REAL)
+    d_sum_logprobs_weight = -(label_smoothing_over_C * dloss * labels_kept_is_not_0)
     sum_1 = load(sum_1_ptr)
     dpicked = label_smoothing_minus_one * dloss
     counted = load(counted_ptr + n * S + s, inside)
     probs = load(probs_ptr + row * S + s, inside)
     labels = load(labels_ptr + n * S + s, inside)
     dlogits = (
-        weight * dsmoothing_sum
-        - (sum_1 * dsmoothing_sum + choice_labels_kept * dpicked * counted) * probs
-        + placed(choice_labels_kept * dpicked * counted, c, labels, C)
+        weight * d_sum_logprobs_weight
+        - (sum_1 * d_sum_logprobs_weight + dpicked * labels_kept_is_not_0 * counted) * probs
+        + placed(dpicked * labels_kept_is_not_0 * counted, c, labels, C)
     )
     tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
@@ -179,13 +179,13 @@ def none_plain_forward(
     peak_1_raw = largest(logits, inside, 1)
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
     exp_logits_shifted = tl.exp(logits - peak_1)
-    exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
+    sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+    probs = exp_logits_shifted / sum_exp_logits_shifted
     tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
     inside_NS = (n < N) & (s < S)
     labels = load(labels_ptr + n * S + s, inside_NS)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
-    picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+    picked = logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)
     tl.store(losses_ptr + n * S + s, -picked, mask=inside_NS)
 
 
@@ -198,7 +198,7 @@ def none_plain_forward_in_chunks(
     C = aligned(C, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+    sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
     n = row // S
     s = row % S
     for start in range(0, C, BLOCK):
@@ -206,23 +206,23 @@ def none_plain_forward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + (n * C + c) * S + s, c < C)
         peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+        sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logits_shifted = logits - peak_1
-        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
     before = peak_1_raw
     peak_1_raw = largest(peak_1_raw, True)
-    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+    sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
     labels = load(labels_ptr + row)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
     peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+    picked = logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)
     tl.store(losses_ptr + row, -picked)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + (n * C + c) * S + s, c < C)
         exp_logits_shifted = tl.exp(logits - peak_1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
 
 
@@ -273,8 +273,8 @@ def sum_forward(
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logits_shifted = logits - peak_1
         exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
         logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
@@ -283,10 +283,10 @@ def sum_forward(
         )
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_2 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -316,7 +316,7 @@ def sum_forward_in_chunks(
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -324,13 +324,13 @@ def sum_forward_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
             logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
         sum_2 = tl.zeros([BLOCK], REAL)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         for start in range(0, C, BLOCK):
@@ -338,16 +338,16 @@ def sum_forward_in_chunks(
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             logits_shifted = logits - peak_1
             exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
             weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
             sum_2 += tl.where(c < C, weight * logprobs, 0.0)
         sum_2 = tl.sum(sum_2)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
         smoothing = tl.where(
@@ -434,8 +434,8 @@ def sum_loss_2(
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logits_shifted = logits - peak_1
         exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         dlogits = (
             labels_kept_is_not_0.to(REAL) * (
                 (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
@@ -454,10 +454,10 @@ def sum_loss_2(
         )
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_2 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -483,7 +483,7 @@ def sum_loss_2_in_chunks(
     sum_3 = load(sum_3_ptr)
     for row in range(program, rows, tl.num_programs(0)):
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -491,13 +491,13 @@ def sum_loss_2_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
             logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
         sum_2 = tl.zeros([BLOCK], REAL)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         labels_kept = load(labels_kept_ptr + row)
@@ -510,10 +510,10 @@ def sum_loss_2_in_chunks(
             weight = load(weight_ptr + c, c < C)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             logits_shifted = logits - peak_1
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
             sum_2 += tl.where(c < C, weight * logprobs, 0.0)
             exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             dlogits = (
                 labels_kept_is_not_0.to(REAL) * (
                     (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
@@ -529,7 +529,7 @@ def sum_loss_2_in_chunks(
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
         smoothing = tl.where(
@@ -560,8 +560,8 @@ def plain_forward(
         peak_1_raw = largest(logits, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         exp_logits_shifted = tl.exp(logits - peak_1)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
         inside_NS = (n < N) & (s < S)
         labels = load(labels_ptr + n * S + s, inside_NS)
@@ -570,7 +570,7 @@ def plain_forward(
             within(labels, C),
             inside_NS,
         )
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        picked = logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)
         sum_2 += tl.where(inside_NS, -picked, 0.0)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
 
@@ -586,7 +586,7 @@ def plain_forward_in_chunks(
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -594,23 +594,23 @@ def plain_forward_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
             logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
         labels = load(labels_ptr + row)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        picked = logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)
         sum_2 += -picked
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             exp_logits_shifted = tl.exp(logits - peak_1)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
     tl.store(sum_2_ptr + program, sum_2)
 
@@ -667,10 +667,10 @@ def plain_loss(
         peak_1_raw = largest(logits, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         exp_logits_shifted = tl.exp(logits - peak_1)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        picked = logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)
         sum_2 += tl.where(inside_NS, -picked, 0.0)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         dlogits = one_over_divisor * probs + placed(minus_one_over_divisor, c, labels, C)
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
@@ -687,7 +687,7 @@ def plain_loss_in_chunks(
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -695,42 +695,42 @@ def plain_loss_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
             logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
         labels = load(labels_ptr + row)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
+        picked = logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)
         sum_2 += -picked
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             exp_logits_shifted = tl.exp(logits - peak_1)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             dlogits = one_over_divisor * probs + placed(minus_one_over_divisor, c, labels, C)
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
     tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="probs counted counted_sum_2 sum_3",
+    "N | C S in tiles", alive=8, sums="sum_counted:, sum_3:",
+    exact="probs counted sum_counted sum_3",
 )
 @triton.jit
 def mean_forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, counted_sum_2_ptr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, sum_counted_ptr,
     sum_3_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -744,15 +744,15 @@ def mean_forward(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         logits_shifted = logits - peak_1
         exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
         logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
@@ -761,10 +761,10 @@ def mean_forward(
         )
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_2 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -773,23 +773,20 @@ def mean_forward(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_3 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@mean_forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@mean_forward.long("N S | C in chunks", alive=3, sums="sum_counted:, sum_3:")
 @triton.jit
 def mean_forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_ptr, probs_ptr,
     sum_3_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         labels = load(labels_ptr + row)
@@ -798,9 +795,9 @@ def mean_forward_in_chunks(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
-        counted_sum_2 += counted
+        sum_counted += counted
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -808,13 +805,13 @@ def mean_forward_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
             logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
         sum_2 = tl.zeros([BLOCK], REAL)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         for start in range(0, C, BLOCK):
@@ -822,16 +819,16 @@ def mean_forward_in_chunks(
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             logits_shifted = logits - peak_1
             exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
             weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
             sum_2 += tl.where(c < C, weight * logprobs, 0.0)
         sum_2 = tl.sum(sum_2)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
         smoothing = tl.where(
@@ -841,22 +838,22 @@ def mean_forward_in_chunks(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_3 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_counted_ptr + program, sum_counted)
     tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")
 @triton.jit
-def mean_forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
+def mean_forward_2(sum_3_ptr, sum_counted_ptr, loss_ptr):
     sum_3 = load(sum_3_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    tl.store(loss_ptr, sum_3 / counted_sum_2)
+    sum_counted = load(sum_counted_ptr)
+    tl.store(loss_ptr, sum_3 / sum_counted)
 
 
 @kernel("N C | S in tiles", alive=5)
 @triton.jit
 def mean_backward_2(
-    counted_ptr, counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr,
+    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr, sum_counted_ptr,
     weight_ptr, dlogits_ptr, rows, C, S, label_smoothing, one_minus_label_smoothing,
     label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -866,7 +863,7 @@ def mean_backward_2(
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
     dloss = load(dloss_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     sum_1 = load(sum_1_ptr)
@@ -876,14 +873,14 @@ def mean_backward_2(
     weight = load(weight_ptr + c, row < rows)
     labels = load(labels_ptr + n * S + s, inside)
     dlogits = (
-        tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
+        tl.where(labels_kept != 0, dloss / sum_counted, 0) * (
             (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
             - label_smoothing_over_C * weight
         )
         + placed(
             tl.where(
                 labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
+                dloss * label_smoothing_minus_one / sum_counted * counted,
                 0,
             ),
             c, labels, C,
@@ -905,19 +902,19 @@ def mean_loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr)
 
 
 @kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="exp_logits_shifted exp_logits_sum_scaled counted_sum_2 sum_3",
+    "N | C S in tiles", alive=8, sums="sum_counted:, sum_3:",
+    exact="exp_logits_shifted sum_exp_logits_shifted sum_counted sum_3",
 )
 @triton.jit
 def mean_loss_2(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, exp_logits_shifted_ptr,
-    exp_logits_sum_scaled_ptr, counted_sum_2_ptr, sum_3_ptr, C, N, S, label_smoothing_minus_one,
+    sum_exp_logits_shifted_ptr, sum_counted_ptr, sum_3_ptr, C, N, S, label_smoothing_minus_one,
     label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -930,7 +927,7 @@ def mean_loss_2(
         labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         peak_1_raw = largest(logits, inside, 1)
@@ -938,8 +935,8 @@ def mean_loss_2(
         logits_shifted = logits - peak_1
         exp_logits_shifted = tl.exp(logits_shifted)
         tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=inside)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        tl.store(exp_logits_sum_scaled_ptr + n * S + s, exp_logits_sum_scaled, mask=inside_NS)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        tl.store(sum_exp_logits_shifted_ptr + n * S + s, sum_exp_logits_shifted, mask=inside_NS)
         logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
             within(labels, C),
@@ -947,10 +944,10 @@ def mean_loss_2(
         )
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_2 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -959,24 +956,21 @@ def mean_loss_2(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_3 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@mean_loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@mean_loss_2.long("N S | C in chunks", alive=3, sums="sum_counted:, sum_3:")
 @triton.jit
 def mean_loss_2_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_logits_shifted_ptr,
-    exp_logits_sum_scaled_ptr, sum_3_ptr, rows, C, S, label_smoothing_minus_one,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, sum_counted_ptr, exp_logits_shifted_ptr,
+    sum_exp_logits_shifted_ptr, sum_3_ptr, rows, C, S, label_smoothing_minus_one,
     label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         labels = load(labels_ptr + row)
@@ -984,9 +978,9 @@ def mean_loss_2_in_chunks(
         labels_kept = load(labels_kept_ptr + row)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += counted
+        sum_counted += counted
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -994,14 +988,14 @@ def mean_loss_2_in_chunks(
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_logits_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
             logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, peak_1_raw))
+        tl.store(sum_exp_logits_shifted_ptr + row, sum_exp_logits_shifted)
         sum_2 = tl.zeros([BLOCK], REAL)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         for start in range(0, C, BLOCK):
@@ -1011,13 +1005,13 @@ def mean_loss_2_in_chunks(
             exp_logits_shifted = tl.exp(logits_shifted)
             tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
             weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
             sum_2 += tl.where(c < C, weight * logprobs, 0.0)
         sum_2 = tl.sum(sum_2)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - peak_1 - tl.log(sum_exp_logits_shifted)),
             0,
         )
         smoothing = tl.where(
@@ -1027,15 +1021,15 @@ def mean_loss_2_in_chunks(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_3 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_counted_ptr + program, sum_counted)
     tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("N C | S in tiles", alive=6)
 @triton.jit
 def mean_loss_4(
-    counted_sum_2_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, labels_ptr,
-    labels_kept_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
+    exp_logits_shifted_ptr, labels_ptr, labels_kept_ptr, sum_4_ptr, sum_counted_ptr,
+    sum_exp_logits_shifted_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -1043,7 +1037,7 @@ def mean_loss_4(
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     labels_kept_is_not_0 = labels_kept != 0
@@ -1052,17 +1046,17 @@ def mean_loss_4(
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
     exp_logits_shifted = load(exp_logits_shifted_ptr + row * S + s, inside)
-    exp_logits_sum_scaled = load(exp_logits_sum_scaled_ptr + n * S + s, inside)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
+    sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
+    probs = exp_logits_shifted / sum_exp_logits_shifted
     c = row % C
     weight = load(weight_ptr + c, row < rows)
     dlogits = (
-        tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
+        tl.where(labels_kept_is_not_0, 1 / sum_counted, 0) * (
             (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
             - label_smoothing_over_C * weight
         )
         + placed(
-            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
+            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / sum_counted * counted, 0),
             c, labels, C,
         )
     )
@@ -1078,9 +1072,9 @@ table = Table(_module, __file__, """
     logits, probs, dlogits, exp_logits_shifted: N C S
     labels: N S, whole numbers
     weight = 1: C
-    counted, labels_kept, exp_logits_sum_scaled: N S
-    loss, dloss, sum_1, sum_3, sum_2, counted_sum_2, sum_4: one number
-""", "e48d3aa1f25ef0e0ecbd32f70882b566b88acd36ddd36b0c5902dd11e43aeb79", narrow=True)
+    counted, labels_kept, sum_exp_logits_shifted: N S
+    loss, dloss, sum_1, sum_3, sum_2, sum_counted, sum_4: one number
+""", "0cd350775d979291ea46e60bfc99cc59166b51fcf30fbe62752d3ef71007dfe0", narrow=True)
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),
@@ -1161,8 +1155,8 @@ table.add(
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
     "mean_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, counted_sum_2, sum_3",
-    "mean_forward_2(counted_sum_2, sum_3) -> loss",
+    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, sum_counted, sum_3",
+    "mean_forward_2(sum_3, sum_counted) -> loss",
 )
 table.add(
     "mean backward",
@@ -1170,7 +1164,7 @@ table.add(
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "mean_backward_2(counted, counted_sum_2, dloss, labels, labels_kept, probs, sum_1, weight; C, "
+    "mean_backward_2(counted, dloss, labels, labels_kept, probs, sum_1, sum_counted, weight; C, "
     "N, S; label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, "
     "label_smoothing_minus_one) -> dlogits",
 )
@@ -1183,12 +1177,12 @@ table.add(
     ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
     "mean_loss_2(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
     "label_smoothing_over_C, label_smoothing_is_not_zero) -> exp_logits_shifted, "
-    "exp_logits_sum_scaled, counted_sum_2, sum_3",
-    "mean_forward_2(counted_sum_2, sum_3) -> loss",
+    "sum_exp_logits_shifted, sum_counted, sum_3",
+    "mean_forward_2(sum_3, sum_counted) -> loss",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "mean_loss_4(counted_sum_2, exp_logits_shifted, exp_logits_sum_scaled, labels, labels_kept, "
-    "sum_4, weight; C, N, S; label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, "
-    "label_smoothing_minus_one) -> dlogits",
+    "mean_loss_4(exp_logits_shifted, labels, labels_kept, sum_4, sum_counted, "
+    "sum_exp_logits_shifted, weight; C, N, S; label_smoothing, one_minus_label_smoothing, "
+    "label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
 )

@@ -1020,7 +1020,7 @@ table = Table(_module, __file__, """
     weight = 1: C
     loss, sum_4: one number
     dloss, peak_1, sum_2: N S
-""", "e543b467cdae31cabc410bdc25dff8687bfc19602d8ef3a7c6f0933eda62faa9", narrow=True)
+""", "2fe5fa8da60a36c213e9a1576f3eb8cab4da88ab4c861370e23b484ba4820a95", narrow=True)
 table.add(
     "none forward",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),

@@ -30,19 +30,19 @@ _pair = _module._pair
 
 
 @kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="probs counted counted_sum_2 sum_3",
+    "N | C S in tiles", alive=8, sums="sum_counted:, sum_3:",
+    exact="probs counted sum_counted sum_3",
 )
 @triton.jit
 def forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, counted_sum_2_ptr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, sum_counted_ptr,
     sum_3_ptr, C, N, S, cap, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -56,7 +56,7 @@ def forward(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
@@ -64,15 +64,15 @@ def forward(
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         capped_shifted = capped - peak_1
         exp_capped_shifted = tl.exp(capped_shifted)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        probs = exp_capped_shifted / exp_capped_sum_scaled
+        sum_exp_capped_shifted = total(exp_capped_shifted, inside, 1)
+        probs = exp_capped_shifted / sum_exp_capped_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
         logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
             within(labels, C),
             inside_NS,
         )
-        logprobs = capped_shifted - tl.log(exp_capped_sum_scaled)
+        logprobs = capped_shifted - tl.log(sum_exp_capped_shifted)
         sum_2 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -84,30 +84,27 @@ def forward(
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted)
                 ),
                 0,
             )
             - smoothing,
             0.0,
         )
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@forward.long("N S | C in chunks", alive=3, sums="sum_counted:, sum_3:")
 @triton.jit
 def forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_ptr, probs_ptr,
     sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         labels = load(labels_ptr + row)
@@ -116,9 +113,9 @@ def forward_in_chunks(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
-        counted_sum_2 += counted
+        sum_counted += counted
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_capped_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -127,24 +124,28 @@ def forward_in_chunks(
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             capped = cap * tanh(logits / cap)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_capped_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+            sum_exp_capped_shifted += tl.where(
+                c < C,
+                tl.exp(cap * tanh(logits / cap) - peak_1),
+                0.0,
+            )
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_capped_shifted = tl.sum(sum_exp_capped_shifted * rescaled(before, peak_1_raw))
         sum_2 = tl.zeros([BLOCK], REAL)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
-            probs = exp_capped_shifted / exp_capped_sum_scaled
+            probs = exp_capped_shifted / sum_exp_capped_shifted
             tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
             weight = load(weight_ptr + c, c < C)
             sum_2 += tl.where(
                 c < C,
-                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(sum_exp_capped_shifted)),
                 0.0,
             )
         sum_2 = tl.sum(sum_2)
@@ -158,22 +159,22 @@ def forward_in_chunks(
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted)
                 ),
                 0,
             )
             - smoothing
         )
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_counted_ptr + program, sum_counted)
     tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("")
 @triton.jit
-def forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
+def forward_2(sum_3_ptr, sum_counted_ptr, loss_ptr):
     sum_3 = load(sum_3_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    tl.store(loss_ptr, sum_3 / counted_sum_2)
+    sum_counted = load(sum_counted_ptr)
+    tl.store(loss_ptr, sum_3 / sum_counted)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
@@ -191,17 +192,17 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 @kernel("N C | S in tiles", alive=6)
 @triton.jit
 def backward_2(
-    counted_ptr, counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, probs_ptr,
-    sum_1_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap, label_smoothing, one_minus_label_smoothing,
-    label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, probs_ptr, sum_1_ptr,
+    sum_counted_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap, label_smoothing,
+    one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
     dloss = load(dloss_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     logits = load(logits_ptr + row * S + s, inside)
@@ -213,7 +214,7 @@ def backward_2(
     labels = load(labels_ptr + n * S + s, inside)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
     dlogits = (
-        tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
+        tl.where(labels_kept != 0, dloss / sum_counted, 0) * (
             (1 - square(tanh(logits / cap))) * (
                 (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
                 - label_smoothing_over_C * weight
@@ -222,7 +223,7 @@ def backward_2(
         + placed(
             tl.where(
                 labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted * (
+                dloss * label_smoothing_minus_one / sum_counted * counted * (
                     1 - square(tanh(logits_at_labels / cap))
                 ),
                 0,
@@ -246,20 +247,19 @@ def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="exp_capped_shifted exp_capped_sum_scaled counted_sum_2 sum_3",
+    "N | C S in tiles", alive=8, sums="sum_counted:, sum_3:",
+    exact="exp_capped_shifted sum_exp_capped_shifted sum_counted sum_3",
 )
 @triton.jit
 def loss_2(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, exp_capped_shifted_ptr,
-    exp_capped_sum_scaled_ptr, counted_sum_2_ptr, sum_3_ptr, C, N, S, cap,
-    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
+    sum_exp_capped_shifted_ptr, sum_counted_ptr, sum_3_ptr, C, N, S, cap, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -272,7 +272,7 @@ def loss_2(
         labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
@@ -281,14 +281,14 @@ def loss_2(
         capped_shifted = capped - peak_1
         exp_capped_shifted = tl.exp(capped_shifted)
         tl.store(exp_capped_shifted_ptr + (n * C + c) * S + s, exp_capped_shifted, mask=inside)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        tl.store(exp_capped_sum_scaled_ptr + n * S + s, exp_capped_sum_scaled, mask=inside_NS)
+        sum_exp_capped_shifted = total(exp_capped_shifted, inside, 1)
+        tl.store(sum_exp_capped_shifted_ptr + n * S + s, sum_exp_capped_shifted, mask=inside_NS)
         logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
             within(labels, C),
             inside_NS,
         )
-        logprobs = capped_shifted - tl.log(exp_capped_sum_scaled)
+        logprobs = capped_shifted - tl.log(sum_exp_capped_shifted)
         sum_2 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -300,31 +300,28 @@ def loss_2(
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted)
                 ),
                 0,
             )
             - smoothing,
             0.0,
         )
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@loss_2.long("N S | C in chunks", alive=3, sums="sum_counted:, sum_3:")
 @triton.jit
 def loss_2_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_capped_shifted_ptr,
-    exp_capped_sum_scaled_ptr, sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, sum_counted_ptr, exp_capped_shifted_ptr,
+    sum_exp_capped_shifted_ptr, sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one,
     label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         labels = load(labels_ptr + row)
@@ -332,9 +329,9 @@ def loss_2_in_chunks(
         labels_kept = load(labels_kept_ptr + row)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += counted
+        sum_counted += counted
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_capped_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -343,13 +340,17 @@ def loss_2_in_chunks(
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             capped = cap * tanh(logits / cap)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_capped_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+            sum_exp_capped_shifted += tl.where(
+                c < C,
+                tl.exp(cap * tanh(logits / cap) - peak_1),
+                0.0,
+            )
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
-        tl.store(exp_capped_sum_scaled_ptr + row, exp_capped_sum_scaled)
+        sum_exp_capped_shifted = tl.sum(sum_exp_capped_shifted * rescaled(before, peak_1_raw))
+        tl.store(sum_exp_capped_shifted_ptr + row, sum_exp_capped_shifted)
         sum_2 = tl.zeros([BLOCK], REAL)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         for start in range(0, C, BLOCK):
@@ -360,7 +361,7 @@ def loss_2_in_chunks(
             weight = load(weight_ptr + c, c < C)
             sum_2 += tl.where(
                 c < C,
-                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(sum_exp_capped_shifted)),
                 0.0,
             )
         sum_2 = tl.sum(sum_2)
@@ -374,29 +375,29 @@ def loss_2_in_chunks(
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted)
                 ),
                 0,
             )
             - smoothing
         )
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
+    tl.store(sum_counted_ptr + program, sum_counted)
     tl.store(sum_3_ptr + program, sum_3)
 
 
 @kernel("N C | S in tiles", alive=7)
 @triton.jit
 def loss_4(
-    counted_sum_2_ptr, exp_capped_shifted_ptr, exp_capped_sum_scaled_ptr, labels_ptr,
-    labels_kept_ptr, logits_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap,
-    label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+    exp_capped_shifted_ptr, labels_ptr, labels_kept_ptr, logits_ptr, sum_4_ptr, sum_counted_ptr,
+    sum_exp_capped_shifted_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap, label_smoothing,
+    one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     labels_kept_is_not_0 = labels_kept != 0
@@ -406,13 +407,13 @@ def loss_4(
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
     exp_capped_shifted = load(exp_capped_shifted_ptr + row * S + s, inside)
-    exp_capped_sum_scaled = load(exp_capped_sum_scaled_ptr + n * S + s, inside)
-    probs = exp_capped_shifted / exp_capped_sum_scaled
+    sum_exp_capped_shifted = load(sum_exp_capped_shifted_ptr + n * S + s, inside)
+    probs = exp_capped_shifted / sum_exp_capped_shifted
     c = row % C
     weight = load(weight_ptr + c, row < rows)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
     dlogits = (
-        tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
+        tl.where(labels_kept_is_not_0, 1 / sum_counted, 0) * (
             (1 - square(tanh(logits / cap))) * (
                 (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
                 - label_smoothing_over_C * weight
@@ -421,7 +422,7 @@ def loss_4(
         + placed(
             tl.where(
                 labels_kept_is_not_0,
-                label_smoothing_minus_one / counted_sum_2 * counted * (
+                label_smoothing_minus_one / sum_counted * counted * (
                     1 - square(tanh(logits_at_labels / cap))
                 ),
                 0,
@@ -451,8 +452,8 @@ def plain_forward(
         peak_1_raw = largest(capped, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         exp_capped_shifted = tl.exp(capped - peak_1)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        probs = exp_capped_shifted / exp_capped_sum_scaled
+        sum_exp_capped_shifted = total(exp_capped_shifted, inside, 1)
+        probs = exp_capped_shifted / sum_exp_capped_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
         inside_NS = (n < N) & (s < S)
         labels = load(labels_ptr + n * S + s, inside_NS)
@@ -463,7 +464,7 @@ def plain_forward(
         )
         sum_2 += tl.where(
             inside_NS,
-            -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+            -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted)),
             0.0,
         )
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
@@ -480,7 +481,7 @@ def plain_forward_in_chunks(
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_capped_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -489,21 +490,25 @@ def plain_forward_in_chunks(
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             capped = cap * tanh(logits / cap)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_capped_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+            sum_exp_capped_shifted += tl.where(
+                c < C,
+                tl.exp(cap * tanh(logits / cap) - peak_1),
+                0.0,
+            )
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_capped_shifted = tl.sum(sum_exp_capped_shifted * rescaled(before, peak_1_raw))
         labels = load(labels_ptr + row)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
+        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted))
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
-            probs = exp_capped_shifted / exp_capped_sum_scaled
+            probs = exp_capped_shifted / sum_exp_capped_shifted
             tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
     tl.store(sum_2_ptr + program, sum_2)
 
@@ -566,13 +571,13 @@ def plain_loss(
         peak_1_raw = largest(capped, inside, 1)
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
         exp_capped_shifted = tl.exp(capped - peak_1)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
+        sum_exp_capped_shifted = total(exp_capped_shifted, inside, 1)
         sum_2 += tl.where(
             inside_NS,
-            -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+            -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted)),
             0.0,
         )
-        probs = exp_capped_shifted / exp_capped_sum_scaled
+        probs = exp_capped_shifted / sum_exp_capped_shifted
         dlogits = (
             one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
             + placed(one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1), c, labels, C)
@@ -592,7 +597,7 @@ def plain_loss_in_chunks(
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_exp_capped_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
@@ -601,21 +606,25 @@ def plain_loss_in_chunks(
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             capped = cap * tanh(logits / cap)
             peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
+            sum_exp_capped_shifted *= rescaled(before, peak_1_raw)
             peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
+            sum_exp_capped_shifted += tl.where(
+                c < C,
+                tl.exp(cap * tanh(logits / cap) - peak_1),
+                0.0,
+            )
         before = peak_1_raw
         peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
+        sum_exp_capped_shifted = tl.sum(sum_exp_capped_shifted * rescaled(before, peak_1_raw))
         labels = load(labels_ptr + row)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
+        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(sum_exp_capped_shifted))
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
-            probs = exp_capped_shifted / exp_capped_sum_scaled
+            probs = exp_capped_shifted / sum_exp_capped_shifted
             dlogits = (
                 one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
                 + placed(
@@ -636,9 +645,9 @@ table = Table(_module, __file__, """
     logits, probs, dlogits, exp_capped_shifted: N C S
     labels: N S, whole numbers
     weight = 1: C
-    counted, labels_kept, exp_capped_sum_scaled: N S
-    counted_sum_2, sum_3, loss, dloss, sum_1, sum_4, sum_2: one number
-""", "8a74b0ba568a3d4b40223a014cf5223f9fe37c1e9b40d363f9ce3882306a3524", narrow=True)
+    counted, labels_kept, sum_exp_capped_shifted: N S
+    sum_counted, sum_3, loss, dloss, sum_1, sum_4, sum_2: one number
+""", "424e81659e1ebc61eeae18ca3f29de1f27d8046846329382e223f510249872aa", narrow=True)
 table.add(
     "forward",
     ("labels, labels_kept", _labels),
@@ -646,8 +655,8 @@ table.add(
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
     "forward(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, counted_sum_2, sum_3",
-    "forward_2(counted_sum_2, sum_3) -> loss",
+    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, sum_counted, sum_3",
+    "forward_2(sum_3, sum_counted) -> loss",
 )
 table.add(
     "backward",
@@ -655,7 +664,7 @@ table.add(
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "backward_2(counted, counted_sum_2, dloss, labels, labels_kept, logits, probs, sum_1, weight; "
+    "backward_2(counted, dloss, labels, labels_kept, logits, probs, sum_1, sum_counted, weight; "
     "C, N, S; cap, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, "
     "label_smoothing_minus_one) -> dlogits",
 )
@@ -668,13 +677,13 @@ table.add(
     ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
     "loss_2(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing_minus_one, "
     "label_smoothing_over_C, label_smoothing_is_not_zero) -> exp_capped_shifted, "
-    "exp_capped_sum_scaled, counted_sum_2, sum_3",
-    "forward_2(counted_sum_2, sum_3) -> loss",
+    "sum_exp_capped_shifted, sum_counted, sum_3",
+    "forward_2(sum_3, sum_counted) -> loss",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "loss_4(counted_sum_2, exp_capped_shifted, exp_capped_sum_scaled, labels, labels_kept, "
-    "logits, sum_4, weight; C, N, S; cap, label_smoothing, one_minus_label_smoothing, "
+    "loss_4(exp_capped_shifted, labels, labels_kept, logits, sum_4, sum_counted, "
+    "sum_exp_capped_shifted, weight; C, N, S; cap, label_smoothing, one_minus_label_smoothing, "
     "label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
 )
 table.add(

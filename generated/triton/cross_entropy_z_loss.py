@@ -29,21 +29,22 @@ _pair = _module._pair
 
 
 @kernel(
-    "N | C S in tiles", alive=10, sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
-    exact="probs counted counted_sum_2 sum_2 log_z excess_sum sum_3",
+    "N | C S in tiles", alive=10, sums="sum_counted:, sum_2:, sum_of_labels_kept_is_not_0:, sum_3:",
+    exact="probs counted sum_counted sum_2 log_z sum_of_labels_kept_is_not_0 sum_3",
 )
 @triton.jit
 def forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, counted_sum_2_ptr,
-    sum_2_ptr, log_z_ptr, excess_sum_ptr, sum_3_ptr, C, N, S, label_smoothing_minus_one,
-    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, sum_counted_ptr,
+    sum_2_ptr, log_z_ptr, sum_of_labels_kept_is_not_0_ptr, sum_3_ptr, C, N, S,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    excess_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_of_labels_kept_is_not_0 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -57,18 +58,18 @@ def forward(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
-        excess_sum += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
+        sum_of_labels_kept_is_not_0 += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        logits_shifted = logits - logits_max
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        logits_shifted = logits - max_logits
         exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
         tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
         sum_3 += tl.where(inside_NS, tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
         logits_at_labels = load_at(
@@ -78,10 +79,10 @@ def forward(
         )
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_1 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -90,27 +91,29 @@ def forward(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-    tl.store(excess_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(excess_sum))
+    tl.store(
+        sum_of_labels_kept_is_not_0_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_of_labels_kept_is_not_0),
+    )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
+@forward.long(
+    "N S | C in chunks", alive=3, sums="sum_counted:, sum_of_labels_kept_is_not_0:, sum_3:, sum_2:",
+)
 @triton.jit
 def forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr,
-    excess_sum_ptr, probs_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_ptr,
+    sum_of_labels_kept_is_not_0_ptr, probs_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
     label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    excess_sum = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
+    sum_of_labels_kept_is_not_0 = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
@@ -120,44 +123,44 @@ def forward_in_chunks(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
-        counted_sum_2 += counted
-        excess_sum += labels_kept_is_not_0.to(REAL)
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_counted += counted
+        sum_of_labels_kept_is_not_0 += labels_kept_is_not_0.to(REAL)
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
-            before = logits_max_raw
+            before = max_logits_raw
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
         tl.store(log_z_ptr + row, log_z)
         sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
         sum_1 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - logits_max
+            logits_shifted = logits - max_logits
             exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
             weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
             sum_1 += tl.where(c < C, weight * logprobs, 0.0)
         sum_1 = tl.sum(sum_1)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
             0,
         )
         smoothing = tl.where(
@@ -167,20 +170,22 @@ def forward_in_chunks(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(excess_sum_ptr + program, excess_sum)
+    tl.store(sum_counted_ptr + program, sum_counted)
+    tl.store(sum_of_labels_kept_is_not_0_ptr + program, sum_of_labels_kept_is_not_0)
     tl.store(sum_3_ptr + program, sum_3)
     tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel("")
 @triton.jit
-def forward_2(counted_sum_2_ptr, excess_sum_ptr, sum_2_ptr, sum_3_ptr, loss_ptr, z_weight):
+def forward_2(
+    sum_2_ptr, sum_3_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr, z_weight,
+):
     sum_2 = load(sum_2_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     sum_3 = load(sum_3_ptr)
-    excess_sum = load(excess_sum_ptr)
-    tl.store(loss_ptr, sum_2 / counted_sum_2 + sum_3 / excess_sum * z_weight)
+    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
+    tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_of_labels_kept_is_not_0 * z_weight)
 
 
 @kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
@@ -198,9 +203,9 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 @kernel("N C | S in tiles", alive=5)
 @triton.jit
 def backward_2(
-    counted_ptr, counted_sum_2_ptr, dloss_ptr, excess_sum_ptr, labels_ptr, labels_kept_ptr,
-    log_z_ptr, probs_ptr, sum_1_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
-    one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
+    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, log_z_ptr, probs_ptr, sum_1_ptr,
+    sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, weight_ptr, dlogits_ptr, rows, C, S,
+    label_smoothing, one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
     label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -209,10 +214,10 @@ def backward_2(
     inside = (row < rows) & (s < S)
     dloss = load(dloss_ptr)
     sum_1 = load(sum_1_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     counted = load(counted_ptr + n * S + s, inside)
-    excess_sum = load(excess_sum_ptr)
+    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
     log_z = load(log_z_ptr + n * S + s, inside)
     probs = load(probs_ptr + row * S + s, inside)
     c = row % C
@@ -224,18 +229,18 @@ def backward_2(
             labels_kept != 0,
             dloss * (
                 (
-                    label_smoothing * sum_1 / C / counted_sum_2
-                    + one_minus_label_smoothing / counted_sum_2 * counted
-                    + two_times_z_weight / excess_sum * log_z
+                    label_smoothing * sum_1 / C / sum_counted
+                    + one_minus_label_smoothing / sum_counted * counted
+                    + two_times_z_weight / sum_of_labels_kept_is_not_0 * log_z
                 ) * probs
-                - label_smoothing_over_C / counted_sum_2 * weight
+                - label_smoothing_over_C / sum_counted * weight
             ),
             0,
         )
         + placed(
             tl.where(
                 labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
+                dloss * label_smoothing_minus_one / sum_counted * counted,
                 0,
             ),
             c, labels, C,
@@ -257,22 +262,22 @@ def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @kernel(
-    "N | C S in tiles", alive=10, sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
-    exact="exp_logits_shifted exp_logits_sum_scaled counted_sum_2 sum_2 log_z excess_sum sum_3",
+    "N | C S in tiles", alive=10, sums="sum_counted:, sum_2:, sum_of_labels_kept_is_not_0:, sum_3:",
+    exact="exp_logits_shifted sum_exp_logits_shifted sum_counted sum_2 log_z sum_of_labels_kept_is_not_0 sum_3",
 )
 @triton.jit
 def loss_2(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, exp_logits_shifted_ptr,
-    exp_logits_sum_scaled_ptr, counted_sum_2_ptr, sum_2_ptr, log_z_ptr, excess_sum_ptr, sum_3_ptr,
-    C, N, S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
+    sum_exp_logits_shifted_ptr, sum_counted_ptr, sum_2_ptr, log_z_ptr,
+    sum_of_labels_kept_is_not_0_ptr, sum_3_ptr, C, N, S, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    excess_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_of_labels_kept_is_not_0 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -285,18 +290,18 @@ def loss_2(
         labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
-        excess_sum += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
+        sum_of_labels_kept_is_not_0 += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        logits_shifted = logits - logits_max
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        logits_shifted = logits - max_logits
         exp_logits_shifted = tl.exp(logits_shifted)
         tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=inside)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        tl.store(exp_logits_sum_scaled_ptr + n * S + s, exp_logits_sum_scaled, mask=inside_NS)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        tl.store(sum_exp_logits_shifted_ptr + n * S + s, sum_exp_logits_shifted, mask=inside_NS)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
         tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
         sum_3 += tl.where(inside_NS, tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
         logits_at_labels = load_at(
@@ -306,10 +311,10 @@ def loss_2(
         )
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_1 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -318,27 +323,29 @@ def loss_2(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-    tl.store(excess_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(excess_sum))
+    tl.store(
+        sum_of_labels_kept_is_not_0_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_of_labels_kept_is_not_0),
+    )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
+@loss_2.long(
+    "N S | C in chunks", alive=3, sums="sum_counted:, sum_of_labels_kept_is_not_0:, sum_3:, sum_2:",
+)
 @triton.jit
 def loss_2_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, excess_sum_ptr,
-    exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
-    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, sum_counted_ptr,
+    sum_of_labels_kept_is_not_0_ptr, exp_logits_shifted_ptr, sum_exp_logits_shifted_ptr, log_z_ptr,
+    sum_3_ptr, sum_2_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    excess_sum = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
+    sum_of_labels_kept_is_not_0 = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
@@ -347,44 +354,44 @@ def loss_2_in_chunks(
         labels_kept = load(labels_kept_ptr + row)
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += counted
-        excess_sum += labels_kept_is_not_0.to(REAL)
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_counted += counted
+        sum_of_labels_kept_is_not_0 += labels_kept_is_not_0.to(REAL)
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
-            before = logits_max_raw
+            before = max_logits_raw
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
-        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+        tl.store(sum_exp_logits_shifted_ptr + row, sum_exp_logits_shifted)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
         tl.store(log_z_ptr + row, log_z)
         sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
         sum_1 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - logits_max
+            logits_shifted = logits - max_logits
             exp_logits_shifted = tl.exp(logits_shifted)
             tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
             weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
             sum_1 += tl.where(c < C, weight * logprobs, 0.0)
         sum_1 = tl.sum(sum_1)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
             0,
         )
         smoothing = tl.where(
@@ -394,8 +401,8 @@ def loss_2_in_chunks(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(excess_sum_ptr + program, excess_sum)
+    tl.store(sum_counted_ptr + program, sum_counted)
+    tl.store(sum_of_labels_kept_is_not_0_ptr + program, sum_of_labels_kept_is_not_0)
     tl.store(sum_3_ptr + program, sum_3)
     tl.store(sum_2_ptr + program, sum_2)
 
@@ -403,9 +410,9 @@ def loss_2_in_chunks(
 @kernel("N C | S in tiles", alive=5)
 @triton.jit
 def loss_4(
-    counted_sum_2_ptr, excess_sum_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr,
-    labels_ptr, labels_kept_ptr, log_z_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S,
-    label_smoothing, one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
+    exp_logits_shifted_ptr, labels_ptr, labels_kept_ptr, log_z_ptr, sum_4_ptr, sum_counted_ptr,
+    sum_exp_logits_shifted_ptr, sum_of_labels_kept_is_not_0_ptr, weight_ptr, dlogits_ptr, rows, C,
+    S, label_smoothing, one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
     label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -413,33 +420,33 @@ def loss_4(
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
     sum_4 = load(sum_4_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     labels_kept_is_not_0 = labels_kept != 0
     counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-    excess_sum = load(excess_sum_ptr)
+    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
     log_z = load(log_z_ptr + n * S + s, inside)
     exp_logits_shifted = load(exp_logits_shifted_ptr + row * S + s, inside)
-    exp_logits_sum_scaled = load(exp_logits_sum_scaled_ptr + n * S + s, inside)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
+    sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
+    probs = exp_logits_shifted / sum_exp_logits_shifted
     c = row % C
     weight = load(weight_ptr + c, row < rows)
     dlogits = (
         tl.where(
             labels_kept_is_not_0,
             (
-                label_smoothing * sum_4 / C / counted_sum_2
-                + one_minus_label_smoothing / counted_sum_2 * counted
-                + two_times_z_weight / excess_sum * log_z
+                label_smoothing * sum_4 / C / sum_counted
+                + one_minus_label_smoothing / sum_counted * counted
+                + two_times_z_weight / sum_of_labels_kept_is_not_0 * log_z
             ) * probs
-            - label_smoothing_over_C / counted_sum_2 * weight,
+            - label_smoothing_over_C / sum_counted * weight,
             0,
         )
         + placed(
-            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
+            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / sum_counted * counted, 0),
             c, labels, C,
         )
     )
@@ -462,11 +469,11 @@ def plain_forward(
         n = start + tl.arange(0, ROWS)[:, None, None]
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        exp_logits_shifted = tl.exp(logits - logits_max)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        exp_logits_shifted = tl.exp(logits - max_logits)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
         inside_NS = (n < N) & (s < S)
         labels = load(labels_ptr + n * S + s, inside_NS)
@@ -475,10 +482,10 @@ def plain_forward(
             within(labels, C),
             inside_NS,
         )
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        log_sum_exp_logits_shifted = tl.log(sum_exp_logits_shifted)
+        picked = logits_at_labels - max_logits - log_sum_exp_logits_shifted
         sum_1 += tl.where(inside_NS, -picked, 0.0)
-        log_z = logits_max + log_exp_logits_sum_scaled
+        log_z = max_logits + log_sum_exp_logits_shifted
         tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
         sum_2 += tl.where(inside_NS, square(log_z), 0.0)
     tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
@@ -496,36 +503,36 @@ def plain_forward_in_chunks(
     sum_1 = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
-            before = logits_max_raw
+            before = max_logits_raw
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
         labels = load(labels_ptr + row)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        log_sum_exp_logits_shifted = tl.log(sum_exp_logits_shifted)
+        picked = logits_at_labels - max_logits - log_sum_exp_logits_shifted
         sum_1 += -picked
-        log_z = logits_max + log_exp_logits_sum_scaled
+        log_z = max_logits + log_sum_exp_logits_shifted
         tl.store(log_z_ptr + row, log_z)
         sum_2 += square(log_z)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_logits_shifted = tl.exp(logits - logits_max)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            exp_logits_shifted = tl.exp(logits - max_logits)
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
     tl.store(sum_1_ptr + program, sum_1)
     tl.store(sum_2_ptr + program, sum_2)
@@ -586,16 +593,16 @@ def plain_loss(
         )
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        exp_logits_shifted = tl.exp(logits - logits_max)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        exp_logits_shifted = tl.exp(logits - max_logits)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        log_sum_exp_logits_shifted = tl.log(sum_exp_logits_shifted)
+        picked = logits_at_labels - max_logits - log_sum_exp_logits_shifted
         sum_1 += tl.where(inside_NS, -picked, 0.0)
-        log_z = logits_max + log_exp_logits_sum_scaled
+        log_z = max_logits + log_sum_exp_logits_shifted
         sum_2 += tl.where(inside_NS, square(log_z), 0.0)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
+        probs = exp_logits_shifted / sum_exp_logits_shifted
         dlogits = (
             one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
             + placed(minus_one_over_N_over_S, c, labels, C)
@@ -617,35 +624,35 @@ def plain_loss_in_chunks(
     sum_1 = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
-            before = logits_max_raw
+            before = max_logits_raw
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
         labels = load(labels_ptr + row)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        log_sum_exp_logits_shifted = tl.log(sum_exp_logits_shifted)
+        picked = logits_at_labels - max_logits - log_sum_exp_logits_shifted
         sum_1 += -picked
-        log_z = logits_max + log_exp_logits_sum_scaled
+        log_z = max_logits + log_sum_exp_logits_shifted
         sum_2 += square(log_z)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_logits_shifted = tl.exp(logits - logits_max)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
+            exp_logits_shifted = tl.exp(logits - max_logits)
+            probs = exp_logits_shifted / sum_exp_logits_shifted
             dlogits = (
                 one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
                 + placed(minus_one_over_N_over_S, c, labels, C)
@@ -664,9 +671,9 @@ table = Table(_module, __file__, """
     logits, probs, dlogits, exp_logits_shifted: N C S
     labels: N S, whole numbers
     weight = 1: C
-    counted, log_z, labels_kept, exp_logits_sum_scaled: N S
-    counted_sum_2, sum_2, excess_sum, sum_3, loss, dloss, sum_1, sum_4: one number
-""", "af879aa34f419a7ebddcccdbfa9b544dc06c02393d0c1a1b374ab3a6fe7f8da2", narrow=True)
+    counted, log_z, labels_kept, sum_exp_logits_shifted: N S
+    sum_counted, sum_2, sum_of_labels_kept_is_not_0, sum_3, loss, dloss, sum_1, sum_4: one number
+""", "29d950abd63dc8e116427f924bb078b2c2afcfd8caabda32083c6afbee89e4ce", narrow=True)
 table.add(
     "forward",
     ("labels, labels_kept", _labels),
@@ -674,9 +681,9 @@ table.add(
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
     "forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, counted_sum_2, "
-    "sum_2, log_z, excess_sum, sum_3",
-    "forward_2(counted_sum_2, excess_sum, sum_2, sum_3; ; z_weight) -> loss",
+    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, sum_counted, sum_2, "
+    "log_z, sum_of_labels_kept_is_not_0, sum_3",
+    "forward_2(sum_2, sum_3, sum_counted, sum_of_labels_kept_is_not_0; ; z_weight) -> loss",
 )
 table.add(
     "backward",
@@ -685,9 +692,9 @@ table.add(
     ("two_times_z_weight", lambda z_weight: 2 * z_weight),
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "backward_2(counted, counted_sum_2, dloss, excess_sum, labels, labels_kept, log_z, probs, "
-    "sum_1, weight; C, N, S; label_smoothing, one_minus_label_smoothing, two_times_z_weight, "
-    "label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
+    "backward_2(counted, dloss, labels, labels_kept, log_z, probs, sum_1, sum_counted, "
+    "sum_of_labels_kept_is_not_0, weight; C, N, S; label_smoothing, one_minus_label_smoothing, "
+    "two_times_z_weight, label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
 )
 table.add(
     "loss",
@@ -698,15 +705,16 @@ table.add(
     ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
     "loss_2(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
     "label_smoothing_over_C, label_smoothing_is_not_zero) -> exp_logits_shifted, "
-    "exp_logits_sum_scaled, counted_sum_2, sum_2, log_z, excess_sum, sum_3",
-    "forward_2(counted_sum_2, excess_sum, sum_2, sum_3; ; z_weight) -> loss",
+    "sum_exp_logits_shifted, sum_counted, sum_2, log_z, sum_of_labels_kept_is_not_0, sum_3",
+    "forward_2(sum_2, sum_3, sum_counted, sum_of_labels_kept_is_not_0; ; z_weight) -> loss",
     ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
     ("two_times_z_weight", lambda z_weight: 2 * z_weight),
     ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
     ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "loss_4(counted_sum_2, excess_sum, exp_logits_shifted, exp_logits_sum_scaled, labels, "
-    "labels_kept, log_z, sum_4, weight; C, N, S; label_smoothing, one_minus_label_smoothing, "
-    "two_times_z_weight, label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
+    "loss_4(exp_logits_shifted, labels, labels_kept, log_z, sum_4, sum_counted, "
+    "sum_exp_logits_shifted, sum_of_labels_kept_is_not_0, weight; C, N, S; label_smoothing, "
+    "one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C, "
+    "label_smoothing_minus_one) -> dlogits",
 )
 table.add(
     "plain forward",

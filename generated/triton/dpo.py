@@ -120,7 +120,7 @@ def loss_2(sum_1_ptr, loss_ptr, divisor):
 table = Table(_module, __file__, """
     chosen, rejected, reference_chosen, reference_rejected, reward, dloss, dchosen, drejected: N
     loss, sum_1: one number
-""", "0a90e4c2f6cf764810e6d4e25d1bd2a7ccd852ef7f876ffdb666da54264102b2", narrow=True)
+""", "f629ab8f0032b00d42687832e83866375de9859dd0d0b5910b012a877ea12f78", narrow=True)
 table.add(
     "none forward",
     "none_forward(chosen, reference_chosen, reference_rejected, rejected; N; beta) -> reward, "

@@ -25,13 +25,13 @@ def none_forward(
     logits = load(logits_ptr + n, n < N)
     probs = 1 / (1 + tl.exp(-logits))
     target = load(target_ptr + n, n < N)
-    met_term = 1 - target
-    met = probs * target + met_term * (1 - probs)
-    balanced = alpha * target + one_minus_alpha * met_term
+    one_minus_target = 1 - target
+    met = probs * target + one_minus_target * (1 - probs)
+    balanced = alpha * target + one_minus_alpha * one_minus_target
     balance = tl.where(number, balanced, 1)
     likelihood = (
         (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-        - met_term * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
+        - one_minus_target * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
     )
     entropies = -likelihood
     losses = power(1 - met, gamma) * balance * entropies
@@ -53,21 +53,23 @@ def none_backward(
     entropies = logits * one_minus_target - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
     probs = 1 / (1 + tl.exp(-logits))
     one_minus_probs = 1 - probs
-    losses_term = 1 - probs * target - one_minus_probs * one_minus_target
-    power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
-    power_gamma_losses_term_2 = power(losses_term, gamma)
+    one_minus_met = 1 - probs * target - one_minus_probs * one_minus_target
+    one_minus_met_to_gamma_minus_1 = power(one_minus_met, zero_or_gamma_minus_one)
+    one_minus_met_to_gamma = power(one_minus_met, gamma)
     dlogits = balance * dloss * (
-        gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (probs * one_minus_probs)
-        + power_gamma_losses_term_2 * (probs * one_minus_target - target * one_minus_probs)
+        gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target) * (
+            probs * one_minus_probs
+        )
+        + one_minus_met_to_gamma * (probs * one_minus_target - target * one_minus_probs)
     )
     if dlogits_ptr is not None:
         tl.store(dlogits_ptr + n, dlogits, mask=n < N)
     dtarget = dloss * (
         balance * (
-            gamma * entropies * power_gamma_losses_term * (1 - 2 * probs)
-            - power_gamma_losses_term_2 * logits
+            gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs)
+            - one_minus_met_to_gamma * logits
         )
-        + number_2 * (entropies * power_gamma_losses_term_2)
+        + number_2 * (entropies * one_minus_met_to_gamma)
     )
     if dtarget_ptr is not None:
         tl.store(dtarget_ptr + n, dtarget, mask=n < N)
@@ -86,13 +88,13 @@ def forward(
         logits = load(logits_ptr + n, n < N)
         probs = 1 / (1 + tl.exp(-logits))
         target = load(target_ptr + n, n < N)
-        met_term = 1 - target
-        met = probs * target + met_term * (1 - probs)
-        balanced = alpha * target + one_minus_alpha * met_term
+        one_minus_target = 1 - target
+        met = probs * target + one_minus_target * (1 - probs)
+        balanced = alpha * target + one_minus_alpha * one_minus_target
         balance = tl.where(number, balanced, 1)
         likelihood = (
             (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            - met_term * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
+            - one_minus_target * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
         )
         entropies = -likelihood
         losses = power(1 - met, gamma) * balance * entropies
@@ -122,21 +124,23 @@ def backward(
     entropies = logits * one_minus_target - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
     probs = 1 / (1 + tl.exp(-logits))
     one_minus_probs = 1 - probs
-    losses_term = 1 - probs * target - one_minus_probs * one_minus_target
-    power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
-    power_gamma_losses_term_2 = power(losses_term, gamma)
+    one_minus_met = 1 - probs * target - one_minus_probs * one_minus_target
+    one_minus_met_to_gamma_minus_1 = power(one_minus_met, zero_or_gamma_minus_one)
+    one_minus_met_to_gamma = power(one_minus_met, gamma)
     dlogits = dloss / divisor * balance * (
-        gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (probs * one_minus_probs)
-        + power_gamma_losses_term_2 * (probs * one_minus_target - target * one_minus_probs)
+        gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target) * (
+            probs * one_minus_probs
+        )
+        + one_minus_met_to_gamma * (probs * one_minus_target - target * one_minus_probs)
     )
     if dlogits_ptr is not None:
         tl.store(dlogits_ptr + n, dlogits, mask=n < N)
     dtarget = dloss / divisor * (
         balance * (
-            gamma * entropies * power_gamma_losses_term * (1 - 2 * probs)
-            - power_gamma_losses_term_2 * logits
+            gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs)
+            - one_minus_met_to_gamma * logits
         )
-        + number_2 * (entropies * power_gamma_losses_term_2)
+        + number_2 * (entropies * one_minus_met_to_gamma)
     )
     if dtarget_ptr is not None:
         tl.store(dtarget_ptr + n, dtarget, mask=n < N)
@@ -156,34 +160,37 @@ def loss(
         logits = load(logits_ptr + n, n < N)
         probs = 1 / (1 + tl.exp(-logits))
         target = load(target_ptr + n, n < N)
-        met_term = 1 - target
-        met = probs * target + met_term * (1 - probs)
-        balance = tl.where(number, alpha * target + one_minus_alpha * met_term, 1)
+        one_minus_target = 1 - target
+        met = probs * target + one_minus_target * (1 - probs)
+        balance = tl.where(number, alpha * target + one_minus_alpha * one_minus_target, 1)
         likelihood = (
             (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            - met_term * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
+            - one_minus_target * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
         )
         sum_1 += tl.where(n < N, power(1 - met, gamma) * balance * -likelihood, 0.0)
-        entropies = logits * met_term - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
+        entropies = (
+            logits * one_minus_target
+            - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
+        )
         probs_ = 1 / (1 + tl.exp(-logits))
         one_minus_probs = 1 - probs_
-        losses_term = 1 - probs_ * target - one_minus_probs * met_term
-        power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
-        power_gamma_losses_term_2 = power(losses_term, gamma)
+        one_minus_met = 1 - probs_ * target - one_minus_probs * one_minus_target
+        one_minus_met_to_gamma_minus_1 = power(one_minus_met, zero_or_gamma_minus_one)
+        one_minus_met_to_gamma = power(one_minus_met, gamma)
         dlogits = one_over_divisor * balance * (
-            gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (
+            gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target) * (
                 probs_ * one_minus_probs
             )
-            + power_gamma_losses_term_2 * (probs_ * met_term - target * one_minus_probs)
+            + one_minus_met_to_gamma * (probs_ * one_minus_target - target * one_minus_probs)
         )
         if dlogits_ptr is not None:
             tl.store(dlogits_ptr + n, dlogits, mask=n < N)
         dtarget = one_over_divisor * (
             balance * (
-                gamma * entropies * power_gamma_losses_term * (1 - 2 * probs_)
-                - power_gamma_losses_term_2 * logits
+                gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs_)
+                - one_minus_met_to_gamma * logits
             )
-            + number_2 * (entropies * power_gamma_losses_term_2)
+            + number_2 * (entropies * one_minus_met_to_gamma)
         )
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + n, dtarget, mask=n < N)
@@ -200,7 +207,7 @@ def loss_2(sum_1_ptr, loss_ptr, divisor):
 table = Table(_module, __file__, """
     logits, target, dloss, dlogits, dtarget: N
     loss, sum_1: one number
-""", "5fa2338cb879dd05260992b5eb63f7ca8f0f76de162320c28185fa2d4ced678e", narrow=True)
+""", "d3ec51dbd0a03a9beb6874ee9581d6e35e8d02d97eb251e0c24f7e2b0988c855", narrow=True)
 table.add(
     "none forward",
     ("one_minus_alpha", lambda alpha: 1 - alpha),

@@ -62,11 +62,11 @@ def forward_2(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("| C in tiles", alive=2, exact="dshare dfound_plus_wrong")
+@kernel("| C in tiles", alive=2, exact="dshare d_found_plus_wrong")
 @triton.jit
 def backward(
-    dloss_ptr, found_plus_wrong_ptr, share_ptr, dshare_ptr, dfound_plus_wrong_ptr, C, gamma, number,
-    BLOCK: tl.constexpr,
+    dloss_ptr, found_plus_wrong_ptr, share_ptr, dshare_ptr, d_found_plus_wrong_ptr, C, gamma,
+    number, BLOCK: tl.constexpr,
 ):
     c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr)
@@ -74,32 +74,32 @@ def backward(
     dshare = dloss / gamma * power(share, number)
     tl.store(dshare_ptr + c, dshare, mask=c < C)
     found_plus_wrong = load(found_plus_wrong_ptr + c, c < C)
-    tl.store(dfound_plus_wrong_ptr + c, -(dshare * share / found_plus_wrong), mask=c < C)
+    tl.store(d_found_plus_wrong_ptr + c, -(dshare * share / found_plus_wrong), mask=c < C)
 
 
 @kernel("N | C in tiles", alive=5)
 @triton.jit
 def backward_2(
-    dfound_plus_wrong_ptr, dshare_ptr, found_plus_wrong_ptr, target_ptr, dprobs_ptr, C, N, alpha,
+    d_found_plus_wrong_ptr, dshare_ptr, found_plus_wrong_ptr, target_ptr, dprobs_ptr, C, N, alpha,
     beta, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dfound_plus_wrong = load(dfound_plus_wrong_ptr + c, c < C)
+    d_found_plus_wrong = load(d_found_plus_wrong_ptr + c, c < C)
     dshare = load(dshare_ptr + c, c < C)
     found_plus_wrong = load(found_plus_wrong_ptr + c, c < C)
-    dwrong = dfound_plus_wrong + dshare / found_plus_wrong
+    dwrong = d_found_plus_wrong + dshare / found_plus_wrong
     target = load(target_ptr + n * C + c, inside)
-    dprobs = beta * dwrong * (1 - target) + (dfound_plus_wrong - alpha * dwrong) * target
+    dprobs = beta * dwrong * (1 - target) + (d_found_plus_wrong - alpha * dwrong) * target
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 
 
-@kernel("| C in tiles", alive=4, sums="loss:", exact="share dshare dfound_plus_wrong dwrong")
+@kernel("| C in tiles", alive=4, sums="loss:", exact="share dshare d_found_plus_wrong dwrong")
 @triton.jit
 def loss_2(
-    sum_1_ptr, sum_2_ptr, sum_3_ptr, share_ptr, loss_ptr, dshare_ptr, dfound_plus_wrong_ptr,
+    sum_1_ptr, sum_2_ptr, sum_3_ptr, share_ptr, loss_ptr, dshare_ptr, d_found_plus_wrong_ptr,
     dwrong_ptr, C, alpha, beta, smooth, number, one_over_gamma, number_2, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -117,16 +117,16 @@ def loss_2(
         loss += tl.where(c < C, power(share, number), 0.0)
         dshare = one_over_gamma * power(share, number_2)
         tl.store(dshare_ptr + c, dshare, mask=c < C)
-        dfound_plus_wrong = -(dshare * share / found_plus_wrong)
-        tl.store(dfound_plus_wrong_ptr + c, dfound_plus_wrong, mask=c < C)
-        tl.store(dwrong_ptr + c, dfound_plus_wrong + dshare / found_plus_wrong, mask=c < C)
+        d_found_plus_wrong = -(dshare * share / found_plus_wrong)
+        tl.store(d_found_plus_wrong_ptr + c, d_found_plus_wrong, mask=c < C)
+        tl.store(dwrong_ptr + c, d_found_plus_wrong + dshare / found_plus_wrong, mask=c < C)
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
 @kernel("N | C in tiles", alive=4)
 @triton.jit
 def loss_3(
-    dfound_plus_wrong_ptr, dwrong_ptr, target_ptr, dprobs_ptr, C, N, alpha, beta,
+    d_found_plus_wrong_ptr, dwrong_ptr, target_ptr, dprobs_ptr, C, N, alpha, beta,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -135,16 +135,16 @@ def loss_3(
     inside = (n < N) & (c < C)
     dwrong = load(dwrong_ptr + c, c < C)
     target = load(target_ptr + n * C + c, inside)
-    dfound_plus_wrong = load(dfound_plus_wrong_ptr + c, c < C)
-    dprobs = beta * dwrong * (1 - target) + (dfound_plus_wrong - alpha * dwrong) * target
+    d_found_plus_wrong = load(d_found_plus_wrong_ptr + c, c < C)
+    dprobs = beta * dwrong * (1 - target) + (d_found_plus_wrong - alpha * dwrong) * target
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 
 
 table = Table(_module, __file__, """
     probs, target, dprobs: N C
-    sum_1, sum_2, sum_3, found_plus_wrong, share, dshare, dfound_plus_wrong, dwrong: C
+    sum_1, sum_2, sum_3, found_plus_wrong, share, dshare, d_found_plus_wrong, dwrong: C
     loss, dloss: one number
-""", "1009ef248ab347e902bbdaf557b13780cc5f92621bd7261790f9c57070ab5cc6", narrow=True)
+""", "006ff6809f3c015f2f512194f269488df16df0d159e670e449eb8ddb0af8cf5d", narrow=True)
 table.add(
     "forward",
     "forward(probs, target; C, N) -> sum_1, sum_2, sum_3",
@@ -155,8 +155,9 @@ table.add(
 table.add(
     "backward",
     ("number", lambda gamma: gamma ** -1 - 1),
-    "backward(dloss, found_plus_wrong, share; C; gamma, number) -> dshare, dfound_plus_wrong",
-    "backward_2(dfound_plus_wrong, dshare, found_plus_wrong, target; C, N; alpha, beta) -> dprobs",
+    "backward(dloss, found_plus_wrong, share; C; gamma, number) -> dshare, d_found_plus_wrong",
+    "backward_2(d_found_plus_wrong, dshare, found_plus_wrong, target; C, N; alpha, beta) -> "
+    "dprobs",
 )
 table.add(
     "loss",
@@ -165,6 +166,6 @@ table.add(
     ("one_over_gamma", lambda gamma: 1 / gamma),
     ("number_2", lambda gamma: gamma ** -1 - 1),
     "loss_2(sum_1, sum_2, sum_3; C; alpha, beta, smooth, number, one_over_gamma, number_2) -> "
-    "share, loss, dshare, dfound_plus_wrong, dwrong",
-    "loss_3(dfound_plus_wrong, dwrong, target; C, N; alpha, beta) -> dprobs",
+    "share, loss, dshare, d_found_plus_wrong, dwrong",
+    "loss_3(d_found_plus_wrong, dwrong, target; C, N; alpha, beta) -> dprobs",
 )

@@ -31,16 +31,18 @@ def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr)
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     gate = load(gate_ptr + n, n < N)
-    opened_term = tl.erf(0.7071067811865476 * gate) + 1
-    dgate = dy / 2 * x * (opened_term + 0.7978845608028654 * (tl.exp(-(square(gate) / 2)) * gate))
+    one_plus_erf_scaled_gate = tl.erf(0.7071067811865476 * gate) + 1
+    dgate = dy / 2 * x * (
+        one_plus_erf_scaled_gate + 0.7978845608028654 * (tl.exp(-(square(gate) / 2)) * gate)
+    )
     if dgate_ptr is not None:
         tl.store(dgate_ptr + n, dgate, mask=n < N)
     if dx_ptr is not None:
-        tl.store(dx_ptr + n, dy * opened_term * gate / 2, mask=n < N)
+        tl.store(dx_ptr + n, dy * one_plus_erf_scaled_gate * gate / 2, mask=n < N)
 
 
 table = Table(_module, __file__, """
     gate, x, y, dy, dgate, dx: N
-""", "a5024b6182f9e15b1dfe2782d16d4b16fb5129d5b6d187055c2e2bf721a3f110", narrow=True)
+""", "cfaa039c8038ea82962e562eb8df972d0fe118aa7fe1e9e5c8cf00315731e1f2", narrow=True)
 table.add("forward", "forward(gate, x; N) -> y")
 table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")

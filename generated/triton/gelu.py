@@ -37,6 +37,6 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "8560f2b7a057678e91e1916560d3a71f9a03ef5fcca043a5615eda37a935b291", narrow=True)
+""", "2fc10fa9c2fe5ceb709b285d78e7cfa8c8616297f1e18b059fa3593fe2fd91f0", narrow=True)
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

@@ -96,13 +96,13 @@ def backward(
     inside_NGK = (row < rows) & (k < K)
     tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=inside_NGK)
     xhat = load(xhat_ptr + (row * K + k) * S + s, inside)
-    sum_dy_xhat = total(dy * xhat, inside, 2)
-    tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=inside_NGK)
+    sum_xhat_unflatten_dy = total(dy * xhat, inside, 2)
+    tl.store(sum_3_ptr + row * K + k, sum_xhat_unflatten_dy, mask=inside_NGK)
     inv_std = load(inv_std_ptr + row, row < rows)
     g = row % groups
     gain = load(gain_ptr + g * K + k, inside_NGK)
     dxhat = gain * dy
-    sum_1 = total(gain * sum_dy_xhat, inside_NGK, 1)
+    sum_1 = total(gain * sum_xhat_unflatten_dy, inside_NGK, 1)
     sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
     dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
     tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
@@ -110,34 +110,34 @@ def backward(
 
 @backward.long(
     "N G=groups K | S in chunks", alive=4, sums="dbias: G K, sum_3: G K",
-    keeps="sum_dy_xhat: N G K",
+    keeps="sum_xhat_unflatten_dy: N G K",
 )
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, xhat_ptr, sum_dy_xhat_ptr, dbias_ptr, sum_3_ptr, S, REAL: tl.constexpr,
+    dy_ptr, xhat_ptr, sum_xhat_unflatten_dy_ptr, dbias_ptr, sum_3_ptr, S, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
-    sum_dy_xhat = tl.zeros([BLOCK], REAL)
+    sum_xhat_unflatten_dy = tl.zeros([BLOCK], REAL)
     dbias = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         dy = load(dy_ptr + row * S + s, s < S)
         xhat = load(xhat_ptr + row * S + s, s < S)
-        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
+        sum_xhat_unflatten_dy += tl.where(s < S, dy * xhat, 0.0)
         dbias += tl.where(s < S, dy, 0.0)
-    sum_dy_xhat = tl.sum(sum_dy_xhat)
-    tl.store(sum_dy_xhat_ptr + row, sum_dy_xhat)
+    sum_xhat_unflatten_dy = tl.sum(sum_xhat_unflatten_dy)
+    tl.store(sum_xhat_unflatten_dy_ptr + row, sum_xhat_unflatten_dy)
     dbias = tl.sum(dbias)
     tl.store(dbias_ptr + row, dbias)
-    tl.store(sum_3_ptr + row, sum_dy_xhat)
+    tl.store(sum_3_ptr + row, sum_xhat_unflatten_dy)
 
 
 @backward.long("N G=groups | K KS=K*S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks_2(
-    dy_ptr, gain_ptr, inv_std_ptr, sum_dy_xhat_ptr, xhat_ptr, dx_ptr, K, KS, S, groups,
+    dy_ptr, gain_ptr, inv_std_ptr, sum_xhat_unflatten_dy_ptr, xhat_ptr, dx_ptr, K, KS, S, groups,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     KS = aligned(KS, ALIGN)
@@ -154,8 +154,8 @@ def backward_in_chunks_2(
     for start in range(0, K, BLOCK):
         k = start + tl.arange(0, BLOCK)
         gain_2 = load(gain_ptr + g * K + k, k < K)
-        sum_dy_xhat = load(sum_dy_xhat_ptr + row * K + k, k < K)
-        sum_1 += tl.where(k < K, gain_2 * sum_dy_xhat, 0.0)
+        sum_xhat_unflatten_dy = load(sum_xhat_unflatten_dy_ptr + row * K + k, k < K)
+        sum_1 += tl.where(k < K, gain_2 * sum_xhat_unflatten_dy, 0.0)
     sum_1 = tl.sum(sum_1)
     inv_std = load(inv_std_ptr + row)
     for start in range(0, KS, BLOCK):
@@ -271,13 +271,13 @@ def lean_backward(
     mean = load(mean_ptr + row, row < rows)
     sum_2_ = load(sum_2__ptr + row, row < rows)
     xhat = inv_std * (x - mean - sum_2_ / K / S)
-    sum_dy_xhat = total(dy * xhat, inside, 2)
+    sum_xhat_unflatten_dy = total(dy * xhat, inside, 2)
     if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=inside_NGK)
+        tl.store(sum_3_ptr + row * K + k, sum_xhat_unflatten_dy, mask=inside_NGK)
     g = row % groups
     gain = load(gain_ptr + g * K + k, inside_NGK)
     dxhat = gain * dy
-    sum_1 = total(gain * sum_dy_xhat, inside_NGK, 1)
+    sum_1 = total(gain * sum_xhat_unflatten_dy, inside_NGK, 1)
     sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
     dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
     if dx_ptr is not None:
@@ -286,16 +286,16 @@ def lean_backward(
 
 @lean_backward.long(
     "N G=groups K | S in chunks", alive=4, sums="dbias: G K, sum_3: G K",
-    keeps="sum_dy_xhat: N G K",
+    keeps="sum_xhat_unflatten_dy: N G K",
 )
 @triton.jit
 def lean_backward_in_chunks(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, sum_dy_xhat_ptr, dbias_ptr, sum_3_ptr, K, S,
-    groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, sum_xhat_unflatten_dy_ptr, dbias_ptr,
+    sum_3_ptr, K, S, groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
-    sum_dy_xhat = tl.zeros([BLOCK], REAL)
+    sum_xhat_unflatten_dy = tl.zeros([BLOCK], REAL)
     dbias = tl.zeros([BLOCK], REAL)
     n = row // (groups * K)
     g = row // K % groups
@@ -307,22 +307,22 @@ def lean_backward_in_chunks(
         dy = load(dy_ptr + row * S + s, s < S)
         x = load(x_ptr + row * S + s, s < S)
         xhat = inv_std * (x - mean - sum_2_ / K / S)
-        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
+        sum_xhat_unflatten_dy += tl.where(s < S, dy * xhat, 0.0)
         dbias += tl.where(s < S, dy, 0.0)
-    sum_dy_xhat = tl.sum(sum_dy_xhat)
-    tl.store(sum_dy_xhat_ptr + row, sum_dy_xhat)
+    sum_xhat_unflatten_dy = tl.sum(sum_xhat_unflatten_dy)
+    tl.store(sum_xhat_unflatten_dy_ptr + row, sum_xhat_unflatten_dy)
     dbias = tl.sum(dbias)
     if dbias_ptr is not None:
         tl.store(dbias_ptr + row, dbias)
     if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + row, sum_dy_xhat)
+        tl.store(sum_3_ptr + row, sum_xhat_unflatten_dy)
 
 
 @lean_backward.long("N G=groups | K KS=K*S in chunks", alive=3)
 @triton.jit
 def lean_backward_in_chunks_2(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, sum_dy_xhat_ptr, x_ptr, dx_ptr, K, KS, S,
-    groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, sum_xhat_unflatten_dy_ptr, x_ptr, dx_ptr,
+    K, KS, S, groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     KS = aligned(KS, ALIGN)
     row = tl.program_id(0).to(tl.int64)
@@ -338,8 +338,8 @@ def lean_backward_in_chunks_2(
     for start in range(0, K, BLOCK):
         k = start + tl.arange(0, BLOCK)
         gain_2 = load(gain_ptr + g * K + k, k < K)
-        sum_dy_xhat = load(sum_dy_xhat_ptr + row * K + k, k < K)
-        sum_1 += tl.where(k < K, gain_2 * sum_dy_xhat, 0.0)
+        sum_xhat_unflatten_dy = load(sum_xhat_unflatten_dy_ptr + row * K + k, k < K)
+        sum_1 += tl.where(k < K, gain_2 * sum_xhat_unflatten_dy, 0.0)
     sum_1 = tl.sum(sum_1)
     inv_std = load(inv_std_ptr + row)
     mean = load(mean_ptr + row)
@@ -495,7 +495,7 @@ table = Table(_module, __file__, """
     xhat: N groups K S
     sum_3: groups K
     sum_2: N groups
-""", "dcdabd182a60bf837896c4301482573c918a7a0e074cffb588934a6b484c047e", narrow=True)
+""", "92aa12c1950d7e0348c7dead1ddc75afa087737cd58fe34ab3b218d1c1347b9a", narrow=True)
 table.add("forward", ("K", _K), "forward(bias, gain, x; K, N, S, groups; eps) -> inv_std, xhat, y")
 table.add(
     "backward",

@@ -78,12 +78,12 @@ def backward(
 
 @kernel(
     "N Gate | H in tiles", alive=3, sums="dbias_hh: Gate H, dbias_ih: Gate H",
-    exact="dfrom_state_term dfrom_input_term",
+    exact="flatten_dfrom_state flatten_dfrom_input",
 )
 @triton.jit
 def backward_2(
     candidate_ptr, dto_reset_ptr, dto_update_ptr, dy_ptr, reset_ptr, update_ptr,
-    dfrom_state_term_ptr, dbias_hh_ptr, dfrom_input_term_ptr, dbias_ih_ptr, rows, Gate, H,
+    flatten_dfrom_state_ptr, dbias_hh_ptr, flatten_dfrom_input_ptr, dbias_ih_ptr, rows, Gate, H,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
@@ -100,16 +100,16 @@ def backward_2(
     candidate = load(candidate_ptr + n * H + i_H, inside)
     dto_candidate = dy * (1 - update) * (1 - square(candidate))
     reset = load(reset_ptr + n * H + i_H, inside)
-    dfrom_state_term = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
-    if dfrom_state_term_ptr is not None:
-        tl.store(dfrom_state_term_ptr + row * H + i_H, dfrom_state_term, mask=inside)
+    flatten_dfrom_state = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
+    if flatten_dfrom_state_ptr is not None:
+        tl.store(flatten_dfrom_state_ptr + row * H + i_H, flatten_dfrom_state, mask=inside)
     if dbias_hh_ptr is not None:
-        tl.store(dbias_hh_ptr + row * H + i_H, dfrom_state_term, mask=inside)
-    dfrom_input_term = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
-    if dfrom_input_term_ptr is not None:
-        tl.store(dfrom_input_term_ptr + row * H + i_H, dfrom_input_term, mask=inside)
+        tl.store(dbias_hh_ptr + row * H + i_H, flatten_dfrom_state, mask=inside)
+    flatten_dfrom_input = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
+    if flatten_dfrom_input_ptr is not None:
+        tl.store(flatten_dfrom_input_ptr + row * H + i_H, flatten_dfrom_input, mask=inside)
     if dbias_ih_ptr is not None:
-        tl.store(dbias_ih_ptr + row * H + i_H, dfrom_input_term, mask=inside)
+        tl.store(dbias_ih_ptr + row * H + i_H, flatten_dfrom_input, mask=inside)
 
 
 @kernel("N | H in tiles", alive=3)
@@ -182,11 +182,11 @@ def plain_backward(
         tl.store(dto_update_ptr + n * H + i_H, dto_update, mask=inside)
 
 
-@kernel("N Gate | H in tiles", alive=3, exact="dfrom_state_sum dfrom_input_sum")
+@kernel("N Gate | H in tiles", alive=3, exact="flatten_dfrom_state flatten_dfrom_input")
 @triton.jit
 def plain_backward_2(
     candidate_ptr, dto_reset_ptr, dto_update_ptr, dy_ptr, reset_ptr, update_ptr,
-    dfrom_state_sum_ptr, dfrom_input_sum_ptr, rows, Gate, H, ALIGN: tl.constexpr,
+    flatten_dfrom_state_ptr, flatten_dfrom_input_ptr, rows, Gate, H, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
@@ -203,12 +203,12 @@ def plain_backward_2(
     candidate = load(candidate_ptr + n * H + i_H, inside)
     dto_candidate = dy * (1 - update) * (1 - square(candidate))
     reset = load(reset_ptr + n * H + i_H, inside)
-    dfrom_state_sum = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
-    if dfrom_state_sum_ptr is not None:
-        tl.store(dfrom_state_sum_ptr + row * H + i_H, dfrom_state_sum, mask=inside)
-    dfrom_input_sum = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
-    if dfrom_input_sum_ptr is not None:
-        tl.store(dfrom_input_sum_ptr + row * H + i_H, dfrom_input_sum, mask=inside)
+    flatten_dfrom_state = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
+    if flatten_dfrom_state_ptr is not None:
+        tl.store(flatten_dfrom_state_ptr + row * H + i_H, flatten_dfrom_state, mask=inside)
+    flatten_dfrom_input = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
+    if flatten_dfrom_input_ptr is not None:
+        tl.store(flatten_dfrom_input_ptr + row * H + i_H, flatten_dfrom_input, mask=inside)
 
 
 @kernel("N | H in tiles", alive=3)
@@ -233,9 +233,9 @@ table = Table(_module, __file__, """
     weight_ih: P K
     weight_hh: P H
     bias_ih = 0, bias_hh = 0, dbias_hh, dbias_ih: P
-    dfrom_state_term, dfrom_input_term, dfrom_state_sum, dfrom_input_sum: N P
+    flatten_dfrom_state, flatten_dfrom_input: N P
     Gate = 3
-""", "b2ade4f41f3299c7c87b09c611fc1a9bd1a9beca98ee39686b285de6ada12763")
+""", "2efdc260ef5e84d0cbf1455ba7c099b7a64c48c750b4e69b6f0638b4fdb7023c")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
@@ -247,11 +247,11 @@ table.add(
     "backward",
     "backward(candidate, dy, h, proposed, reset, update; H, N) -> dto_reset, dto_update",
     "backward_2(candidate, dto_reset, dto_update, dy, reset, update; Gate, H, N) -> "
-    "dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih",
-    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
-    ("dx", lambda dfrom_input_term, weight_ih: dfrom_input_term @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
-    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
+    "flatten_dfrom_state, dbias_hh, flatten_dfrom_input, dbias_ih",
+    ("dweight_hh", lambda h, flatten_dfrom_state: flatten_dfrom_state.mT @ h),
+    ("dx", lambda flatten_dfrom_input, weight_ih: flatten_dfrom_input @ weight_ih),
+    ("dweight_ih", lambda x, flatten_dfrom_input: flatten_dfrom_input.mT @ x),
+    ("product_1", lambda flatten_dfrom_state, weight_hh: flatten_dfrom_state @ weight_hh),
     "backward_3(dy, product_1, update; H, N) -> dh",
     of="dh dweight_ih dweight_hh dbias_ih dbias_hh",
 )
@@ -265,11 +265,11 @@ table.add(
     "plain backward",
     "plain_backward(candidate, dy, h, proposed, reset, update; H, N) -> dto_reset, dto_update",
     "plain_backward_2(candidate, dto_reset, dto_update, dy, reset, update; Gate, H, N) -> "
-    "dfrom_state_sum, dfrom_input_sum",
-    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
-    ("dx", lambda dfrom_input_sum, weight_ih: dfrom_input_sum @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
-    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
+    "flatten_dfrom_state, flatten_dfrom_input",
+    ("dweight_hh", lambda h, flatten_dfrom_state: flatten_dfrom_state.mT @ h),
+    ("dx", lambda flatten_dfrom_input, weight_ih: flatten_dfrom_input @ weight_ih),
+    ("dweight_ih", lambda x, flatten_dfrom_input: flatten_dfrom_input.mT @ x),
+    ("product_1", lambda flatten_dfrom_state, weight_hh: flatten_dfrom_state @ weight_hh),
     "plain_backward_3(dy, product_1, update; H, N) -> dh",
     of="dh dweight_ih dweight_hh",
 )

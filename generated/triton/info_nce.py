@@ -83,11 +83,12 @@ def forward_in_chunks(
     tl.store(sum_4_ptr + n, sum_4)
 
 
-@kernel("N | M=N", sums="sum_5:", exact="exp_similarity_shifted of_all_sum_scaled sum_5")
+@kernel("N | M=N", sums="sum_5:", exact="exp_similarity_shifted sum_exp_similarity_shifted sum_5")
 @triton.jit
 def forward_2(
-    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
-    temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr, sum_5_ptr,
+    N, temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -98,13 +99,13 @@ def forward_2(
         inside = (n < N) & (m < N)
         product_3 = load(product_3_ptr + n * N + m, inside)
         similarity = product_3 / temperature
-        similarity_max_raw = largest(similarity, inside, 1)
-        similarity_max = tl.where(tl.abs(similarity_max_raw) == float("inf"), 0, similarity_max_raw)
-        exp_similarity_shifted = tl.exp(similarity - similarity_max)
+        max_similarity_raw = largest(similarity, inside, 1)
+        max_similarity = tl.where(tl.abs(max_similarity_raw) == float("inf"), 0, max_similarity_raw)
+        exp_similarity_shifted = tl.exp(similarity - max_similarity)
         tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=inside)
-        of_all_sum_scaled = total(exp_similarity_shifted, inside, 1)
-        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled, mask=n < N)
-        of_all = similarity_max + tl.log(of_all_sum_scaled)
+        sum_exp_similarity_shifted = total(exp_similarity_shifted, inside, 1)
+        tl.store(sum_exp_similarity_shifted_ptr + n, sum_exp_similarity_shifted, mask=n < N)
+        of_all = max_similarity + tl.log(sum_exp_similarity_shifted)
         sum_4 = load(sum_4_ptr + n, n < N)
         own = sum_4 / temperature
         sum_5 += tl.where(n < N, of_all - own, 0.0)
@@ -114,41 +115,43 @@ def forward_2(
 @forward_2.long("N | M=N in chunks", alive=3, sums="sum_5:")
 @triton.jit
 def forward_2_in_chunks(
-    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
-    temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr, sum_5_ptr,
+    N, temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_5 = tl.zeros([], REAL)
     for n in range(program, N, tl.num_programs(0)):
-        similarity_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        of_all_sum_scaled = tl.zeros([BLOCK], REAL)
+        max_similarity_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_similarity_shifted = tl.zeros([BLOCK], REAL)
         for start in range(0, N, BLOCK):
-            before = similarity_max_raw
+            before = max_similarity_raw
             m = start + tl.arange(0, BLOCK)
             product_3 = load(product_3_ptr + n * N + m, m < N)
             similarity = product_3 / temperature
-            similarity_max_raw = larger(
-                similarity_max_raw,
+            max_similarity_raw = larger(
+                max_similarity_raw,
                 tl.where(m < N, similarity, float("-inf")),
             )
-            of_all_sum_scaled *= rescaled(before, similarity_max_raw)
-            similarity_max = tl.where(
-                tl.abs(similarity_max_raw) == float("inf"),
-                0, similarity_max_raw,
+            sum_exp_similarity_shifted *= rescaled(before, max_similarity_raw)
+            max_similarity = tl.where(
+                tl.abs(max_similarity_raw) == float("inf"),
+                0, max_similarity_raw,
             )
-            of_all_sum_scaled += tl.where(m < N, tl.exp(similarity - similarity_max), 0.0)
-        before = similarity_max_raw
-        similarity_max_raw = largest(similarity_max_raw, True)
-        of_all_sum_scaled = tl.sum(of_all_sum_scaled * rescaled(before, similarity_max_raw))
-        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled)
-        similarity_max = tl.where(tl.abs(similarity_max_raw) == float("inf"), 0, similarity_max_raw)
+            sum_exp_similarity_shifted += tl.where(m < N, tl.exp(similarity - max_similarity), 0.0)
+        before = max_similarity_raw
+        max_similarity_raw = largest(max_similarity_raw, True)
+        sum_exp_similarity_shifted = tl.sum(
+            sum_exp_similarity_shifted * rescaled(before, max_similarity_raw)
+        )
+        tl.store(sum_exp_similarity_shifted_ptr + n, sum_exp_similarity_shifted)
+        max_similarity = tl.where(tl.abs(max_similarity_raw) == float("inf"), 0, max_similarity_raw)
         sum_4 = load(sum_4_ptr + n)
-        sum_5 += similarity_max + tl.log(of_all_sum_scaled) - sum_4 / temperature
+        sum_5 += max_similarity + tl.log(sum_exp_similarity_shifted) - sum_4 / temperature
         for start in range(0, N, BLOCK):
             m = start + tl.arange(0, BLOCK)
             product_3 = load(product_3_ptr + n * N + m, m < N)
-            exp_similarity_shifted = tl.exp(product_3 / temperature - similarity_max)
+            exp_similarity_shifted = tl.exp(product_3 / temperature - max_similarity)
             tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=m < N)
     tl.store(sum_5_ptr + program, sum_5)
 
@@ -160,11 +163,12 @@ def forward_3(sum_5_ptr, loss_ptr, N):
     tl.store(loss_ptr, sum_5 / N)
 
 
-@kernel("N | M=N in tiles", exact="dsimilarity_sum")
+@kernel("N | M=N in tiles", exact="dsimilarity_over_temperature")
 @triton.jit
 def backward(
-    dloss_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, dsimilarity_sum_ptr, N,
-    temperature, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dloss_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr,
+    dsimilarity_over_temperature_ptr, N, temperature, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -172,9 +176,13 @@ def backward(
     inside = (n < N) & (m < N)
     dloss = load(dloss_ptr)
     exp_similarity_shifted = load(exp_similarity_shifted_ptr + n * N + m, inside)
-    of_all_sum_scaled = load(of_all_sum_scaled_ptr + n, n < N)
-    dsimilarity_sum = dloss / N * exp_similarity_shifted / of_all_sum_scaled / temperature
-    tl.store(dsimilarity_sum_ptr + n * N + m, dsimilarity_sum, mask=inside)
+    sum_exp_similarity_shifted = load(sum_exp_similarity_shifted_ptr + n, n < N)
+    dsimilarity = dloss / N * exp_similarity_shifted / sum_exp_similarity_shifted
+    dsimilarity_over_temperature = dsimilarity / temperature
+    tl.store(
+        dsimilarity_over_temperature_ptr + n * N + m,
+        dsimilarity_over_temperature, mask=inside,
+    )
 
 
 @kernel("N | D", alive=4)
@@ -256,28 +264,33 @@ def backward_2_in_chunks(
             tl.store(dkeys_ptr + n * D + d, dkeys, mask=d < D)
 
 
+
+def _product_1(query, dsimilarity_over_temperature):
+    return dsimilarity_over_temperature.mT @ query
+
+
 table = Table(_module, __file__, """
     queries, keys, query, key, dqueries, dkeys: N D
     query_norm, query_length, key_norm, key_length: N 1
-    sum_4, of_all_sum_scaled: N
-    exp_similarity_shifted, dsimilarity_sum: N N
+    sum_4, sum_exp_similarity_shifted: N
+    exp_similarity_shifted, dsimilarity_over_temperature: N N
     sum_5, loss, dloss: one number
-""", "93bd8b8ef49b3c36e7b1fa9f74b2f55ed8e8a0bcaff3c57d281206fefca1d071")
+""", "d652c51a27ab9caf42d433526c4efb2d226f37d356b741b16e00b68e1098ff31")
 table.add(
     "forward",
     "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "
     "sum_4",
     ("product_3", lambda query, key: query @ key.mT),
-    "forward_2(product_3, sum_4; N; temperature) -> exp_similarity_shifted, of_all_sum_scaled, "
-    "sum_5",
+    "forward_2(product_3, sum_4; N; temperature) -> exp_similarity_shifted, "
+    "sum_exp_similarity_shifted, sum_5",
     "forward_3(sum_5; N) -> loss",
 )
 table.add(
     "backward",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
-    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
+    "backward(dloss, exp_similarity_shifted, sum_exp_similarity_shifted; N; temperature) -> "
+    "dsimilarity_over_temperature",
+    ("product_1", _product_1),
+    ("product_2", lambda dsimilarity_over_temperature, key: dsimilarity_over_temperature @ key),
     "backward_2(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, "
     "query_norm; D, N; temperature) -> dqueries, dkeys",
     of="dqueries | dkeys",

@@ -30,11 +30,11 @@ def forward(
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
-        mixture_whole = p + q
+        p_plus_q = p + q
         of_mixture_information = tl.where(
-            tl.abs(mixture_whole) <= 0,
+            tl.abs(p_plus_q) <= 0,
             0,
-            tl.log(mixture_whole / 2) * mixture_whole / 2,
+            tl.log(p_plus_q / 2) * p_plus_q / 2,
         )
         sum_1 = total(of_mixture_information, inside, 1)
         of_mixture = -sum_1
@@ -64,11 +64,11 @@ def forward_in_chunks(
             c = start + tl.arange(0, BLOCK)
             p = load(p_ptr + n * C + c, c < C)
             q = load(q_ptr + n * C + c, c < C)
-            mixture_whole = p + q
+            p_plus_q = p + q
             of_mixture_information = tl.where(
-                tl.abs(mixture_whole) <= 0,
+                tl.abs(p_plus_q) <= 0,
                 0,
-                tl.log(mixture_whole / 2) * mixture_whole / 2,
+                tl.log(p_plus_q / 2) * p_plus_q / 2,
             )
             sum_1 += tl.where(c < C, of_mixture_information, 0.0)
             sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
@@ -94,11 +94,11 @@ def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr
     p = load(p_ptr + nc, nc < NC)
     q = load(q_ptr + nc, nc < NC)
     dloss = load(dloss_ptr)
-    dmixture_whole = -tl.where(tl.abs(p + q) <= 0, 0, dloss / 2 / N * (tl.log(p / 2 + 0.5 * q) + 1))
-    dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, dloss / 2 / N * (tl.log(p) + 1))
+    d_p_plus_q = -tl.where(tl.abs(p + q) <= 0, 0, dloss / 2 / N * (tl.log(p / 2 + 0.5 * q) + 1))
+    dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, dloss / 2 / N * (tl.log(p) + 1))
     if dp_ptr is not None:
         tl.store(dp_ptr + nc, dp, mask=nc < NC)
-    dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, dloss / 2 / N * (tl.log(q) + 1))
+    dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, dloss / 2 / N * (tl.log(q) + 1))
     if dq_ptr is not None:
         tl.store(dq_ptr + nc, dq, mask=nc < NC)
 
@@ -118,22 +118,22 @@ def loss(
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
-        mixture_whole = p + q
-        dmixture_whole = -tl.where(
-            tl.abs(mixture_whole) <= 0,
+        p_plus_q = p + q
+        d_p_plus_q = -tl.where(
+            tl.abs(p_plus_q) <= 0,
             0,
             one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
         )
-        dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
+        dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
         if dp_ptr is not None:
             tl.store(dp_ptr + n * C + c, dp, mask=inside)
-        dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
+        dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
         if dq_ptr is not None:
             tl.store(dq_ptr + n * C + c, dq, mask=inside)
         of_mixture_information = tl.where(
-            tl.abs(mixture_whole) <= 0,
+            tl.abs(p_plus_q) <= 0,
             0,
-            tl.log(mixture_whole / 2) * mixture_whole / 2,
+            tl.log(p_plus_q / 2) * p_plus_q / 2,
         )
         sum_1 = total(of_mixture_information, inside, 1)
         of_mixture = -sum_1
@@ -164,24 +164,24 @@ def loss_in_chunks(
             c = start + tl.arange(0, BLOCK)
             p = load(p_ptr + n * C + c, c < C)
             q = load(q_ptr + n * C + c, c < C)
-            mixture_whole = p + q
+            p_plus_q = p + q
             of_mixture_information = tl.where(
-                tl.abs(mixture_whole) <= 0,
+                tl.abs(p_plus_q) <= 0,
                 0,
-                tl.log(mixture_whole / 2) * mixture_whole / 2,
+                tl.log(p_plus_q / 2) * p_plus_q / 2,
             )
             sum_1 += tl.where(c < C, of_mixture_information, 0.0)
             sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
             sum_3 += tl.where(c < C, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
-            dmixture_whole = -tl.where(
-                tl.abs(mixture_whole) <= 0,
+            d_p_plus_q = -tl.where(
+                tl.abs(p_plus_q) <= 0,
                 0,
                 one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
             )
-            dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
+            dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
             if dp_ptr is not None:
                 tl.store(dp_ptr + n * C + c, dp, mask=c < C)
-            dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
+            dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
             if dq_ptr is not None:
                 tl.store(dq_ptr + n * C + c, dq, mask=c < C)
         sum_1 = tl.sum(sum_1)
@@ -201,7 +201,7 @@ def loss_2(sum_4_ptr, loss_ptr, N):
 table = Table(_module, __file__, """
     p, q, dp, dq: N C
     sum_4, loss, dloss: one number
-""", "bff872c1d7a2d7878607597ec78a48910608cc2bbef281c6a59e10e6835e86f3", narrow=True)
+""", "ab1bf9d5c0a07e57add2ca7657598d3f37d0450e93db768cb3ddb9db0b5386af", narrow=True)
 table.add("forward", "forward(p, q; C, N) -> sum_4", "forward_2(sum_4; N) -> loss")
 table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
 table.add(

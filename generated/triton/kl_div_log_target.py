@@ -30,12 +30,12 @@ def none_backward(dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BL
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + bd, bd < BD)
     target = load(target_ptr + bd, bd < BD)
-    dtarget_minus_x = dloss * tl.exp(target)
+    exp_target_times_dloss = dloss * tl.exp(target)
     if dx_ptr is not None:
-        tl.store(dx_ptr + bd, -dtarget_minus_x, mask=bd < BD)
+        tl.store(dx_ptr + bd, -exp_target_times_dloss, mask=bd < BD)
     losses = load(losses_ptr + bd, bd < BD)
     if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + bd, dtarget_minus_x + dloss * losses, mask=bd < BD)
+        tl.store(dtarget_ptr + bd, exp_target_times_dloss + dloss * losses, mask=bd < BD)
 
 
 @kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="losses sum_1")
@@ -62,24 +62,59 @@ def forward_2(sum_1_ptr, loss_ptr, divisor):
 
 @kernel("| BD=B*D in tiles", alive=2)
 @triton.jit
-def backward(
-    dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, divisor, BLOCK: tl.constexpr,
+def sum_backward(dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl.constexpr):
+    bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    dloss = load(dloss_ptr)
+    target = load(target_ptr + bd, bd < BD)
+    exp_target_times_dloss = dloss * tl.exp(target)
+    if dx_ptr is not None:
+        tl.store(dx_ptr + bd, -exp_target_times_dloss, mask=bd < BD)
+    losses = load(losses_ptr + bd, bd < BD)
+    if dtarget_ptr is not None:
+        tl.store(dtarget_ptr + bd, exp_target_times_dloss + dloss * losses, mask=bd < BD)
+
+
+@kernel("| BD=B*D in tiles", alive=4, sums="loss:")
+@triton.jit
+def sum_loss(
+    target_ptr, x_ptr, loss_ptr, dx_ptr, dtarget_ptr, BD, REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + bd, bd < BD)
+        x = load(x_ptr + bd, bd < BD)
+        losses = tl.exp(target) * (target - x)
+        loss += tl.where(bd < BD, losses, 0.0)
+        exp_target_times_dloss = tl.exp(target)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + bd, -exp_target_times_dloss, mask=bd < BD)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + bd, exp_target_times_dloss + losses, mask=bd < BD)
+    tl.store(loss_ptr + program, tl.sum(loss))
+
+
+@kernel("| BD=B*D in tiles", alive=2)
+@triton.jit
+def batchmean_backward(
+    dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, B, BD, BLOCK: tl.constexpr,
 ):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr)
     target = load(target_ptr + bd, bd < BD)
-    dtarget_minus_x = dloss / divisor * tl.exp(target)
+    exp_target_times_dloss_over_B = dloss / B * tl.exp(target)
     if dx_ptr is not None:
-        tl.store(dx_ptr + bd, -dtarget_minus_x, mask=bd < BD)
+        tl.store(dx_ptr + bd, -exp_target_times_dloss_over_B, mask=bd < BD)
     losses = load(losses_ptr + bd, bd < BD)
     if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + bd, dtarget_minus_x + dloss / divisor * losses, mask=bd < BD)
+        tl.store(dtarget_ptr + bd, exp_target_times_dloss_over_B + dloss / B * losses, mask=bd < BD)
 
 
 @kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="sum_1")
 @triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, BD, one_over_divisor, REAL: tl.constexpr,
+def batchmean_loss(
+    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, BD, one_over_B, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
@@ -90,29 +125,75 @@ def loss(
         x = load(x_ptr + bd, bd < BD)
         losses = tl.exp(target) * (target - x)
         sum_1 += tl.where(bd < BD, losses, 0.0)
-        dtarget_minus_x = one_over_divisor * tl.exp(target)
+        exp_target_times_dloss_over_B = one_over_B * tl.exp(target)
         if dx_ptr is not None:
-            tl.store(dx_ptr + bd, -dtarget_minus_x, mask=bd < BD)
+            tl.store(dx_ptr + bd, -exp_target_times_dloss_over_B, mask=bd < BD)
+        dtarget = exp_target_times_dloss_over_B + one_over_B * losses
         if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + bd, dtarget_minus_x + one_over_divisor * losses, mask=bd < BD)
+            tl.store(dtarget_ptr + bd, dtarget, mask=bd < BD)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
 @kernel("")
 @triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
+def batchmean_loss_2(sum_1_ptr, loss_ptr, B):
     sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
+    tl.store(loss_ptr, sum_1 / B)
+
+
+@kernel("| BD=B*D in tiles", alive=2)
+@triton.jit
+def mean_backward(
+    dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, B, BD, D, BLOCK: tl.constexpr,
+):
+    bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    dloss = load(dloss_ptr)
+    target = load(target_ptr + bd, bd < BD)
+    d_target_minus_x = dloss / B / D * tl.exp(target)
+    if dx_ptr is not None:
+        tl.store(dx_ptr + bd, -d_target_minus_x, mask=bd < BD)
+    losses = load(losses_ptr + bd, bd < BD)
+    if dtarget_ptr is not None:
+        tl.store(dtarget_ptr + bd, d_target_minus_x + dloss / B / D * losses, mask=bd < BD)
+
+
+@kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="sum_1")
+@triton.jit
+def mean_loss(
+    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, BD, one_over_B_over_D, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + bd, bd < BD)
+        x = load(x_ptr + bd, bd < BD)
+        losses = tl.exp(target) * (target - x)
+        sum_1 += tl.where(bd < BD, losses, 0.0)
+        d_target_minus_x = one_over_B_over_D * tl.exp(target)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + bd, -d_target_minus_x, mask=bd < BD)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + bd, d_target_minus_x + one_over_B_over_D * losses, mask=bd < BD)
+    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+
+
+@kernel("")
+@triton.jit
+def mean_loss_2(sum_1_ptr, loss_ptr, B, D):
+    sum_1 = load(sum_1_ptr)
+    tl.store(loss_ptr, sum_1 / B / D)
 
 
 table = Table(_module, __file__, """
-    x, target, losses, dloss, dx, dtarget: B D
-    sum_1, loss: one number
-""", "62750272cab4cccee2b39848e7a3b3d8255705d5ddac893c99f79a5a412334cf", narrow=True)
+    x, target, losses, dx, dtarget: B D
+    dloss, sum_1, loss: one number
+""", "68e080b6cac45c7e73ca79c11bd7316a2cc93003073ada1f40388d4d8fc5caa9", narrow=True)
 table.add("none forward", "none_forward(target, x; B, D) -> losses", "loss = losses")
 table.add(
     "none backward",
-    "none_backward(dloss, losses, target; B, D) -> dx, dtarget",
+    "none_backward(dloss: B D, losses, target; B, D) -> dx, dtarget",
     of="dx | dtarget",
 )
 table.add(
@@ -122,16 +203,32 @@ table.add(
     "forward_2(sum_1; ; divisor) -> loss",
 )
 table.add(
-    "sum | batchmean | mean backward",
-    "divisor = 1 | B | B * D",
-    "backward(dloss: one number, losses, target; B, D; divisor) -> dx, dtarget",
+    "sum backward",
+    "sum_backward(dloss, losses, target; B, D) -> dx, dtarget",
+    of="dx | dtarget",
+)
+table.add("sum loss", "sum_loss(target, x; B, D) -> loss, dx, dtarget", of="dx | dtarget")
+table.add(
+    "batchmean backward",
+    "batchmean_backward(dloss, losses, target; B, D) -> dx, dtarget",
     of="dx | dtarget",
 )
 table.add(
-    "sum | batchmean | mean loss",
-    "divisor = 1 | B | B * D",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(target, x; B, D; one_over_divisor) -> sum_1, dx, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
+    "batchmean loss",
+    ("one_over_B", lambda B: 1 / B),
+    "batchmean_loss(target, x; B, D; one_over_B) -> sum_1, dx, dtarget",
+    "batchmean_loss_2(sum_1; B) -> loss",
+    of="dx | dtarget",
+)
+table.add(
+    "mean backward",
+    "mean_backward(dloss, losses, target; B, D) -> dx, dtarget",
+    of="dx | dtarget",
+)
+table.add(
+    "mean loss",
+    ("one_over_B_over_D", lambda B, D: (1 / B) / D),
+    "mean_loss(target, x; B, D; one_over_B_over_D) -> sum_1, dx, dtarget",
+    "mean_loss_2(sum_1; B, D) -> loss",
     of="dx | dtarget",
 )

@@ -35,10 +35,10 @@ def forward(
     tl.store(state_operand_ptr + row * F + f, k * value, mask=inside)
 
 
-@kernel("BT=B*T E | F in tiles", sums="y_sum: BT, sum_1: BT F", exact="y_sum sum_1")
+@kernel("BT=B*T E | F in tiles", sums="sum_q_weight: BT, sum_1: BT F", exact="sum_q_weight sum_1")
 @triton.jit
 def forward_2(
-    q_ptr, state_ptr, weight_ptr, y_sum_ptr, sum_1_ptr, rows, F, ALIGN: tl.constexpr,
+    q_ptr, state_ptr, weight_ptr, sum_q_weight_ptr, sum_1_ptr, rows, F, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -46,7 +46,7 @@ def forward_2(
     q = load(q_ptr + row, row < rows)
     weight = load(weight_ptr + row, row < rows)
     tl.store(
-        y_sum_ptr + row * tl.num_programs(1) + tl.program_id(1),
+        sum_q_weight_ptr + row * tl.num_programs(1) + tl.program_id(1),
         tl.where(tl.program_id(1) == 0, q * weight, 0.0),
         mask=row < rows,
     )
@@ -59,7 +59,7 @@ def forward_2(
 @kernel("BT=B*T | F in tiles")
 @triton.jit
 def forward_3(
-    sum_1_ptr, y_sum_ptr, y_ptr, BT, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    sum_1_ptr, sum_q_weight_ptr, y_ptr, BT, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -67,8 +67,8 @@ def forward_3(
     f = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (bt < BT) & (f < F)
     sum_1 = load(sum_1_ptr + bt * F + f, inside)
-    y_sum = load(y_sum_ptr + bt, bt < BT)
-    tl.store(y_ptr + bt * F + f, sum_1 / y_sum, mask=inside)
+    sum_q_weight = load(sum_q_weight_ptr + bt, bt < BT)
+    tl.store(y_ptr + bt * F + f, sum_1 / sum_q_weight, mask=inside)
 
 
 @kernel("BT=B*T | F", alive=2, exact="sum_1")
@@ -105,30 +105,31 @@ def backward_in_chunks(
 @kernel("BT=B*T E | F", alive=2, exact="dstate cumulated_3_operand")
 @triton.jit
 def backward_2(
-    dy_ptr, q_ptr, query_ptr, state_ptr, sum_1_ptr, weight_ptr, y_sum_ptr, dstate_ptr, dquery_ptr,
-    cumulated_3_operand_ptr, rows, E, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dy_ptr, q_ptr, query_ptr, state_ptr, sum_1_ptr, sum_q_weight_ptr, weight_ptr, dstate_ptr,
+    dquery_ptr, cumulated_3_operand_ptr, rows, E, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     bt = row // E
     sum_1 = load(sum_1_ptr + bt, row < rows)
-    y_sum = load(y_sum_ptr + bt, row < rows)
-    dy_sum = -(sum_1 / y_sum)
+    sum_q_weight = load(sum_q_weight_ptr + bt, row < rows)
+    minus_sum_dy_y_over_sum_q_weight = -(sum_1 / sum_q_weight)
     q = load(q_ptr + row, row < rows)
+    cumulated_3_operand = minus_sum_dy_y_over_sum_q_weight * q
     if cumulated_3_operand_ptr is not None:
-        tl.store(cumulated_3_operand_ptr + row, dy_sum * q, mask=row < rows)
+        tl.store(cumulated_3_operand_ptr + row, cumulated_3_operand, mask=row < rows)
     f = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (f < F)
     dy = load(dy_ptr + bt * F + f, inside)
-    dy_sum_2 = dy / y_sum
+    dy_over_sum_q_weight = dy / sum_q_weight
     if dstate_ptr is not None:
-        tl.store(dstate_ptr + row * F + f, dy_sum_2 * q, mask=inside)
+        tl.store(dstate_ptr + row * F + f, dy_over_sum_q_weight * q, mask=inside)
     query = load(query_ptr + row, row < rows)
     state = load(state_ptr + row * F + f, inside)
-    sum_2 = total(dy_sum_2 * state, inside, 1)
+    sum_2 = total(dy_over_sum_q_weight * state, inside, 1)
     weight = load(weight_ptr + row, row < rows)
-    dquery = tl.exp(smaller(query, 0)) * (sum_2 + dy_sum * weight)
+    dquery = tl.exp(smaller(query, 0)) * (sum_2 + minus_sum_dy_y_over_sum_q_weight * weight)
     if dquery_ptr is not None:
         tl.store(dquery_ptr + row, dquery, mask=row < rows)
 
@@ -136,38 +137,40 @@ def backward_2(
 @backward_2.long("BT=B*T E | F in chunks", alive=3)
 @triton.jit
 def backward_2_in_chunks(
-    dy_ptr, q_ptr, query_ptr, state_ptr, sum_1_ptr, weight_ptr, y_sum_ptr, cumulated_3_operand_ptr,
-    dstate_ptr, dquery_ptr, E, F, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, q_ptr, query_ptr, state_ptr, sum_1_ptr, sum_q_weight_ptr, weight_ptr,
+    cumulated_3_operand_ptr, dstate_ptr, dquery_ptr, E, F, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     bt = row // E
     sum_1 = load(sum_1_ptr + bt)
-    y_sum = load(y_sum_ptr + bt)
-    dy_sum = -(sum_1 / y_sum)
+    sum_q_weight = load(sum_q_weight_ptr + bt)
+    minus_sum_dy_y_over_sum_q_weight = -(sum_1 / sum_q_weight)
     q = load(q_ptr + row)
     if cumulated_3_operand_ptr is not None:
-        tl.store(cumulated_3_operand_ptr + row, dy_sum * q)
+        tl.store(cumulated_3_operand_ptr + row, minus_sum_dy_y_over_sum_q_weight * q)
     sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, F, BLOCK):
         f = start + tl.arange(0, BLOCK)
         dy = load(dy_ptr + bt * F + f, f < F)
-        dy_sum_2 = dy / y_sum
+        dy_over_sum_q_weight = dy / sum_q_weight
         if dstate_ptr is not None:
-            tl.store(dstate_ptr + row * F + f, dy_sum_2 * q, mask=f < F)
+            tl.store(dstate_ptr + row * F + f, dy_over_sum_q_weight * q, mask=f < F)
         state = load(state_ptr + row * F + f, f < F)
-        sum_2 += tl.where(f < F, dy_sum_2 * state, 0.0)
+        sum_2 += tl.where(f < F, dy_over_sum_q_weight * state, 0.0)
     sum_2 = tl.sum(sum_2)
     query = load(query_ptr + row)
     weight = load(weight_ptr + row)
+    dquery = tl.exp(smaller(query, 0)) * (sum_2 + minus_sum_dy_y_over_sum_q_weight * weight)
     if dquery_ptr is not None:
-        tl.store(dquery_ptr + row, tl.exp(smaller(query, 0)) * (sum_2 + dy_sum * weight))
+        tl.store(dquery_ptr + row, dquery)
 
 
 @kernel("BT=B*T E | F", alive=2, sums="dvalue: BT F")
 @triton.jit
 def backward_3(
-    cumsum_dstate_ptr, cumulated_3_ptr, k_ptr, key_ptr, value_ptr, dvalue_ptr, dkey_ptr, rows, E, F,
+    cumulated_3_ptr, dstate_cumsum_ptr, k_ptr, key_ptr, value_ptr, dvalue_ptr, dkey_ptr, rows, E, F,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -175,14 +178,14 @@ def backward_3(
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (f < F)
     k = load(k_ptr + row, row < rows)
-    cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, inside)
+    dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, inside)
     if dvalue_ptr is not None:
-        tl.store(dvalue_ptr + row * F + f, k * cumsum_dstate, mask=inside)
+        tl.store(dvalue_ptr + row * F + f, k * dstate_cumsum, mask=inside)
     key = load(key_ptr + row, row < rows)
     cumulated_3 = load(cumulated_3_ptr + row, row < rows)
     bt = row // E
     value = load(value_ptr + bt * F + f, inside)
-    sum_4 = total(value * cumsum_dstate, inside, 1)
+    sum_4 = total(value * dstate_cumsum, inside, 1)
     if dkey_ptr is not None:
         tl.store(dkey_ptr + row, tl.exp(smaller(key, 0)) * (cumulated_3 + sum_4), mask=row < rows)
 
@@ -190,7 +193,7 @@ def backward_3(
 @backward_3.long("BT=B*T E | F in chunks", alive=3)
 @triton.jit
 def backward_3_in_chunks(
-    cumsum_dstate_ptr, cumulated_3_ptr, key_ptr, value_ptr, dkey_ptr, E, F, REAL: tl.constexpr,
+    cumulated_3_ptr, dstate_cumsum_ptr, key_ptr, value_ptr, dkey_ptr, E, F, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -200,8 +203,8 @@ def backward_3_in_chunks(
     for start in range(0, F, BLOCK):
         f = start + tl.arange(0, BLOCK)
         value = load(value_ptr + bt * F + f, f < F)
-        cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, f < F)
-        sum_4 += tl.where(f < F, value * cumsum_dstate, 0.0)
+        dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, f < F)
+        sum_4 += tl.where(f < F, value * dstate_cumsum, 0.0)
     sum_4 = tl.sum(sum_4)
     key = load(key_ptr + row)
     cumulated_3 = load(cumulated_3_ptr + row)
@@ -211,7 +214,7 @@ def backward_3_in_chunks(
 @backward_3.long("BT=B*T E | F in tiles", sums="dvalue: BT F")
 @triton.jit
 def backward_3_columns(
-    cumsum_dstate_ptr, k_ptr, dvalue_ptr, rows, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dstate_cumsum_ptr, k_ptr, dvalue_ptr, rows, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -219,31 +222,31 @@ def backward_3_columns(
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (f < F)
     k = load(k_ptr + row, row < rows)
-    cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, inside)
-    tl.store(dvalue_ptr + row * F + f, k * cumsum_dstate, mask=inside)
+    dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, inside)
+    tl.store(dvalue_ptr + row * F + f, k * dstate_cumsum, mask=inside)
 
 
 table = Table(_module, __file__, """
     query, key, q, k, weight, dquery, cumulated_3_operand, dkey: B T E
     value, sum_1, y, dy, dvalue: B T F
     state_operand, state, dstate: B T E F
-    y_sum: B T
-""", "29fa1a12a654b54c0632673bdf6ebeb58e410ba5517d856290a98c42e6df3e93")
+    sum_q_weight: B T
+""", "f2bae548f8dce75ac9328dc041eef6bb25d2e720bb0ddd194a4bbed0cef6db7b")
 table.add(
     "forward",
     "forward(key, query, value; B, E, F, T) -> q, k, state_operand",
     ("state", lambda state_operand: state_operand.cumsum(1)),
     ("weight", lambda k: k.cumsum(1)),
-    "forward_2(q, state, weight; B, E, F, T) -> y_sum, sum_1",
-    "forward_3(sum_1, y_sum; B, F, T) -> y",
+    "forward_2(q, state, weight; B, E, F, T) -> sum_q_weight, sum_1",
+    "forward_3(sum_1, sum_q_weight; B, F, T) -> y",
 )
 table.add(
     "backward",
     "backward(dy, y; B, F, T) -> sum_1: B T",
-    "backward_2(dy, q, query, state, sum_1: B T, weight, y_sum; B, E, F, T) -> dstate, dquery, "
-    "cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
+    "backward_2(dy, q, query, state, sum_1: B T, sum_q_weight, weight; B, E, F, T) -> dstate, "
+    "dquery, cumulated_3_operand",
+    ("dstate_cumsum", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
     ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_3(cumsum_dstate, cumulated_3, k, key, value; B, E, F, T) -> dvalue, dkey",
+    "backward_3(cumulated_3, dstate_cumsum, k, key, value; B, E, F, T) -> dvalue, dkey",
     of="dquery | dkey | dvalue | dkey dvalue",
 )

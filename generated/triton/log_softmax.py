@@ -23,10 +23,10 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     c = tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
-    x_max_raw = largest(x, inside, 1)
-    x_minus_x_max = x - tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
-    sum_1 = total(tl.exp(x_minus_x_max), inside, 1)
-    tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=inside)
+    max_x_raw = largest(x, inside, 1)
+    x_minus_max_x = x - tl.where(-max_x_raw == float("inf"), 0, max_x_raw)
+    sum_1 = total(tl.exp(x_minus_max_x), inside, 1)
+    tl.store(y_ptr + n * C + c, x_minus_max_x - tl.log(sum_1), mask=inside)
 
 
 @forward.long("N | C in chunks", alive=3)
@@ -36,25 +36,25 @@ def forward_in_chunks(
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
-    x_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+    max_x_raw = tl.full([BLOCK], float("-inf"), REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        before = x_max_raw
+        before = max_x_raw
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
-        sum_1 *= rescaled(before, x_max_raw)
-        x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
-        x_minus_x_max = x - x_max
-        sum_1 += tl.where(c < C, tl.exp(x_minus_x_max), 0.0)
-    before = x_max_raw
-    x_max_raw = largest(x_max_raw, True)
-    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
-    x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
+        max_x_raw = larger(max_x_raw, tl.where(c < C, x, float("-inf")))
+        sum_1 *= rescaled(before, max_x_raw)
+        max_x = tl.where(-max_x_raw == float("inf"), 0, max_x_raw)
+        x_minus_max_x = x - max_x
+        sum_1 += tl.where(c < C, tl.exp(x_minus_max_x), 0.0)
+    before = max_x_raw
+    max_x_raw = largest(max_x_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, max_x_raw))
+    max_x = tl.where(-max_x_raw == float("inf"), 0, max_x_raw)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        tl.store(y_ptr + n * C + c, x - x_max - tl.log(sum_1), mask=c < C)
+        tl.store(y_ptr + n * C + c, x - max_x - tl.log(sum_1), mask=c < C)
 
 
 @kernel("N | C", alive=2)
@@ -93,6 +93,6 @@ def backward_in_chunks(
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "94234fe0cc050544808eb54d2d96f11380f5fdcc4d2f562e6721f177c57d2560", narrow=True)
+""", "06aec6d8740666a75c5e84fa27b89d4dd1aad7bf2c17a86f94e81a8e5c3fb2f9", narrow=True)
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -23,9 +23,9 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     c = tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
-    x_max_raw = largest(x, inside, 1)
-    x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-    tl.store(y_ptr + n, x_max + tl.log(total(tl.exp(x - x_max), inside, 1)), mask=n < N)
+    max_x_raw = largest(x, inside, 1)
+    max_x = tl.where(tl.abs(max_x_raw) == float("inf"), 0, max_x_raw)
+    tl.store(y_ptr + n, max_x + tl.log(total(tl.exp(x - max_x), inside, 1)), mask=n < N)
 
 
 @forward.long("N | C in chunks", alive=3)
@@ -35,21 +35,21 @@ def forward_in_chunks(
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
-    x_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+    max_x_raw = tl.full([BLOCK], float("-inf"), REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        before = x_max_raw
+        before = max_x_raw
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
-        sum_1 *= rescaled(before, x_max_raw)
-        x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-        sum_1 += tl.where(c < C, tl.exp(x - x_max), 0.0)
-    before = x_max_raw
-    x_max_raw = largest(x_max_raw, True)
-    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
-    x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-    tl.store(y_ptr + n, x_max + tl.log(sum_1))
+        max_x_raw = larger(max_x_raw, tl.where(c < C, x, float("-inf")))
+        sum_1 *= rescaled(before, max_x_raw)
+        max_x = tl.where(tl.abs(max_x_raw) == float("inf"), 0, max_x_raw)
+        sum_1 += tl.where(c < C, tl.exp(x - max_x), 0.0)
+    before = max_x_raw
+    max_x_raw = largest(max_x_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, max_x_raw))
+    max_x = tl.where(tl.abs(max_x_raw) == float("inf"), 0, max_x_raw)
+    tl.store(y_ptr + n, max_x + tl.log(sum_1))
 
 
 @kernel("N | C in tiles")
@@ -71,6 +71,6 @@ def backward(
 table = Table(_module, __file__, """
     x, dx: N C
     y, dy: N
-""", "e922f27384c1d5713c56ea06c39dbbf83439c32e9c8ca43b44d5db39b904417a", narrow=True)
+""", "59e32291719d0f978967c7ebc67e9a3e860efa20cd79e23a21fa409739cd1fce", narrow=True)
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, x, y; C, N) -> dx")

@@ -224,7 +224,7 @@ table = Table(_module, __file__, """
     dpre: N P
     State = 2
     Gate = 4
-""", "54def4a1a1860138472380a09427d93f7324585f5298550a75486d623fb4c16f")
+""", "20569e8854c29e9566175bd3e0c5a10c1bbddcf7e6a4a24e9e8b273ba92a9f26")
 table.add(
     "forward",
     ("product_1", lambda x, weight_ih: x @ weight_ih.mT),

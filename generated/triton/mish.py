@@ -35,6 +35,6 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "6b9c9f955404c936792ccde3c0cfe78ac12b61af4498a5f3ecaebf7f483a1da6", narrow=True)
+""", "6181eb8cd995eac6296f9b55298e90c03b3866a4f0129fc6e567a5761092a7f2", narrow=True)
 table.add("forward", "forward(x; N) -> y")
 table.add("backward", "backward(dy, x; N) -> dx")

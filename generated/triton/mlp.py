@@ -341,7 +341,7 @@ table = Table(_module, __file__, """
     logit_maxes, counts_sum: N 1
     counts, probs, dlogits_: N V
     sum_6, loss, dloss: one number
-""", "796592eddbbfbb0b08006b5471f73b6fb5d91b63245137064b3a801aa755e013")
+""", "f8292696d2ee1e5650b14f03763012e6ffea6a8dea79eb16764fb44cff6cd1fc")
 table.add(
     "forward",
     "forward(C, contexts; E, N, T, V) -> embcat",

@@ -104,7 +104,7 @@ def loss_2(sum_1_ptr, loss_ptr, divisor):
 table = Table(_module, __file__, """
     x, target, dloss, dx, dtarget: N
     loss, sum_1: one number
-""", "45c960a9c3137a75a4c6f23f48a29d31dec860a07920bf37e6acbf01a52820e9", narrow=True)
+""", "d24e9158ae41ace9590343f725393580849c4f0ce16e46464cc2635aaff20ecd", narrow=True)
 table.add("none forward", "none_forward(target, x; N) -> loss: N")
 table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
 table.add(

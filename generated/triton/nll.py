@@ -215,15 +215,15 @@ def plain_loss_3(
     tl.store(dlogprobs_ptr + row * S + s, placed(minus_one_over_divisor, c, labels, C), mask=inside)
 
 
-@kernel("N | S in tiles", alive=5, sums="counted_sum_2:, sum_1:", exact="counted_sum_2 sum_1")
+@kernel("N | S in tiles", alive=5, sums="sum_counted:, sum_1:", exact="sum_counted sum_1")
 @triton.jit
 def mean_forward(
-    labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, counted_sum_2_ptr, sum_1_ptr, C, N, S,
+    labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, sum_counted_ptr, sum_1_ptr, C, N, S,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_counted = tl.zeros([ROWS, BLOCK], REAL)
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
@@ -233,7 +233,7 @@ def mean_forward(
         weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
         labels_kept = load(labels_kept_ptr + n * S + s, inside)
         labels_kept_is_not_0 = labels_kept != 0
-        counted_sum_2 += tl.where(inside, tl.where(labels_kept_is_not_0, weight_at_labels, 0), 0.0)
+        sum_counted += tl.where(inside, tl.where(labels_kept_is_not_0, weight_at_labels, 0), 0.0)
         logprobs_at_labels = load_at(
             logprobs_ptr + (n * C + labels) * S + s,
             within(labels, C),
@@ -241,49 +241,22 @@ def mean_forward(
         )
         losses = -tl.where(labels_kept_is_not_0, weight_at_labels * logprobs_at_labels, 0)
         sum_1 += tl.where(inside, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
 
 
 @kernel("")
 @triton.jit
-def mean_forward_2(counted_sum_2_ptr, sum_1_ptr, loss_ptr):
+def mean_forward_2(sum_1_ptr, sum_counted_ptr, loss_ptr):
     sum_1 = load(sum_1_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    tl.store(loss_ptr, sum_1 / counted_sum_2)
+    sum_counted = load(sum_counted_ptr)
+    tl.store(loss_ptr, sum_1 / sum_counted)
 
 
 @kernel("N C | S in tiles", alive=3)
 @triton.jit
 def mean_backward(
-    counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C,
-    S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    dloss = load(dloss_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlogprobs = placed(
-        -tl.where(labels_kept != 0, dloss / counted_sum_2 * weight_at_labels, 0),
-        c, labels, C,
-    )
-    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def mean_loss_3(
-    counted_sum_2_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
+    dloss_ptr, labels_ptr, labels_kept_ptr, sum_counted_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -293,11 +266,35 @@ def mean_loss_3(
     c = row % C
     n = row // C
     labels = load(labels_ptr + n * S + s, inside)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    dloss = load(dloss_ptr)
+    sum_counted = load(sum_counted_ptr)
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     dlogprobs = placed(
-        -tl.where(labels_kept != 0, 1 / counted_sum_2 * weight_at_labels, 0),
+        -tl.where(labels_kept != 0, dloss / sum_counted * weight_at_labels, 0),
+        c, labels, C,
+    )
+    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
+
+
+@kernel("N C | S in tiles", alive=3)
+@triton.jit
+def mean_loss_3(
+    labels_ptr, labels_kept_ptr, sum_counted_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (s < S)
+    c = row % C
+    n = row // C
+    labels = load(labels_ptr + n * S + s, inside)
+    sum_counted = load(sum_counted_ptr)
+    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
+    labels_kept = load(labels_kept_ptr + n * S + s, inside)
+    dlogprobs = placed(
+        -tl.where(labels_kept != 0, 1 / sum_counted * weight_at_labels, 0),
         c, labels, C,
     )
     tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
@@ -312,9 +309,9 @@ table = Table(_module, __file__, """
     logprobs, dlogprobs: N C S
     labels: N S, whole numbers
     weight = 1: C
-    loss, dloss, sum_1, counted_sum_2: one number
+    loss, dloss, sum_1, sum_counted: one number
     labels_kept: N S
-""", "67f62cea7937f2134cd4df16be51c2a6c819291c5519f8b354df45ce461b7091", narrow=True)
+""", "9230fc7e14ca82220cb0349ac206d53f64536ec43e3a9aeefaa81950f409efd2", narrow=True)
 table.add(
     "none forward",
     ("labels, labels_kept", _labels),
@@ -360,17 +357,17 @@ table.add(
 table.add(
     "mean forward",
     ("labels, labels_kept", _labels),
-    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> counted_sum_2, sum_1",
-    "mean_forward_2(counted_sum_2, sum_1) -> loss",
+    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> sum_counted, sum_1",
+    "mean_forward_2(sum_1, sum_counted) -> loss",
 )
 table.add(
     "mean backward",
-    "mean_backward(counted_sum_2, dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs",
+    "mean_backward(dloss, labels, labels_kept, sum_counted, weight; C, N, S) -> dlogprobs",
 )
 table.add(
     "mean loss",
     ("labels, labels_kept", _labels),
-    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> counted_sum_2, sum_1",
-    "mean_forward_2(counted_sum_2, sum_1) -> loss",
-    "mean_loss_3(counted_sum_2, labels, labels_kept, weight; C, N, S) -> dlogprobs",
+    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> sum_counted, sum_1",
+    "mean_forward_2(sum_1, sum_counted) -> loss",
+    "mean_loss_3(labels, labels_kept, sum_counted, weight; C, N, S) -> dlogprobs",
 )

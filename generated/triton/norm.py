@@ -67,6 +67,6 @@ def backward(
 table = Table(_module, __file__, """
     x, dx: N C
     squares, y, dy: N
-""", "d5ffe936deb8cf06ff73209c4a108d1c2aa1d0ddaea9a18a7a5c7391490f6fad", narrow=True)
+""", "950a93c3473537e3f0981f708f3a1b424037dc9d75d02f645991062514d003fb", narrow=True)
 table.add("forward", "forward(x; C, N) -> squares, y")
 table.add("backward", "backward(dy, squares, x; C, N) -> dx")

@@ -74,7 +74,7 @@ def backward(
 table = Table(_module, __file__, """
     x, dx: N C
     powers, y, dy: N
-""", "23b4ecec3befee5f08baff06324dcce65628787d32e7545464138fc2b653b1f2", narrow=True)
+""", "74f7f872c6f007adc841aa72cf95aecbe578cc3f16e7ac9972207d9b5911ee75", narrow=True)
 table.add("forward", ("number", lambda p: p ** -1), "forward(x; C, N; p, number) -> powers, y")
 table.add(
     "backward",

@@ -144,7 +144,7 @@ def loss(
 table = Table(_module, __file__, """
     logp, logp_old, advantage, ratio, clipped, dloss, dlogp: N
     loss, sum_1: one number
-""", "68ba315b22f8cd19e775eab1ea71baedd4b3550be401910fffb21649d7bf4225", narrow=True)
+""", "d2aad237c0a7d669e79adb2502db19aec5ea5e89f6cdaf9ca0c432b1d2921e42", narrow=True)
 table.add(
     "none forward",
     ("one_minus_clip", lambda clip: 1 - clip),

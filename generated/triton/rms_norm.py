@@ -211,7 +211,7 @@ table = Table(_module, __file__, """
     x, y, dy, dx: N C
     gain = 1, dgain: C
     inv_rms: N 1
-""", "ec02769731fc250a9ebab97b433fcd5a0576e3f817c808e8672e596cd7ea7af2", narrow=True)
+""", "2035290e8f2b32a25a0454753f4826d5cfa64a447d536d916b0b0ef5b9e9c6f7", narrow=True)
 table.add("forward", "forward(gain, x; C, N; eps) -> inv_rms, y")
 table.add("backward", "backward(dy, gain, inv_rms, x; C, N) -> dgain, dx", of="dx | dgain")
 table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_rms, y")

@@ -62,11 +62,11 @@ def forward_in_chunks(
         tl.store(probs_ptr + row * S + s, tl.exp(scale * product_1 - peak_2) / sum_3, mask=s < S)
 
 
-@kernel("B T | S", alive=2, exact="dscores_sum")
+@kernel("B T | S", alive=2, exact="scale_times_dscores")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, dscores_sum_ptr, rows, S, scale, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -75,14 +75,14 @@ def backward(
     probs = load(probs_ptr + row * S + s, inside)
     dprobs = load(dprobs_ptr + row * S + s, inside)
     dscores = probs * (dprobs - total(dprobs * probs, inside, 1))
-    tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
+    tl.store(scale_times_dscores_ptr + row * S + s, scale * dscores, mask=inside)
 
 
 @backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
-    dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, S, scale, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
@@ -98,16 +98,16 @@ def backward_in_chunks(
         probs = load(probs_ptr + row * S + s, s < S)
         dprobs = load(dprobs_ptr + row * S + s, s < S)
         dscores = probs * (dprobs - sum_1)
-        tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=s < S)
+        tl.store(scale_times_dscores_ptr + row * S + s, scale * dscores, mask=s < S)
 
 
 table = Table(_module, __file__, """
     query: B T E
     key: B S E
     value: B S F
-    probs, dscores_sum: B T S
+    probs, scale_times_dscores: B T S
     dy: B T F
-""", "450ac01fa1788edb1f9f96689198385bb3da2041ade7dcbd9dbd75d05923b6b6")
+""", "ccb831cfe03ae6acf174eb2e5c5e0619f99a24f92da5a022671a95eb052322cc")
 table.add(
     "forward",
     ("product_1", lambda query, key: query @ key.mT),
@@ -118,7 +118,7 @@ table.add(
     "backward",
     ("dprobs", lambda dy, value: dy @ value.mT),
     ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
+    "backward(dprobs, probs; B, S, T; scale) -> scale_times_dscores",
+    ("dquery", lambda scale_times_dscores, key: scale_times_dscores @ key),
+    ("dkey", lambda query, scale_times_dscores: scale_times_dscores.mT @ query),
 )

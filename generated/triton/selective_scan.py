@@ -78,11 +78,11 @@ def forward_2_in_chunks(
     tl.store(y_ptr + row, sum_1 + D * x)
 
 
-@kernel("N T K | S in tiles", sums="dC: N T S, dD: K", exact="dh scan_decay_dh_factor")
+@kernel("N T K | S in tiles", sums="dC: N T S, dD: K", exact="dh dh_scan_factor")
 @triton.jit
 def backward(
-    C_ptr, decay_ptr, dy_ptr, h_ptr, x_ptr, dC_ptr, dD_ptr, dh_ptr, scan_decay_dh_factor_ptr, rows,
-    K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    C_ptr, decay_ptr, dy_ptr, h_ptr, x_ptr, dC_ptr, dD_ptr, dh_ptr, dh_scan_factor_ptr, rows, K, S,
+    T, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -106,16 +106,15 @@ def backward(
         tl.store(dh_ptr + row * S + s, dy * C, mask=inside)
     k = row % K
     decay = load(decay_ptr + ((n * T + t + 1) * K + k) * S + s, (inside) & (t + 1 < T))
-    if scan_decay_dh_factor_ptr is not None:
-        tl.store(scan_decay_dh_factor_ptr + row * S + s, tl.where(t + 1 < T, decay, 0), mask=inside)
+    if dh_scan_factor_ptr is not None:
+        tl.store(dh_scan_factor_ptr + row * S + s, tl.where(t + 1 < T, decay, 0), mask=inside)
 
 
 @kernel("N T K | S", alive=2, sums="dB: N T S, dA: K S")
 @triton.jit
 def backward_2(
-    A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dy_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dB_ptr,
-    dA_ptr, dx_ptr, ddelta_ptr, rows, K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dh_scan_ptr, dy_ptr, h_ptr, x_ptr, dB_ptr, dA_ptr,
+    dx_ptr, ddelta_ptr, rows, K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     s = tl.arange(0, BLOCK)[None, :]
@@ -123,9 +122,9 @@ def backward_2(
     inside = (row < rows) & (s < S)
     delta = load(delta_ptr + row, row < rows)
     x = load(x_ptr + row, row < rows)
-    scan_decay_dh = load(scan_decay_dh_ptr + row * S + s, inside)
+    dh_scan = load(dh_scan_ptr + row * S + s, inside)
     if dB_ptr is not None:
-        tl.store(dB_ptr + row * S + s, delta * x * scan_decay_dh, mask=inside)
+        tl.store(dB_ptr + row * S + s, delta * x * dh_scan, mask=inside)
     n = row // (T * K)
     t = row // K % T
     k = row % K
@@ -134,30 +133,30 @@ def backward_2(
     if dA_ptr is not None:
         tl.store(
             dA_ptr + row * S + s,
-            delta * (scan_decay_dh * tl.where(t > 0, h, 0) * decay),
+            delta * (dh_scan * tl.where(t > 0, h, 0) * decay),
             mask=inside,
         )
     D = load(D_ptr + k, row < rows)
     dy = load(dy_ptr + row, row < rows)
     B = load(B_ptr + (n * T + t) * S + s, inside)
-    sum_B_decay_dh = total(B * scan_decay_dh, inside, 1)
+    sum_B_dh_scan = total(B * dh_scan, inside, 1)
     if dx_ptr is not None:
-        tl.store(dx_ptr + row, D * dy + sum_B_decay_dh * delta, mask=row < rows)
+        tl.store(dx_ptr + row, D * dy + sum_B_dh_scan * delta, mask=row < rows)
     A = load(A_ptr + k * S + s, inside)
-    sum_1 = total(A * (scan_decay_dh * tl.where(t > 0, h, 0)) * decay, inside, 1)
+    sum_1 = total(A * (dh_scan * tl.where(t > 0, h, 0)) * decay, inside, 1)
     if ddelta_ptr is not None:
-        tl.store(ddelta_ptr + row, sum_1 + sum_B_decay_dh * x, mask=row < rows)
+        tl.store(ddelta_ptr + row, sum_1 + sum_B_dh_scan * x, mask=row < rows)
 
 
 @backward_2.long("N T K | S in chunks", alive=5)
 @triton.jit
 def backward_2_in_chunks(
-    A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dy_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dx_ptr,
+    A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dh_scan_ptr, dy_ptr, h_ptr, x_ptr, dx_ptr,
     ddelta_ptr, K, S, T, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
-    sum_B_decay_dh = tl.zeros([BLOCK], REAL)
+    sum_B_dh_scan = tl.zeros([BLOCK], REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
     n = row // (T * K)
     t = row // K % T
@@ -165,28 +164,28 @@ def backward_2_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         B = load(B_ptr + (n * T + t) * S + s, s < S)
-        scan_decay_dh = load(scan_decay_dh_ptr + row * S + s, s < S)
-        sum_B_decay_dh += tl.where(s < S, B * scan_decay_dh, 0.0)
+        dh_scan = load(dh_scan_ptr + row * S + s, s < S)
+        sum_B_dh_scan += tl.where(s < S, B * dh_scan, 0.0)
         A = load(A_ptr + k * S + s, s < S)
         h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (s < S) & (t > 0))
         decay = load(decay_ptr + row * S + s, s < S)
-        sum_1 += tl.where(s < S, A * (scan_decay_dh * tl.where(t > 0, h, 0)) * decay, 0.0)
-    sum_B_decay_dh = tl.sum(sum_B_decay_dh)
+        sum_1 += tl.where(s < S, A * (dh_scan * tl.where(t > 0, h, 0)) * decay, 0.0)
+    sum_B_dh_scan = tl.sum(sum_B_dh_scan)
     sum_1 = tl.sum(sum_1)
     D = load(D_ptr + k)
     dy = load(dy_ptr + row)
     delta = load(delta_ptr + row)
     if dx_ptr is not None:
-        tl.store(dx_ptr + row, D * dy + sum_B_decay_dh * delta)
+        tl.store(dx_ptr + row, D * dy + sum_B_dh_scan * delta)
     x = load(x_ptr + row)
     if ddelta_ptr is not None:
-        tl.store(ddelta_ptr + row, sum_1 + sum_B_decay_dh * x)
+        tl.store(ddelta_ptr + row, sum_1 + sum_B_dh_scan * x)
 
 
 @backward_2.long("N T K | S in tiles", alive=2, sums="dB: N T S, dA: K S")
 @triton.jit
 def backward_2_columns(
-    decay_ptr, delta_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dB_ptr, dA_ptr, rows, K, S, T,
+    decay_ptr, delta_ptr, dh_scan_ptr, h_ptr, x_ptr, dB_ptr, dA_ptr, rows, K, S, T,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -195,9 +194,9 @@ def backward_2_columns(
     inside = (row < rows) & (s < S)
     delta = load(delta_ptr + row, row < rows)
     x = load(x_ptr + row, row < rows)
-    scan_decay_dh = load(scan_decay_dh_ptr + row * S + s, inside)
+    dh_scan = load(dh_scan_ptr + row * S + s, inside)
     if dB_ptr is not None:
-        tl.store(dB_ptr + row * S + s, delta * x * scan_decay_dh, mask=inside)
+        tl.store(dB_ptr + row * S + s, delta * x * dh_scan, mask=inside)
     n = row // (T * K)
     t = row // K % T
     k = row % K
@@ -206,14 +205,9 @@ def backward_2_columns(
     if dA_ptr is not None:
         tl.store(
             dA_ptr + row * S + s,
-            delta * (scan_decay_dh * tl.where(t > 0, h, 0) * decay),
+            delta * (dh_scan * tl.where(t > 0, h, 0) * decay),
             mask=inside,
         )
-
-
-
-def _scan_decay_dh(scan_decay_dh_factor, dh):
-    return _runtime.scanned(scan_decay_dh_factor, dh, 1, reverse=True)
 
 
 table = Table(_module, __file__, """
@@ -221,8 +215,8 @@ table = Table(_module, __file__, """
     A, dA: K S
     B, C, dC, dB: N T S
     D, dD: K
-    decay, h_term, h, dh, scan_decay_dh_factor: N T K S
-""", "77cf22e3d9be64013f6f6ed718dd2fc2ddb095b761bafa78f2b5d5b335163830")
+    decay, h_term, h, dh, dh_scan_factor: N T K S
+""", "ebc8998b4382de47bcd64f4cde359b3b2f7a3358a19f394e6695144537af2260")
 table.add(
     "forward",
     "forward(A, B, delta, x; K, N, S, T) -> decay, h_term",
@@ -231,8 +225,8 @@ table.add(
 )
 table.add(
     "backward",
-    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, scan_decay_dh_factor",
-    ("scan_decay_dh", _scan_decay_dh),
-    "backward_2(A, B, D, decay, delta, dy, h, scan_decay_dh, x; K, N, S, T) -> dB, dA, dx, ddelta",
+    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, dh_scan_factor",
+    ("dh_scan", lambda dh_scan_factor, dh: _runtime.scanned(dh_scan_factor, dh, 1, reverse=True)),
+    "backward_2(A, B, D, decay, delta, dh_scan, dy, h, x; K, N, S, T) -> dB, dA, dx, ddelta",
     of="ddelta dA dB dC dD",
 )

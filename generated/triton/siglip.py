@@ -76,8 +76,8 @@ def forward_in_chunks(
 @kernel("N | M=N in tiles", alive=3, sums="sum_3:, sum_4:", exact="logits sum_3 sum_4")
 @triton.jit
 def forward_2(
-    bias_ptr, logits_sum_ptr, scale_ptr, logits_ptr, sum_3_ptr, sum_4_ptr, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bias_ptr, scale_ptr, sum_image_text_ptr, logits_ptr, sum_3_ptr, sum_4_ptr, N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -89,18 +89,18 @@ def forward_2(
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        tl.store(logits_ptr + n * N + m, bias + tl.exp(scale) * logits_sum, mask=inside)
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        tl.store(logits_ptr + n * N + m, bias + tl.exp(scale) * sum_image_text, mask=inside)
         sum_3 += tl.where(
             inside,
-            larger(bias + tl.exp(scale) * logits_sum, 0)
-            + log1p(tl.exp(-tl.abs(bias + tl.exp(scale) * logits_sum))),
+            larger(bias + tl.exp(scale) * sum_image_text, 0)
+            + log1p(tl.exp(-tl.abs(bias + tl.exp(scale) * sum_image_text))),
             0.0,
         )
-        logits_sum_2 = load(logits_sum_ptr + n * N + n, n < N)
+        sum_image_text_2 = load(sum_image_text_ptr + n * N + n, n < N)
         sum_4 += tl.where(
             (n < N) & (tl.program_id(1) == 0),
-            bias + tl.exp(scale) * logits_sum_2,
+            bias + tl.exp(scale) * sum_image_text_2,
             0.0,
         )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
@@ -122,11 +122,12 @@ def backward(scale_ptr, exp_scale_ptr):
     tl.store(exp_scale_ptr, tl.exp(scale))
 
 
-@kernel("N | M=N in tiles", alive=4, sums="dbias:, sum_3:", exact="dlogits_sum sum_3")
+@kernel("N | M=N in tiles", alive=4, sums="dbias:, sum_3:", exact="dlogits_times_exp_scale sum_3")
 @triton.jit
 def backward_2(
-    dloss_ptr, exp_scale_ptr, logits_ptr, logits_sum_ptr, dbias_ptr, dlogits_sum_ptr, sum_3_ptr, N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dloss_ptr, exp_scale_ptr, logits_ptr, sum_image_text_ptr, dbias_ptr,
+    dlogits_times_exp_scale_ptr, sum_3_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -141,10 +142,10 @@ def backward_2(
         logits = load(logits_ptr + n * N + m, inside)
         dlogits = dloss / N * (1 / (1 + tl.exp(-logits))) + tl.where(n == m, -(dloss / N), 0)
         dbias += tl.where(inside, dlogits, 0.0)
-        if dlogits_sum_ptr is not None:
-            tl.store(dlogits_sum_ptr + n * N + m, exp_scale * dlogits, mask=inside)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        sum_3 += tl.where(inside, dlogits * logits_sum, 0.0)
+        if dlogits_times_exp_scale_ptr is not None:
+            tl.store(dlogits_times_exp_scale_ptr + n * N + m, exp_scale * dlogits, mask=inside)
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        sum_3 += tl.where(inside, dlogits * sum_image_text, 0.0)
     if dbias_ptr is not None:
         tl.store(dbias_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(dbias))
     if sum_3_ptr is not None:
@@ -234,22 +235,23 @@ table = Table(_module, __file__, """
     images, texts, image, text, dimages, dtexts: N D
     scale, bias, sum_3, sum_4, loss, dloss, exp_scale, dbias, dscale: one number
     image_norm, image_length, text_norm, text_length: N 1
-    logits, logits_sum, dlogits_sum: N N
-""", "38465e47e3647a611408e27b1a98d38a2aa81233918c50e3d5082a19d88ae1b2")
+    logits, sum_image_text, dlogits_times_exp_scale: N N
+""", "cfc4e0227c01b6b460a713c49c329853c7c43804f8f812c57bdb93256a0125fe")
 table.add(
     "forward",
     "forward(images, texts; D, N) -> image_norm, image_length, image, text_norm, text_length, "
     "text",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "forward_2(bias, logits_sum, scale; N) -> logits, sum_3, sum_4",
+    ("sum_image_text", lambda image, text: image @ text.mT),
+    "forward_2(bias, scale, sum_image_text; N) -> logits, sum_3, sum_4",
     "forward_3(sum_3, sum_4; N) -> loss",
 )
 table.add(
     "backward",
     "backward(scale) -> exp_scale",
-    "backward_2(dloss, exp_scale, logits, logits_sum; N) -> dbias, dlogits_sum, sum_3",
-    ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("dimage", lambda dlogits_sum, text: dlogits_sum @ text),
+    "backward_2(dloss, exp_scale, logits, sum_image_text; N) -> dbias, dlogits_times_exp_scale, "
+    "sum_3",
+    ("dtext", lambda image, dlogits_times_exp_scale: dlogits_times_exp_scale.mT @ image),
+    ("dimage", lambda dlogits_times_exp_scale, text: dlogits_times_exp_scale @ text),
     "backward_3(exp_scale, sum_3) -> dscale",
     "backward_4(dimage, dtext, image, image_length, image_norm, text, text_length, text_norm; D, "
     "N) -> dimages, dtexts",

@@ -92,6 +92,6 @@ def backward_in_chunks(
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N C
-""", "f8d80115d5cfcd1c64001336ea90ad96964f1543deb7af4a1918fdccd09271c8", narrow=True)
+""", "e544a99ee9526445cb9a009bd633b60156f0bf4a6880cab4ec9a617b75cfdd77", narrow=True)
 table.add("forward", "forward(x; C, N) -> y")
 table.add("backward", "backward(dy, y; C, N) -> dx")

@@ -37,6 +37,6 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, beta, threshold, BLOCK: tl.constexpr):
 
 table = Table(_module, __file__, """
     x, y, dy, dx: N
-""", "e81f8cc41d14125eccdb9be42cc5f828500b782b5fb507f5af1c842d20afdfa6", narrow=True)
+""", "65e11c5516cbc28bc0bbdeecc2c5818aeec84339dd1f07583422973042a598f9", narrow=True)
 table.add("forward", "forward(x; N; beta, threshold) -> y")
 table.add("backward", "backward(dy, x; N; beta, threshold) -> dx")

@@ -164,7 +164,7 @@ table = Table(_module, __file__, """
     x, diff, dx: N C
     var, y, dy, sum_2: N
     mean: N 1
-""", "eb44f8aae69be61f607dd75f8d0182cd68808b98fb74addd6c10f9f6790a53ae", narrow=True)
+""", "1190357c485ed774b571d6976bc18150ba98c9b23afe4b82e7c1e063d28079e1", narrow=True)
 table.add(
     "forward",
     ("C_minus_correction", lambda C, correction: C - correction),

@@ -78,15 +78,16 @@ def none_backward(
     dmissing = tl.where(near - far + margin < 0, 0, dloss)
     negative = load(negative_ptr + n * C + c, inside)
     anchor = load(anchor_ptr + n * C + c, inside)
-    dfar_term = dmissing / far * (negative - anchor - eps)
+    d_anchor_plus_eps_minus_negative = dmissing / far * (negative - anchor - eps)
     positive = load(positive_ptr + n * C + c, inside)
-    dnear_term = dmissing / near * (anchor - positive + eps)
+    d_anchor_plus_eps_minus_positive = dmissing / near * (anchor - positive + eps)
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
     if danchor_ptr is not None:
-        tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=inside)
+        tl.store(danchor_ptr + n * C + c, danchor, mask=inside)
     if dpositive_ptr is not None:
-        tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=inside)
+        tl.store(dpositive_ptr + n * C + c, -d_anchor_plus_eps_minus_positive, mask=inside)
     if dnegative_ptr is not None:
-        tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
+        tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=inside)
 
 
 @kernel("N | C", alive=2, sums="sum_3:", exact="near far sum_3")
@@ -166,15 +167,16 @@ def backward(
     dmissing = tl.where(near - far + margin < 0, 0, dloss / divisor)
     negative = load(negative_ptr + n * C + c, inside)
     anchor = load(anchor_ptr + n * C + c, inside)
-    dfar_term = dmissing / far * (negative - anchor - eps)
+    d_anchor_plus_eps_minus_negative = dmissing / far * (negative - anchor - eps)
     positive = load(positive_ptr + n * C + c, inside)
-    dnear_term = dmissing / near * (anchor - positive + eps)
+    d_anchor_plus_eps_minus_positive = dmissing / near * (anchor - positive + eps)
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
     if danchor_ptr is not None:
-        tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=inside)
+        tl.store(danchor_ptr + n * C + c, danchor, mask=inside)
     if dpositive_ptr is not None:
-        tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=inside)
+        tl.store(dpositive_ptr + n * C + c, -d_anchor_plus_eps_minus_positive, mask=inside)
     if dnegative_ptr is not None:
-        tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
+        tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=inside)
 
 
 @kernel("N | C", alive=3, sums="sum_3:", exact="sum_3")
@@ -199,14 +201,15 @@ def loss(
         missing = near - far + margin
         sum_3 += tl.where(n < N, larger(missing, 0), 0.0)
         dmissing = tl.where(missing < 0, 0, one_over_divisor)
-        dfar_term = dmissing / far * (negative - anchor - eps)
-        dnear_term = dmissing / near * (anchor - positive + eps)
+        d_anchor_plus_eps_minus_negative = dmissing / far * (negative - anchor - eps)
+        d_anchor_plus_eps_minus_positive = dmissing / near * (anchor - positive + eps)
+        danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
         if danchor_ptr is not None:
-            tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=inside)
+            tl.store(danchor_ptr + n * C + c, danchor, mask=inside)
         if dpositive_ptr is not None:
-            tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=inside)
+            tl.store(dpositive_ptr + n * C + c, -d_anchor_plus_eps_minus_positive, mask=inside)
         if dnegative_ptr is not None:
-            tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
+            tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=inside)
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
@@ -240,15 +243,16 @@ def loss_in_chunks(
             c = start + tl.arange(0, BLOCK)
             negative = load(negative_ptr + n * C + c, c < C)
             anchor = load(anchor_ptr + n * C + c, c < C)
-            dfar_term = dmissing / far * (negative - anchor - eps)
+            d_anchor_plus_eps_minus_negative = dmissing / far * (negative - anchor - eps)
             positive = load(positive_ptr + n * C + c, c < C)
-            dnear_term = dmissing / near * (anchor - positive + eps)
+            d_anchor_plus_eps_minus_positive = dmissing / near * (anchor - positive + eps)
+            danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
             if danchor_ptr is not None:
-                tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=c < C)
+                tl.store(danchor_ptr + n * C + c, danchor, mask=c < C)
             if dpositive_ptr is not None:
-                tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=c < C)
+                tl.store(dpositive_ptr + n * C + c, -d_anchor_plus_eps_minus_positive, mask=c < C)
             if dnegative_ptr is not None:
-                tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=c < C)
+                tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=c < C)
     tl.store(sum_3_ptr + program, sum_3)
 
 
@@ -263,7 +267,7 @@ table = Table(_module, __file__, """
     anchor, positive, negative, danchor, dpositive, dnegative: N C
     near, far, dloss: N
     loss, sum_3: one number
-""", "a16c544d550b6ecaba29fe710d34cce4749696141757da32b553ce40fb3338b7", narrow=True)
+""", "a30f4761fde2bdbb594e2cec5bb5d77e16b11cb01de2c111f755f930f3834121", narrow=True)
 table.add(
     "none forward",
     "none_forward(anchor, negative, positive; C, N; eps, margin) -> near, far, loss: N",

@@ -107,6 +107,6 @@ table = Table(_module, __file__, """
     v, w, dw, dv: H K
     g, dg: H
     norm: H 1
-""", "17d9ebb4e2799226beb4297d3cef49b2bfecd75f31b420fd38b472fba27b2045", narrow=True)
+""", "e1a22436c3dc598b0138fc0c993bd4a9dc185420a41a5b9de15e5411bc9b84e1", narrow=True)
 table.add("forward", "forward(g, v; H, K) -> norm, w")
 table.add("backward", "backward(dw, g, norm, v; H, K) -> dg, dv", of="dv | dg")

@@ -66,6 +66,42 @@ def index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     return tensor.index_add(0, index, source)
 
 
+def once(said: str, gradients: tuple, of: tuple) -> tuple:
+    """The gradients, which cannot be differentiated by what they are made ``of``."""
+    if not torch.is_grad_enabled():
+        return gradients
+
+    class Once(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*tensors):
+            return tuple(t if t is None else t.clone() for t in tensors[: len(gradients)])
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, *_):
+            raise NotImplementedError(said)
+
+    return Once.apply(*gradients, *of)
+
+
+def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """torch.nn.functional.one_hot by comparing, which vmap has a rule for in a backward."""
+    return (index.unsqueeze(-1) == torch.arange(count, device=index.device)).to(dtype)
+
+
+def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
+    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
+    if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
+        raise ValueError(f"{said}, got {tuple(tensor.shape)}")
+    return tensor.expand(shape)
+
+
 def sqrt(square: Tensor) -> Tensor:
     """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
     if not torch.is_grad_enabled():

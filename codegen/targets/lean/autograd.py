@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codegen.program import NUMBERS
 from codegen.targets.lean.plain import FunctionText, PlainFunctions, returning
 from codegen.targets.torch.lines import STEP, broken
@@ -47,8 +49,19 @@ class AutogradFunction(PlainFunctions):
                     return p.name, i
         raise AssertionError(f"{self.name}: no argument shows {name}")
 
+    def _once(self, kept: Sequence[str]) -> str:
+        """The gradients, which refuse to be differentiated again by what they are made of."""
+        results = [*self.program.backward.results]
+        of = [*(p.name for p in self.program.upstreams), *(n for n in kept if n not in self.made)]
+        said = repr(f"{self.name}: no second derivatives: {self.program.without_second}")
+        arguments = [said, *(f"({unpacked(names)})" for names in (results, of))]
+        return wrapped(f"{unpacked(results)} = _runtime.once", arguments, indent=len(METHOD))
+
     def gradient(self) -> FunctionText:
-        """The backward of the Function."""
+        """The backward of the Function.
+
+        Long: what is saved, made again, asked for and returned is one text, line by line.
+        """
         ctx, upstreams = self.called["ctx"], [p.name for p in self.program.upstreams]
         lines = []
         if len(self.outputs) == 1:
@@ -57,7 +70,8 @@ class AutogradFunction(PlainFunctions):
         kept = [*self.saved, *self.made]
         if kept:
             lines.append(broken(f"{unpacked(kept)} = {ctx}.saved_tensors", METHOD))
-        if self.made:
+        once = self.program.without_second
+        if self.made and not once:
             asked = [p.name if p.role not in NUMBERS else f"{ctx}.{p.name}" for p in self.inner]
             taken = ", ".join([*["_"] * len(self.outputs), *self.made])
             lines.append("if torch.is_grad_enabled():  # gradients of gradients: of the inputs")
@@ -78,7 +92,10 @@ class AutogradFunction(PlainFunctions):
         called, results = f"{self.name}_backward", [*self.program.backward.results]
         places = [f"d{p.name}" if p.role == "input" else "None" for p in self.inner]
         nothing = ", None" * (len(places) - len(results))
-        if results == places[: len(results)] and {*places[len(results) :]} <= {"None"}:
+        if once:
+            call = wrapped(f"{', '.join(results)} = {called}", arguments, indent=len(INNER))
+            lines += ["with torch.no_grad():", STEP + call, self._once(kept), returning(places)]
+        elif results == places[: len(results)] and {*places[len(results) :]} <= {"None"}:
             star = "*" * bool(nothing and results[1:])
             lines.append(wrapped(f"return {star}{called}", arguments, nothing, len(METHOD)))
         else:

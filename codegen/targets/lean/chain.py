@@ -13,8 +13,8 @@ from textwrap import wrap
 from codegen.header import header
 from codegen.program import Function, Program
 from codegen.program import steps as of
-from codegen.targets.lean.outside import Outside
-from codegen.targets.lean.plain import DONE_OUTSIDE, FunctionText, PlainFunctions, doc
+from codegen.targets.lean.outside import DONE_OUTSIDE, Outside
+from codegen.targets.lean.plain import FunctionText, PlainFunctions, doc
 from codegen.targets.lean.target import WIDTH, rendered
 from codegen.targets.torch.documentation import part, safe
 from codegen.targets.torch.functions import layouts_in
@@ -43,7 +43,7 @@ class ChainPage(PlainFunctions):
     """The two functions, and what they return."""
 
     def is_left_out(self, step: of.Step, function: Function) -> bool:
-        return isinstance(step, DONE_OUTSIDE)
+        return isinstance(step, (*DONE_OUTSIDE, of.NotZero))
 
     def documentation(self) -> tuple[str, ...]:
         """The lines of the docstring after the first one."""

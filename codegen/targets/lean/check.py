@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from types import ModuleType
 
 import torch
+from sympy import Rational
 from torch import Tensor
 
 from codegen.loading import loaded
 from codegen.program import Program
 from codegen.quality import Rounding
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.torch.check import arguments_of, largest_of
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
@@ -21,8 +23,12 @@ from codegen.targets.torch.within_reach import infinite_in_use
 from derive.notation.definition import NONE, REDUCTION, Definition
 from derive.notation.reduced import reduced, words_of
 
+OTHER = Rational(5, 4)  # of its default a scalar is tried at this too
 
-def largest_difference(module: ModuleType, definition: Definition, program: Program) -> float:
+
+def largest_difference(
+    module: ModuleType | OfEntries, definition: Definition, program: Program
+) -> float:
     """The largest difference of an output or a gradient of the public function to autograd's, for
     each word of a reduction, relative to autograd's largest entry.
     """
@@ -39,6 +45,7 @@ class _Comparing:
         self.function = getattr(module, program.name)
         self.definition, self.program = definition, program
         self.more = {} if word is None else {REDUCTION: word}
+        self.moved: set[Callable] = set()  # the draws at which scalars had other values
 
     def __call__(self, draw, dims: Dims) -> Iterator[Difference]:
         generator = torch.Generator().manual_seed(0)
@@ -58,40 +65,73 @@ class _Comparing:
                 yield oracle.difference(f"{what}{t.name}", output.detach())
             if what:
                 continue
-            inputs = [passed[name] for name in differentiable]
-            found = torch.autograd.grad(outputs, inputs, upstreams, allow_unused=True)
-            for name, gradient in zip(differentiable, found, strict=True):
-                own = torch.zeros_like(passed[name]) if gradient is None else gradient
-                yield oracle.difference(f"0 d{name}", own)
+            yield from self._gradients(passed, outputs, upstreams, oracle)
+        moved = _moved(self.definition, dims)
+        if moved and draw not in self.moved:
+            self.moved.add(draw)
+            arguments |= moved
+            oracle = Oracle(self.definition, arguments, arguments, [upstreams], dims)
+            outputs = self.function(**arguments, **self.more)
+            outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+            for t, output in zip(self.definition.results, outputs, strict=True):
+                yield oracle.difference(t.name, output.detach(), where_finite=True)
+            yield from self._gradients(arguments, outputs, upstreams, oracle, where_finite=True)
+
+    def _gradients(
+        self, passed: dict, outputs: Sequence[Tensor], upstreams, oracle: Oracle, **how: bool
+    ) -> Iterator[Difference]:
+        names = [p.name for p in self.program.forward.parameters if p.role == "input"]
+        inputs = [passed[name] for name in names]
+        found = torch.autograd.grad(outputs, inputs, upstreams, allow_unused=True)
+        for name, gradient in zip(names, found, strict=True):
+            own = torch.zeros_like(passed[name]) if gradient is None else gradient
+            yield oracle.difference(f"0 d{name}", own, **how)
 
 
-def check_every_use(text: str, outside: Outside, program: Program) -> tuple[str, ...]:
-    """Use the public function in every way, twice differentiated too. Raises `WrongUse`; in words,
-    what is infinite or NaN.
+def _moved(definition: Definition, dims: Dims) -> dict[str, float]:
+    """The scalars at other values than their defaults, as far as these are permitted."""
+    sizes = definition.sizes_from({axis: prod(lengths) for axis, lengths in dims.items()})
+    numbers = definition.defaults_at(sizes)
+    found = {}
+    for name, default in list(numbers.items()):
+        for other in (default * OTHER if default.is_finite and default else OTHER / 4, default / 2):
+            if other != default and definition.permits({**numbers, name: other}, sizes):
+                numbers[name], found[name] = other, float(other)
+                break
+    return found
+
+
+def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
+    """Use the public function in every way in which it calls a pair, twice differentiated too
+    where it permits that.
+    Raises `WrongUse`; in words, what is infinite or NaN.
     """
-    program = replace(program, without_second="its lines are differentiated")
+    program = replace(
+        pair.program, without_second="its lines are differentiated" if pair.twice else ""
+    )
 
-    def load(text: str) -> _OfEntries:
-        return _OfEntries(loaded(text, program.name), program.name, outside)
+    def load(text: str) -> OfEntries:
+        return OfEntries(loaded(text, program.name), pair)
 
-    return infinite_in_use(text, outside.inside, program, load)
+    return infinite_in_use(text, pair.definition, program, load)
 
 
-class _OfEntries:
+class OfEntries:
     """The public function where every entry is returned."""
 
-    def __init__(self, module: ModuleType, name: str, outside: Outside):
-        function = getattr(module, name)
-        more = {REDUCTION: NONE} if outside.reductions else {}
-        setattr(self, name, lambda **arguments: function(**arguments, **more))
+    def __init__(self, module: ModuleType, pair: Pair):
+        function = getattr(module, pair.program.name)
+        more = {REDUCTION: NONE} if pair.outside.reductions else {}
+        setattr(self, pair.program.name, lambda **arguments: function(**arguments, **more))
 
 
-def rounding(module: ModuleType, outside: Outside, program: Program) -> Rounding:
+def rounding(module: ModuleType, pair: Pair) -> Rounding:
     """How far the public function is off in float32, and the statements."""
-    function = getattr(_OfEntries(module, program.name, outside), program.name)
+    program = pair.program
+    function = getattr(OfEntries(module, pair), program.name)
 
     def written(**arguments: object) -> list[Tensor]:
-        statements = interpreted(outside.inside, arguments)
+        statements = interpreted(pair.definition, arguments)
         return [statements[name] for name in program.outputs]
 
-    return rounding_of(function, written, outside.inside, program)
+    return rounding_of(function, written, pair.definition, program)

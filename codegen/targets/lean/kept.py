@@ -26,24 +26,58 @@ from codegen.program.arrays import (
     SegmentMax,
     Solved,
 )
-from codegen.program.loops import Looped
+from codegen.program.loops import Collected, Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.reads import Convolve, Overlapped, Placed
-from codegen.program.steps import AddAt, Assign, Default, Fill, NotZero, SplitLabel, Step
-from codegen.program.values import LengthOf, Load, Value
+from codegen.program.steps import AddAt, Assign, NotZero, Step
+from codegen.program.values import LengthOf, Load, SizeOf, Value
+from codegen.targets.lean.outside import DONE_OUTSIDE
 from codegen.targets.torch.functions import layouts_in
 from derive.notation.layout import Layout
 
 # What a backward does not compute again: a reduction, a product, a solution, a loop.
 COSTLY = (
-    *(ArgMaxOf, Contract, ContractAdd, Convolve, Cumulate, Gathered, Looped, OfMatrix, Overlapped),
-    *(Placed, Reduce, Scanned, Scattered, SegmentArgMax, SegmentMax, Solved),
+    *(ArgMaxOf, Collected, Contract, ContractAdd, Convolve, Cumulate, Gathered, Looped, OfMatrix),
+    *(Overlapped, Placed, Reduce, Scanned, Scattered, SegmentArgMax, SegmentMax, Solved),
 )
 
 
 def with_little_kept(program: Program) -> Program:
     """``program`` with a backward that computes values of full size again."""
-    return _Kept(program).program_with_little_kept()
+    return _Kept(_with_outputs_read(program)).program_with_little_kept()
+
+
+def _with_outputs_read(program: Program) -> Program:
+    """``program`` with a backward that reads an output in the place of a value that is only another
+    name of it: one tensor cannot be returned both with a gradient and without.
+    """
+    outputs = {
+        step.value.name: step.name
+        for step in program.forward.steps
+        if isinstance(step, Assign) and isinstance(step.value, Load)
+        if step.name in program.outputs and step.value.name not in program.outputs
+    }
+    passed = {p.name for p in program.forward.parameters}
+    named = {p.name: p for p in program.needs if p.name in outputs and p.name not in passed}
+    if not named:
+        return program
+    again = [Assign(name, Load(outputs[name], dims=p.layout)) for name, p in named.items()]
+    own = [replace(p, name=outputs[p.name]) if p.name in named else p for p in program.needs]
+    needs = tuple({p.name: p for p in own}.values())
+    sizes = tuple(
+        (name, replace(size, tensor=outputs[size.tensor]))
+        if isinstance(size, LengthOf) and size.tensor in named
+        else (name, size)
+        for name, size in program.backward.sizes
+    )
+    backward = replace(
+        program.backward,
+        parameters=(*program.upstreams, *needs),
+        steps=(*again, *program.backward.steps),
+        sizes=sizes,
+    )
+    results = tuple(name for name in program.forward.results if name not in named)
+    return replace(program, backward=backward, forward=replace(program.forward, results=results))
 
 
 def is_small(layout: Layout, program: Program) -> bool:
@@ -52,7 +86,14 @@ def is_small(layout: Layout, program: Program) -> bool:
     return any(own < _axes(p.layout) for p in program.forward.parameters)
 
 
-DONE_OUTSIDE = (Default, Fill, NotZero, SplitLabel)  # by the public function
+def of_results(function: Function, results: Sequence[str]) -> Function:
+    """The function as far as it computes these."""
+    wanted, steps = {*results}, []
+    for step in function.steps[::-1]:
+        if step.name in wanted or isinstance(step, (*DONE_OUTSIDE, NotZero)):
+            steps.append(step)
+            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
+    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
 @dataclass(frozen=True)
@@ -89,7 +130,10 @@ class _Kept:
                 reads |= plan.reads
         if not again:
             return self.program
-        return self._with([step for step in self.steps if step.name in again], reads - again)
+        try:
+            return self._with([step for step in self.steps if step.name in again], reads - again)
+        except KeyError:  # a size that only what is computed again shows
+            return self.program
 
     def _with(self, again: list[Step], reads: set[str]) -> Program:
         """The program where the backward begins with the lines ``again``, which read these."""
@@ -109,16 +153,38 @@ class _Kept:
         return replace(self.program, forward=forward, backward=backward)
 
     def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):
-        """The sizes that the lines of the backward speak of, read off its arguments."""
-        names, known = dict(self.program.sizes), dict(self.program.backward.sizes)
-        own = {p.name for p in parameters}
-        derived = dict(self.program.forward.sizes)
-        wanted = {names[axis] for axis in sizes_used(steps)}
+        """The sizes that the lines of the backward speak of, read off its arguments, each after
+        those that it follows from.
+        """
+        names, own = dict(self.program.sizes), {p.name for p in parameters}
+        known, derived = dict(self.program.backward.sizes), dict(self.program.forward.sizes)
+        layouts = self.layouts | {p.name: p.layout for p in self.arguments.values()}
         found: dict[str, Value] = {}
+
+        def shown(value: Value) -> Value | None:
+            """The length of what is no argument any more, by the name of that size."""
+            if not isinstance(value, LengthOf) or value.tensor in own:
+                return None
+            return SizeOf(layouts[value.tensor][value.along].axis.name)
+
+        def find(name: str) -> None:
+            if name in found or name in own:
+                return
+            length = self._length(name, parameters)
+            if length is None:
+                length = known.get(name)
+                if length is None or (isinstance(length, LengthOf) and length.tensor not in own):
+                    length = derived[name]
+                length = with_replaced(length, shown)
+                for value in (length, *values_in(length)):
+                    if isinstance(value, SizeOf):
+                        find(names[value.name])
+            found[name] = length
+
+        wanted = {names[axis] for axis in sizes_used(steps)}
         for name in [*derived, *known]:  # those that others follow from come first
-            if name not in {*wanted, *known} or name in own:
-                continue
-            found[name] = self._length(name, parameters) or known.get(name) or derived[name]
+            if name in {*wanted, *known}:
+                find(name)
         return tuple(found.items())
 
     def _length(self, name: str, parameters: Iterable[Parameter]) -> LengthOf | None:
@@ -206,16 +272,6 @@ def _named(value: Value, line: str) -> str:
     kind = "sum" if value.kind == "sum" else "max"
     own = isinstance(value.operand, Load)
     return f"{kind}_{value.operand.name}" if own else f"{kind}_in_{line}"
-
-
-def of_results(function: Function, results: Sequence[str]) -> Function:
-    """The function as far as it computes these; what is asked stays."""
-    wanted, steps = {*results}, []
-    for step in function.steps[::-1]:
-        if step.name in wanted or not isinstance(step, (Assign, AddAt)):
-            steps.append(step)
-            wanted |= {v.name for v in values_in(step) if isinstance(v, Load)}
-    return replace(function, steps=tuple(steps[::-1]), results=tuple(results))
 
 
 def _places(steps: Iterable[Step]) -> dict[str, list[int]]:

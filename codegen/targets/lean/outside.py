@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sympy import Expr
 
 from codegen.lowering import Lowering
-from codegen.program.steps import Step
+from codegen.program.steps import Default, Fill, SplitLabel, Step
 from derive.derivation import derive_definition
 from derive.language.nodes import Sum
 from derive.language.symbols import Tensor, tensors_in
@@ -23,6 +23,7 @@ from derive.notation.specialised import with_every_label
 from derive.proving.proved import Proved
 
 DIVISOR = "divisor"
+DONE_OUTSIDE = (Default, Fill, SplitLabel)  # by the public function
 
 
 @dataclass(frozen=True)

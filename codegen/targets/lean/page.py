@@ -1,4 +1,7 @@
-"""The public function of a lean module as text: what it asks, and what torch differentiates."""
+"""The public function of a lean module as text: what it asks, and what torch differentiates.
+
+Long: what is asked, filled in, called and returned are lines of one function.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import Parameter
 from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import condition
@@ -24,7 +28,32 @@ from derive.notation.layout import Layout
 
 
 class LeanPage(AutogradFunction):
-    """A module: the public function, the two that it calls, and the autograd Function."""
+    """A module: the public function, and the pairs that it calls, each with its autograd Function;
+    ``plain`` is the pair for calls that pass nothing optional.
+    """
+
+    def __init__(self, pair: Pair, plain: Pair | None = None):
+        super().__init__(pair.program, pair.outside)
+        self.pair = pair
+        self.plain = LeanPage(plain.under_own_name()) if plain else None
+
+    def pairs(self) -> list[dict[str, object]]:
+        """What is printed of each pair."""
+        said = f"What autograd sees of {self.name}"
+        plain = [self.plain._printed(f"{said} where {self.plain.pair.when}.")] if self.plain else []
+        return [self._printed(f"{said}."), *plain]
+
+    def _printed(self, said: str) -> dict[str, object]:
+        """The plain functions of the pair, and the Function that calls them."""
+        statements = self.statements()
+        return {
+            "name": self.name,
+            "title": self.program.title,
+            "doc": doc(said),
+            "plain": [self.forward(), *([statements] if statements else []), self.backward()],
+            "context": self.context(),
+            "gradient": self.gradient(),
+        }
 
     def entry(self) -> FunctionText:
         """The function that is called: what it asks, and what torch differentiates."""
@@ -68,28 +97,49 @@ class LeanPage(AutogradFunction):
                     lines += self._within(step, printer)
                 case of.Fits():
                     if step.name in spread:
-                        continue  # torch refuses to spread what does not fit
+                        continue  # said where it is broadcast
                     lines += self._fits(steps, printer)
                 case of.Spread():
                     shape = printer._expected(step.dims, (True,) * len(step.dims))
-                    line = f"{step.name} = {step.name}.expand({shape})"
-                    lines.append(printer._if_there(step, line))
+                    words = f"{self.name}: {step.name} must be broadcast to "
+                    said = f'"{words}{printer.written(step.dims)}"'
+                    call = wrapped("_runtime.spread", [said, step.name, shape], "", len(METHOD))
+                    lines.append(printer._if_there(step, f"{step.name} = {call}"))
                 case of.MergeDims():
                     lines += self._merged(step)
                 case _:
                     lines.append(printer.step(step))
-        lines += [printer.step(s) for s in forward.steps if isinstance(s, (of.Default, of.Fill))]
-        return [*lines, *self._floating(), *self._reduction_asked()]
+        if self.plain is not None and self._fills_first:
+            tests = " and ".join(self.plain.pair.tests)
+            lines.append(broken(f"{self.called['plain']} = {tests}"))
+        lines += [printer.step(s) for s in forward.steps if isinstance(s, of.Default)]
+        lines += self._filled() if self._fills_first else []
+        return [*lines, *self._reduction_asked(), *self._floating()]
 
     def _floating(self) -> list[str]:
-        """A test of the formats that have gradients: whole numbers would be rounded to such."""
-        names = self.differentiable
-        name, shown = names[0], names[0]
-        if len(names) > 1:
-            name, shown = self.called["t"], f"{{{self.called['name']}}}"
-        said = f'f"{self.name}: {shown} must be floating point, got {{{name}.dtype}}"'
-        test = f"if not {name}.is_floating_point():"
-        return self._for_each(names, name, test, f"raise TypeError({said})")
+        """A test that numbers are not whole ones alone, nor complex: results would be cut."""
+        given = {p.name for p in self.program.forward.tensors if p.default is None}
+        names = [name for name in self.floats if name in given] or self.floats
+        if len(names) == 1:
+            test = f"if not {names[0]}.is_floating_point():"
+            said = f'f"{self.name}: {names[0]} must be floating point, got {{{names[0]}.dtype}}"'
+        else:
+            own = self.called["t"]
+            each = ", ".join(names)
+            test = wrapped("if not any", [f"{own}.is_floating_point() for {own} in ({each})"], ":")
+            said = f'"{self.name}: one of {each} must be floating point"'
+        return [test, STEP + broken(f"raise TypeError({said})", METHOD)]
+
+    def _filled(self) -> list[str]:
+        """The tensors that are left out."""
+        forward = self.program.forward
+        printer = self.printer(forward)
+        return [printer.step(step) for step in forward.steps if isinstance(step, of.Fill)]
+
+    @property
+    def _fills_first(self) -> bool:
+        """Whether what is left out is filled in for every call: where a divisor may read it."""
+        return self.plain is None or bool(self.outside.reductions)
 
     def _fits(self, steps: Sequence[of.Fits], printer: LeanPrinter) -> list[str]:
         """A test of the shape that arguments have, and what is raised."""
@@ -172,30 +222,37 @@ class LeanPage(AutogradFunction):
             lines += [f"{kept} = {label} != {ignored}", f"{label} = {label}.where({kept}, 0)"]
         lines += [f"{s.kept} = {s.kept}.to({self.floats[0]}.dtype)" for s in self.masks.values()]
         lines += self._ranges_asked()
+        run = self.called["run"]
+        if self.plain is None:
+            return [*lines, *self._run(run)]
+        tests = [self.called["plain"]] if self._fills_first else self.plain.pair.tests
+        lines += [condition(tests, "and"), *self.plain._run(run, METHOD)]
+        filled = [] if self._fills_first or not tests[1:] else self._filled()
+        if self._is_at_once:
+            return [*lines, *filled, *self._run(run)]
+        inner = [STEP + line.replace("\n", "\n" + STEP) for line in filled]
+        return [*lines, "else:", *inner, *self._run(run, METHOD)]
+
+    def _run(self, run: str, margin: str = STEP) -> list[str]:
+        """The call of the pair, in which ``run`` names what is called."""
+        before = margin.removeprefix(STEP)
         names = [p.name for p in self.inner]
-        taken = f"{', '.join([*self.outputs, *['*_'] * bool(self.made)])} ="
+        outputs = ", ".join(self.outputs)
+        head = "return" if self._is_at_once else f"{outputs} ="
+        taken = head if self._is_at_once or not self.made else f"{outputs}, *_ ="
         first = "[0]" * bool(self.made and self._is_at_once)
-        taken = "return" if self._is_at_once else taken
         applied = f"{self.program.title}.apply"
         if lines_to_differentiate(self.program) is self.program.forward:
-            run = f"{self.called['run']} = {self.name}_forward if _by_lines() else {applied}"
-            return [
-                *lines,
-                broken(run),
-                wrapped(f"{taken} {self.called['run']}", names, first, len(STEP)),
-            ]
-        written = f"{', '.join(self.outputs)} = {self.name}_statements"
+            chosen = f"{run} = {self.name}_forward if _by_lines() else {applied}"
+            called = wrapped(f"{taken} {run}", names, first, len(margin))
+            return [before + broken(chosen, margin), before + called]
+        inner, indent = before + STEP, len(margin + STEP)
+        written = wrapped(f"{head} {self.name}_statements", names, indent=indent)
+        lines = [f"{before}if _by_lines():", inner + written]
         if self._is_at_once:
-            written = f"return {self.name}_statements"
-        return [
-            *[*lines, "if _by_lines():", STEP + wrapped(written, names, indent=len(METHOD))],
-            *self._otherwise(f"{taken} {applied}", names, first),
-        ]
-
-    def _otherwise(self, call: str, names: Sequence[str], first: str) -> list[str]:
-        if self._is_at_once:
-            return [wrapped(call, names, first, len(STEP))]
-        return ["else:", STEP + wrapped(call, names, first, len(METHOD))]
+            return [*lines, before + wrapped(f"{taken} {applied}", names, first, len(margin))]
+        called = wrapped(f"{taken} {applied}", names, first, indent)
+        return [*lines, f"{before}else:", inner + called]
 
     @property
     def _is_at_once(self) -> bool:

@@ -11,8 +11,8 @@ from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import steps as of
 from codegen.program.values import LengthOf, Load
-from codegen.targets.lean.kept import DONE_OUTSIDE, of_results
-from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.kept import of_results
+from codegen.targets.lean.outside import DONE_OUTSIDE, Outside
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import Surroundings, condition
 from codegen.targets.torch.functions import Functions
@@ -22,7 +22,7 @@ from codegen.wanted import wanted_by
 
 FEW = 3  # tensors that are named twice on a line
 OWN = (  # names that a module uses
-    *("dtype", "wide", "run", "total", "name", "t", "atoms"),
+    *("dtype", "wide", "run", "plain", "total", "name", "t", "atoms"),
     *("ctx", "inputs", "output"),
 )
 QUOTES = 3  # round a docstring
@@ -100,6 +100,9 @@ class PlainFunctions(Functions):
         return printer
 
     def is_left_out(self, step: of.Step, function: Function) -> bool:
+        if isinstance(step, of.NotZero):  # a backward asks only what its forward does not
+            asked = [s.divisor for s in self.program.forward.steps if isinstance(s, of.NotZero)]
+            return function is self.program.backward and step.divisor in asked
         return isinstance(step, DONE_OUTSIDE) or step.name in self.renamed
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:

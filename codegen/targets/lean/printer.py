@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from codegen.program import arrays, parts, steps, values
 from codegen.program.arrays import Expand
 from codegen.targets.lean.held import Graded, RootOffZero
@@ -39,6 +41,9 @@ class LeanPrinter(Printer):
             value = f"{self.tight(step.value)}.unsqueeze({along})"
         return f"{name} = {name}.scatter_add{here}({along}, {index}, {value})"
 
+    def _NotZero(self, step: steps.NotZero) -> str:
+        return super()._NotZero(replace(step, name=self.around.program))
+
     def _Fill(self, step: steps.Fill) -> str:
         before, filled = super()._Fill(step).split(" = ")
         line = f"{step.name} = {filled} if {step.name} is None else {step.name}"
@@ -48,6 +53,15 @@ class LeanPrinter(Printer):
         zeros = f"{self.like}.new_zeros({self.shape(value.dims)})"
         arguments = f"{value.along}, {self.text(value.index)}, {self.text(value.source)}"
         return f"{zeros}.scatter_add{'_' * self.in_place}({arguments})", ATOM
+
+    def _OneHotOf(self, value: arrays.OneHotOf):
+        """torch refuses a label that is none; its one_hot has no rule for vmap in a backward."""
+        index = value.index
+        asked = isinstance(index, values.Load) and not self.in_place
+        if asked or isinstance(index, values.Number) or parts.on_diagonal(index) is not None:
+            return super()._OneHotOf(value)
+        arguments = f"{self.text(index)}, {self.sizes[value.size]}, {self.like}.dtype"
+        return f"_runtime.one_hot({arguments})", ATOM
 
     def _Graded(self, value: Graded):
         differentiated, plain = self.text(value.differentiated), self.text(value.plain)

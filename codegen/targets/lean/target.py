@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import wrap
 
@@ -16,6 +16,7 @@ from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
+from codegen.targets.lean.pair import Pair
 from codegen.targets.torch.documentation import (
     equal_largest,
     formula_lines,
@@ -36,6 +37,7 @@ from derive.proving.proved import Proved
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 96  # of a line in a docstring
+WORD = re.compile(r"[^\s,:]+")
 
 
 def whole_program(forward: type[Forward], proved: Proved) -> Program:
@@ -55,12 +57,12 @@ def written(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[P
     nobody may take for right before it was compared.
     """
     program = lean_program(forward, proved)
-    return program, module_text(program, outside)
+    return program, module_text(Pair(program, outside))
 
 
 def backward_lines(program: Program, outside: Outside) -> dict[str, str]:
     """The lines that each statement of the closed form became, by its name."""
-    page, function = LeanPage(program, outside), program.backward
+    page, function = LeanPage(Pair(program, outside)), program.backward
     printer, lines = page.printer(function), {}
     everything = frozenset(function.results)
     for step, by in zip(function.steps, wanted_by(function), strict=True):
@@ -74,28 +76,23 @@ def backward_lines(program: Program, outside: Outside) -> dict[str, str]:
 
 def saved_in(program: Program, outside: Outside) -> tuple[str, ...]:
     """The tensors that are kept for the backward, with their shapes."""
-    page, layouts = LeanPage(program, outside), layouts_in(program.forward)
+    page, layouts = LeanPage(Pair(program, outside)), layouts_in(program.forward)
     layouts |= {p.name: p.layout for p in page.inner}
     numbers = {p.name for p in page.inner if p.role in NUMBERS}
     kept = (name for name in (*page.saved, *page.made) if name not in numbers)
     return tuple(f"{name} {shape(layouts[name])}" for name in kept)
 
 
-def module_text(program: Program, outside: Outside) -> str:
-    """The text of the module."""
-    page = LeanPage(program, outside)
-    statements = page.statements()
-    plain = [page.forward(), *([statements] if statements else []), page.backward()]
+def module_text(pair: Pair, plain: Pair | None = None) -> str:
+    """The text of the module; ``plain`` is the pair of the calls that pass nothing optional."""
+    page = LeanPage(pair, plain)
     return rendered(
         "module.py.jinja",
-        header=header(program.source, program.source_hash),
-        title=program.title,
-        name=program.name,
-        documentation=documentation(program, outside),
+        header=header(pair.program.source, pair.program.source_hash),
+        title=pair.program.title,
+        documentation=documentation(pair, plain),
         entry=page.entry(),
-        plain=plain,
-        context=page.context(),
-        gradient=page.gradient(),
+        pairs=page.pairs(),
     )
 
 
@@ -119,17 +116,34 @@ def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def documentation(program: Program, outside: Outside) -> tuple[str, ...]:
+def documentation(pair: Pair, plain: Pair | None) -> tuple[str, ...]:
     """The lines of the docstring after the first one."""
+    program, outside = pair.program, pair.outside
     stated = _stated(outside.inside.statements, program.formulas)
     derived = [line for line in program.formulas if line not in stated]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(["Forward:", *formula_lines(stated)]),
         *part(["Backward:", *formula_lines(derived)]),
+        *(_without_options(plain, {*stated, *derived}) if plain else ()),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
-        *part([line for words in _edges(program, outside) for line in item(words)]),
+        *part([line for words in _edges(pair, plain) for line in item(words)]),
     )
+
+
+def _without_options(plain: Pair, known: set[str]) -> tuple[str, ...]:
+    """The backward of the calls that pass nothing optional."""
+    derived = [line for line in plain.program.formulas if line not in known]
+    return part([*wrap(f"Backward where {plain.when}:", WIDTH), *formula_lines(derived)])
+
+
+def _says(lines: Iterable[str], line: str) -> bool:
+    """Whether one of the lines has all the words of this one, in its order."""
+    for other in lines:
+        words = iter(WORD.findall(other))
+        if all(word in words for word in WORD.findall(line)):
+            return True
+    return False
 
 
 def _stated(statements: Sequence[Statement], formulas: Sequence[str]) -> list[str]:
@@ -143,9 +157,16 @@ def _stated(statements: Sequence[Statement], formulas: Sequence[str]) -> list[st
     return [f"{named.get(s.name, s.name)} = {formula(s.expression)}" for s in statements]
 
 
-def _edges(program: Program, outside: Outside) -> list[str]:
+def _edges(pair: Pair, plain: Pair | None) -> list[str]:
     """What was tried and goes wrong, and what labels and masks do."""
-    found = [*(f"{line}." for line in program.unsafe), *equal_largest(program)]
+    program, outside = pair.program, pair.outside
+    found = [f"{line}." for line in program.unsafe]
+    if not pair.twice:
+        found.append(f"Second derivatives are refused: {program.without_second}.")
+    if plain:
+        more = (line for line in plain.program.unsafe if not _says(program.unsafe, line))
+        found += [f"Where {plain.when}: {line}." for line in more]
+    found += equal_largest(program)
     found += [f"Entries where {label} is {IGNORE_INDEX} are ignored." for label in program.ignored]
     for ignoring in outside.ignoring:
         label = ignoring.label.name

@@ -7,7 +7,7 @@ the target puts in those that are called.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codegen.program import parts, steps, values
@@ -282,12 +282,12 @@ def _raised(message: str) -> str:
     return f"raise ValueError({inside}\n        )"
 
 
-def condition(wrong: list[str]) -> str:
-    """``if``, where one of these is so, in lines that are not too long."""
-    line = f"if {' or '.join(wrong)}:"
+def condition(tests: Sequence[str], word: str = "or") -> str:
+    """``if``, where one of these is so, in lines that are not too long; all of them by ``and``."""
+    line = f"if {f' {word} '.join(tests)}:"
     if len(line) + len(MORE) <= LONGEST:
         return line
-    return "if (\n        " + "\n        or ".join(wrong) + "\n    ):"
+    return "if (\n        " + f"\n        {word} ".join(tests) + "\n    ):"
 
 
 def _call(arguments: list[str], margin: int) -> str:

@@ -253,7 +253,7 @@ class _Uses:
 
         yield (
             "torch.func.jvp",
-            SECOND,
+            FIRST if self.program.second is None else SECOND,  # of lines, or in closed form
             lambda: [func.jvp(output, inputs, vectors)[1]],
             lambda _, second: _summed(second, names, ()),
         )

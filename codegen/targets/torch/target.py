@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -43,11 +44,10 @@ def runtime() -> str:
 
 
 def beside(text: str) -> dict[str, str]:
-    """The files that stand beside a module with this text, by name; none beside a lean one."""
-    if "import _runtime" not in text:
-        return {}
-    found = {RUNTIME: _copied(RUNTIME)}
-    return found | {RANKS: _copied(RANKS)} if "import _ranks" in text else found
+    """The files that a module with this text imports from its folder, by name; a lean one none."""
+    imported = re.findall(r"^from \. import (.*)$", text, re.M)
+    names = {f"{name}.py" for line in imported for name in line.split(", ")}
+    return {file: _copied(file) for file in (RUNTIME, RANKS) if file in names}
 
 
 def _copied(file: str) -> str:

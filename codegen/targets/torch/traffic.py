@@ -64,6 +64,13 @@ def counts(program: Program) -> Counts:
     )
 
 
+def moved(program: Program) -> int:
+    """Reads and writes of full size by the lines of the forward and the backward together."""
+    found = counts(program)
+    lines = found.forward.lines + found.backward.lines
+    return lines.reads + lines.writes
+
+
 class _Counting:
     """The measure of one Program: how large a tensor is, and what is of full size."""
 
