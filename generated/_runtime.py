@@ -793,7 +793,7 @@ def scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = False
     term = term.movedim(along, 0)
     if reverse:
         factor, term = factor.flip(0), term.flip(0)
-    length = int(math.sqrt(count - 1)) + 1  # not isqrt, which torch.compile does not trace
+    length = math.isqrt(count - 1) + 1
     parts = -(-count // length)
     padding = torch.zeros_like(term[:1]).expand(parts * length - count, *term.shape[1:])
     cut = (parts, length, *term.shape[1:])
