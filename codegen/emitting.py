@@ -58,6 +58,8 @@ def emit_all(
     Raises what `generate` raises, for the first forward that fails. ``processes`` None takes as
     many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows for
     which target.
+
+    Long: what is asked for, who is told of it, and how much it may take.
     """
     asks = [forward.definition.snake in chained for forward in forwards]
     known = [_known(forward, cache, chain) for forward, chain in zip(forwards, asks, strict=True)]

@@ -211,7 +211,7 @@ class Tried:
     def __init__(self, forward: type[Forward], whole: Program, pairs: Sequence[Pair]):
         self.forward, self.whole, self.pairs = forward, whole, tuple(pairs)
         self.text, self.program = module_text(*pairs), pairs[0].program
-        self.runs, self.twice = _Lean(), pairs[0].twice
+        self.runs, self.twice = Runs(), pairs[0].twice
         self.difference = compared(forward, self.program, self.text, self)
         with undefined_where_singular(forward.definition):
             self.unsafe = [check_every_use(self.text, pair) for pair in pairs]
@@ -220,7 +220,7 @@ class Tried:
         """Of the public function, also where it calls another pair than the first."""
         found = [self.runs.largest_difference(text, definition, program)]
         for pair in self.pairs[1:]:
-            found.append(_Lean(pair).largest_difference(text, pair.definition, pair.program))
+            found.append(Runs(pair).largest_difference(text, pair.definition, pair.program))
         return max(found)
 
     def with_edges(self) -> Lean:
@@ -231,7 +231,7 @@ class Tried:
     def _with_edges(self, pair: Pair, unsafe: tuple[str, ...]) -> Pair:
         text, is_first = self.text, pair is self.pairs[0]
         program = replace(pair.program, unsafe=(*pair.program.unsafe, *unsafe))
-        runs = self.runs if is_first else _Lean(pair)
+        runs = self.runs if is_first else Runs(pair)
         definition = self.forward.definition if is_first else pair.definition
         if is_first:
             unsafe = goes_wrong(self.forward, program, text, runs)
@@ -247,7 +247,7 @@ def rounding_of_module(made: Lean) -> Rounding:
         return rounding(loaded(made.text, made.pair.program.name), made.pair)
 
 
-class _Lean:
+class Runs:
     """Runs the public function of a lean module, with the default reduction where none is said; for
     the calls of one ``pair``, with every entry.
     """

@@ -54,6 +54,9 @@ def add_rms_norm(
     if isinstance(eps, Tensor):
         raise TypeError("add_rms_norm: eps must be a number, not a tensor")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
+    for name, t in (("x", x), ("residual", residual), ("gain", gain)):
+        if not t.is_floating_point():
+            raise TypeError(f"add_rms_norm: {name} must be floating point, got {t.dtype}")
     run = add_rms_norm_forward if _by_lines() else AddRMSNorm.apply
     y, h, *_ = run(x, residual, gain, eps)
     return y.reshape(*N_dims, C), h.reshape(*N_dims, C)
@@ -63,8 +66,12 @@ def add_rms_norm_forward(
     x: Tensor, residual: Tensor, gain: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The outputs y and h, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, residual, gain)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, residual, gain)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(x.dtype, residual.dtype) if wide == torch.float32 else wide
     x, residual, gain = x.to(wide), residual.to(wide), gain.to(wide)
     C = x.shape[1]
     h = residual + x

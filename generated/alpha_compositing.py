@@ -43,6 +43,9 @@ def alpha_compositing(alpha: Tensor, color: Tensor) -> Tensor:
     *_, _, C = color.shape
     R = math.prod(R_dims)
     alpha, color = alpha.reshape(R, S), color.reshape(R, S, C)
+    for name, t in (("alpha", alpha), ("color", color)):
+        if not t.is_floating_point():
+            raise TypeError(f"alpha_compositing: {name} must be floating point, got {t.dtype}")
     run = alpha_compositing_forward if _by_lines() else AlphaCompositing.apply
     y = run(alpha, color)
     return y.reshape(*R_dims, C)

@@ -54,6 +54,9 @@ def barlow_twins(
         raise TypeError("barlow_twins: weight must be a number, not a tensor")
     if isinstance(eps, Tensor) or not eps > 0:
         raise ValueError(f"barlow_twins: eps must be a number above 0, got {eps}")
+    for name, t in (("first", first), ("second", second)):
+        if not t.is_floating_point():
+            raise TypeError(f"barlow_twins: {name} must be floating point, got {t.dtype}")
     run = barlow_twins_forward if _by_lines() else BarlowTwins.apply
     return run(first, second, weight, eps)[0]
 

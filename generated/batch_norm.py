@@ -47,6 +47,9 @@ def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Ten
         raise ValueError(f"batch_norm: var divides by it, but N - 1 is 0 where N = {N}")
     if isinstance(eps, Tensor) or not eps > 0:
         raise ValueError(f"batch_norm: eps must be a number above 0, got {eps}")
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"batch_norm: {name} must be floating point, got {t.dtype}")
     run = batch_norm_forward if _by_lines() else BatchNorm.apply
     return run(x, gain, bias, eps)[0]
 
@@ -55,8 +58,8 @@ def batch_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N = x.shape[0]
     mean = x.sum(0, keepdim=True) / N

@@ -54,6 +54,9 @@ def batch_norm_biased(
         raise ValueError(f"batch_norm_biased: eps must be a number above 0, got {eps}")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
     bias = x.new_full((), 0).expand(C) if bias is None else bias
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"batch_norm_biased: {name} must be floating point, got {t.dtype}")
     run = batch_norm_biased_forward if _by_lines() else BatchNormBiased.apply
     y, *_ = run(x, gain, bias, eps)
     return y.reshape(N, C, *S_dims)
@@ -63,8 +66,8 @@ def batch_norm_biased_forward(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N = x.shape[0]
     S = x.shape[2]

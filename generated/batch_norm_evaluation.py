@@ -55,6 +55,9 @@ def batch_norm_evaluation(
         raise TypeError("batch_norm_evaluation: eps must be a number, not a tensor")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
     bias = x.new_full((), 0).expand(C) if bias is None else bias
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"batch_norm_evaluation: {name} must be floating point, got {t.dtype}")
     run = batch_norm_evaluation_forward if _by_lines() else BatchNormEvaluation.apply
     y, *_ = run(x, running_mean, running_var, gain, bias, eps)
     return y.reshape(N, C, *S_dims)
@@ -64,11 +67,12 @@ def batch_norm_evaluation_forward(
     x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (x, running_mean, running_var, gain, bias)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, running_mean, running_var, gain, bias = (
         t.to(wide) for t in (x, running_mean, running_var, gain, bias)
     )

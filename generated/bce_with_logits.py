@@ -61,15 +61,19 @@ def bce_with_logits(
         weight = weight.reshape(N, C)
     weight = logits.new_full((), 1).expand(N, C) if weight is None else weight
     pos_weight = logits.new_full((), 1).expand(C) if pos_weight is None else pos_weight
+    for name, t in (("logits", logits), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"bce_with_logits: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(
             f"bce_with_logits: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
     run = bce_with_logits_forward if _by_lines() else BCEWithLogits.apply
     loss = run(logits, target, weight, pos_weight)
-    dtype = functools.reduce(
-        torch.promote_types,
-        [t.dtype for t in (logits, target, weight, pos_weight)],
+    dtype = (
+        torch.promote_types(logits.dtype, target.dtype)
+        if loss.dtype == torch.float32
+        else loss.dtype
     )
     if reduction == "none":
         return loss.reshape(*N_dims, C).to(dtype)
@@ -83,11 +87,11 @@ def bce_with_logits_forward(
     logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
 ) -> Tensor:
     """The output loss."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (logits, target, weight, pos_weight)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
     logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
     likelihood = torch.addcmul(
         pos_weight * torch.nn.functional.logsigmoid(logits) * target,

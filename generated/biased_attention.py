@@ -69,6 +69,9 @@ def biased_attention(
     scale = E ** -0.5 if scale is None else scale
     if isinstance(scale, Tensor):
         raise TypeError("biased_attention: scale must be a number, not a tensor")
+    for name, t in (("query", query), ("key", key), ("value", value), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"biased_attention: {name} must be floating point, got {t.dtype}")
     run = biased_attention_forward if _by_lines() else BiasedAttention.apply
     y, *_ = run(query, key, value, bias, scale)
     return y.reshape(*B_dims, T, F)

@@ -50,6 +50,9 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     N = math.prod(N_dims)
     x1, x2 = x1.reshape(N, K), x2.reshape(N, L)
     bias = x1.new_full((), 0).expand(H) if bias is None else bias
+    for name, t in (("x1", x1), ("x2", x2), ("weight", weight), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"bilinear: {name} must be floating point, got {t.dtype}")
     run = bilinear_forward if _by_lines() else Bilinear.apply
     y, *_ = run(x1, x2, weight, bias)
     return y.reshape(*N_dims, H)

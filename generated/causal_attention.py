@@ -56,6 +56,9 @@ def causal_attention(
     scale = E ** -0.5 if scale is None else scale
     if isinstance(scale, Tensor):
         raise TypeError("causal_attention: scale must be a number, not a tensor")
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if not t.is_floating_point():
+            raise TypeError(f"causal_attention: {name} must be floating point, got {t.dtype}")
     run = causal_attention_forward if _by_lines() else CausalAttention.apply
     y, *_ = run(query, key, value, scale)
     return y.reshape(*B_dims, T, F)

@@ -49,7 +49,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss, dscale are NaN if N is 0.
 """
 
-import functools
 import math
 
 import torch
@@ -65,6 +64,9 @@ def clip(images: Tensor, texts: Tensor, scale: Tensor) -> Tensor:
         raise ValueError(f"clip: texts must be (N, D), got {tuple(texts.shape)}")
     if scale.shape != ():
         raise ValueError(f"clip: scale must be (), got {tuple(scale.shape)}")
+    for name, t in (("images", images), ("texts", texts), ("scale", scale)):
+        if not t.is_floating_point():
+            raise TypeError(f"clip: {name} must be floating point, got {t.dtype}")
     run = clip_forward if _by_lines() else CLIP.apply
     return run(images, texts, scale)[0]
 
@@ -74,7 +76,7 @@ def clip_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     with torch.autocast(images.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale)])
+        dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
         N = images.shape[0]

@@ -51,6 +51,9 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     N = math.prod(N_dims)
     x = x.reshape(N, C, H, W)
     bias = x.new_full((), 0).expand(D) if bias is None else bias
+    for name, t in (("x", x), ("weight", weight), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"conv2d: {name} must be floating point, got {t.dtype}")
     run = conv2d_forward if _by_lines() else Conv2d.apply
     y = run(x, weight, bias)
     return y.reshape(*N_dims, D, y.shape[2], y.shape[3])

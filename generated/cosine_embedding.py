@@ -63,13 +63,16 @@ def cosine_embedding(
     for name, t in (("margin", margin), ("eps", eps)):
         if isinstance(t, Tensor):
             raise TypeError(f"cosine_embedding: {name} must be a number, not a tensor")
+    for name, t in (("x1", x1), ("x2", x2)):
+        if not t.is_floating_point():
+            raise TypeError(f"cosine_embedding: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(
             f"cosine_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
     run = cosine_embedding_forward if _by_lines() else CosineEmbedding.apply
     loss, *_ = run(x1, x2, target, margin, eps)
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)])
+    dtype = torch.promote_types(x1.dtype, x2.dtype) if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
         return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
@@ -82,8 +85,7 @@ def cosine_embedding_forward(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
     x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
     product = (x1 * x2).sum(1)
     sum_x1_squared_plus_eps = (x1 ** 2).sum(1) + eps

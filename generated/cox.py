@@ -32,6 +32,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - event gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -45,22 +46,24 @@ def cox(score: Tensor, event: Tensor, reduction: str = "mean") -> Tensor:
     N = score.shape[0]
     if event.shape != (N,):
         raise ValueError(f"cox: event must be (N,), got {tuple(event.shape)}")
+    if not score.is_floating_point():
+        raise TypeError(f"cox: score must be floating point, got {score.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"cox: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = cox_forward if _by_lines() else Cox.apply
     loss, *_ = run(score, event)
+    dtype = score.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.to(torch.promote_types(score.dtype, event.dtype))
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / event.sum()
-    return total.to(torch.promote_types(score.dtype, event.dtype))
+    return total.to(dtype)
 
 
 def cox_forward(score: Tensor, event: Tensor) -> tuple[Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(score.dtype, event.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (score, event)], torch.float32)
     score, event = score.to(wide), event.to(wide)
     score_logcumsumexp = _logcumsumexp(score.flip(0), 0).flip(0)
     losses = event * (score_logcumsumexp - score)

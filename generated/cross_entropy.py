@@ -40,6 +40,7 @@ as well.
 - weight gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -68,6 +69,8 @@ def cross_entropy(
             f"{label_smoothing}"
         )
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    if not logits.is_floating_point():
+        raise TypeError(f"cross_entropy: logits must be floating point, got {logits.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"cross_entropy: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     labels_kept = labels != ignore_index
@@ -75,28 +78,27 @@ def cross_entropy(
     run = cross_entropy_forward if _by_lines() else CrossEntropy.apply
     loss, *_ = run(logits, labels, weight, label_smoothing)
     loss = loss.where(labels_kept, 0)
+    dtype = logits.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N, *S_dims).to(torch.promote_types(logits.dtype, weight.dtype))
+        return loss.reshape(N, *S_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         counted = torch.where(labels_kept != 0, weight[labels], 0)
         total = total / counted.sum()
-    return total.to(torch.promote_types(logits.dtype, weight.dtype))
+    return total.to(dtype)
 
 
 def cross_entropy_forward(
     logits: Tensor, labels: Tensor, weight: Tensor, label_smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(logits.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_logits = _peak(logits, 1)
     logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
     sum_exp_logits_shifted = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
     logprobs = logits_shifted - torch.log(sum_exp_logits_shifted[:, None])
     counted = weight[labels]
     picked = counted * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)

@@ -64,13 +64,22 @@ def cross_entropy_probabilities(
             f"1, got {label_smoothing}"
         )
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    for name, t in (("logits", logits), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(
+                f"cross_entropy_probabilities: {name} must be floating point, got {t.dtype}"
+            )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(
             f"cross_entropy_probabilities: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
     run = cross_entropy_probabilities_forward if _by_lines() else CrossEntropyProbabilities.apply
     loss, *_ = run(logits, target, weight, label_smoothing)
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target, weight)])
+    dtype = (
+        torch.promote_types(logits.dtype, target.dtype)
+        if loss.dtype == torch.float32
+        else loss.dtype
+    )
     if reduction == "none":
         return loss.reshape(N, *S_dims).to(dtype)
     total = loss.sum()
@@ -83,8 +92,11 @@ def cross_entropy_probabilities_forward(
     logits: Tensor, target: Tensor, weight: Tensor, label_smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target, weight)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight)],
+        torch.float32,
+    )
     logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     C = logits.shape[1]
     max_logits = _peak(logits, 1)

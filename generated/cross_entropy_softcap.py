@@ -44,6 +44,7 @@ as well.
 - weight gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -78,6 +79,8 @@ def cross_entropy_softcap(
     if isinstance(cap, Tensor) or not cap > 0:
         raise ValueError(f"cross_entropy_softcap: cap must be a number above 0, got {cap}")
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    if not logits.is_floating_point():
+        raise TypeError(f"cross_entropy_softcap: logits must be floating point, got {logits.dtype}")
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
@@ -90,8 +93,8 @@ def cross_entropy_softcap_forward(
     cap: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(logits.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     capped = cap * torch.tanh(logits / cap)
@@ -99,7 +102,6 @@ def cross_entropy_softcap_forward(
     capped_shifted = capped - max_capped
     exp_capped_shifted = torch.exp(capped_shifted)
     sum_exp_capped_shifted = exp_capped_shifted.sum(1)
-    probs = exp_capped_shifted / sum_exp_capped_shifted[:, None]
     logprobs = capped_shifted - torch.log(sum_exp_capped_shifted[:, None])
     labels_kept_is_not_0 = labels_kept != 0
     counted = torch.where(labels_kept_is_not_0, weight[labels], 0)

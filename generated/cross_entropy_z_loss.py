@@ -47,6 +47,7 @@ as well.
 - weight gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -78,6 +79,8 @@ def cross_entropy_z_loss(
             f"{label_smoothing}"
         )
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    if not logits.is_floating_point():
+        raise TypeError(f"cross_entropy_z_loss: logits must be floating point, got {logits.dtype}")
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
@@ -90,15 +93,14 @@ def cross_entropy_z_loss_forward(
     z_weight: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(logits.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_logits = _peak(logits, 1, added=True)
     logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
     sum_exp_logits_shifted = exp_logits_shifted.sum(1)
-    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
     logprobs = logits_shifted - torch.log(sum_exp_logits_shifted[:, None])
     labels_kept_is_not_0 = labels_kept != 0
     counted = torch.where(labels_kept_is_not_0, weight[labels], 0)

@@ -52,13 +52,17 @@ def dpo(
     reference_rejected = reference_rejected.reshape(N)
     if isinstance(beta, Tensor):
         raise TypeError("dpo: beta must be a number, not a tensor")
+    for name, t in (("chosen", chosen), ("rejected", rejected)):
+        if not t.is_floating_point():
+            raise TypeError(f"dpo: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"dpo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = dpo_forward if _by_lines() else DPO.apply
     loss = run(chosen, rejected, reference_chosen, reference_rejected, beta)
-    dtype = functools.reduce(
-        torch.promote_types,
-        [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+    dtype = (
+        torch.promote_types(chosen.dtype, rejected.dtype)
+        if loss.dtype == torch.float32
+        else loss.dtype
     )
     if reduction == "none":
         return loss.reshape(N_dims).to(dtype)
@@ -73,11 +77,11 @@ def dpo_forward(
     beta: float,
 ) -> Tensor:
     """The output loss."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
     chosen, rejected, reference_chosen, reference_rejected = (
         t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
     )

@@ -33,6 +33,8 @@ def elu(x: Tensor, alpha: float = 1) -> Tensor:
     x = x.reshape(N)
     if isinstance(alpha, Tensor):
         raise TypeError("elu: alpha must be a number, not a tensor")
+    if not x.is_floating_point():
+        raise TypeError(f"elu: x must be floating point, got {x.dtype}")
     if _by_lines():
         y = elu_statements(x, alpha)
     else:

@@ -34,6 +34,8 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
     *N_dims, = index.shape
     N = math.prod(N_dims)
     index = index.reshape(N)
+    if not table.is_floating_point():
+        raise TypeError(f"embedding: table must be floating point, got {table.dtype}")
     run = embedding_forward if _by_lines() else Embedding.apply
     y = run(index, table)
     return y.reshape(*N_dims, E)

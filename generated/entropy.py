@@ -35,6 +35,8 @@ def entropy(probs: Tensor) -> Tensor:
     *N_dims, C = probs.shape
     N = math.prod(N_dims)
     probs = probs.reshape(N, C)
+    if not probs.is_floating_point():
+        raise TypeError(f"entropy: probs must be floating point, got {probs.dtype}")
     if _by_lines():
         uncertainty = entropy_statements(probs)
     else:

@@ -48,6 +48,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - loss is NaN if N is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -67,22 +68,25 @@ def focal(
         raise ValueError(f"focal: alpha must be a number at most 1, got {alpha}")
     if isinstance(gamma, Tensor) or not gamma >= 0:
         raise ValueError(f"focal: gamma must be a number at least 0, got {gamma}")
+    for name, t in (("logits", logits), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"focal: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"focal: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = focal_forward if _by_lines() else Focal.apply
     loss = run(logits, target, alpha, gamma)
+    dtype = torch.promote_types(logits.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(torch.promote_types(logits.dtype, target.dtype))
+        return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
-    return total.to(torch.promote_types(logits.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def focal_forward(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(logits.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
     logits, target = logits.to(wide), target.to(wide)
     N = logits.shape[0]
     probs = torch.sigmoid(logits)

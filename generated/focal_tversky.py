@@ -29,6 +29,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - target gets no gradient.
 """
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -51,6 +53,8 @@ def focal_tversky(
         raise ValueError(f"focal_tversky: gamma must be a number above 0, got {gamma}")
     if isinstance(smooth, Tensor) or not smooth > 0:
         raise ValueError(f"focal_tversky: smooth must be a number above 0, got {smooth}")
+    if not probs.is_floating_point():
+        raise TypeError(f"focal_tversky: probs must be floating point, got {probs.dtype}")
     run = focal_tversky_forward if _by_lines() else FocalTversky.apply
     return run(probs, target, alpha, beta, gamma, smooth)[0]
 
@@ -59,8 +63,8 @@ def focal_tversky_forward(
     probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(probs.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
+    dtype = probs.dtype if wide == torch.float32 else wide
     probs, target = probs.to(wide), target.to(wide)
     found = (probs * target).sum(0) + smooth
     wrong = torch.add(

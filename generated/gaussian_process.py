@@ -52,6 +52,9 @@ def gaussian_process(x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor) -
     for name, t in (("lengthscale", lengthscale), ("noise", noise)):
         if t.shape != ():
             raise ValueError(f"gaussian_process: {name} must be (), got {tuple(t.shape)}")
+    for name, t in (("x", x), ("y", y), ("lengthscale", lengthscale), ("noise", noise)):
+        if not t.is_floating_point():
+            raise TypeError(f"gaussian_process: {name} must be floating point, got {t.dtype}")
     run = gaussian_process_forward if _by_lines() else GaussianProcess.apply
     return run(x, y, lengthscale, noise)[0]
 
@@ -60,8 +63,8 @@ def gaussian_process_forward(
     x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, y, lengthscale, noise)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, y)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, y, lengthscale, noise = (t.to(wide) for t in (x, y, lengthscale, noise))
     N = x.shape[0]
     distance = ((x[:, None] - x) ** 2).sum(2)

@@ -36,6 +36,9 @@ def geglu(gate: Tensor, x: Tensor) -> Tensor:
         raise ValueError(f"geglu: x must be (*N,), got {tuple(x.shape)}")
     N = math.prod(N_dims)
     gate, x = gate.reshape(N), x.reshape(N)
+    for name, t in (("gate", gate), ("x", x)):
+        if not t.is_floating_point():
+            raise TypeError(f"geglu: {name} must be floating point, got {t.dtype}")
     run = geglu_forward if _by_lines() else GEGLU.apply
     y = run(gate, x)
     return y.reshape(N_dims)

@@ -29,6 +29,8 @@ def gelu(x: Tensor) -> Tensor:
     *N_dims, = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"gelu: x must be floating point, got {x.dtype}")
     run = gelu_forward if _by_lines() else GELU.apply
     y = run(x)
     return y.reshape(N_dims)

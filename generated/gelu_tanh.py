@@ -32,6 +32,8 @@ def gelu_tanh(x: Tensor) -> Tensor:
     *N_dims, = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"gelu_tanh: x must be floating point, got {x.dtype}")
     run = gelu_tanh_forward if _by_lines() else GELUTanh.apply
     y = run(x)
     return y.reshape(N_dims)

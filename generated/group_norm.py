@@ -68,6 +68,9 @@ def group_norm(
         raise TypeError("group_norm: eps must be a number, not a tensor")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
     bias = x.new_full((), 0).expand(C) if bias is None else bias
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"group_norm: {name} must be floating point, got {t.dtype}")
     run = group_norm_forward if _by_lines() else GroupNorm.apply
     y, *_ = run(x, gain, bias, groups, eps)
     return y.reshape(N, C, *S_dims)
@@ -77,10 +80,9 @@ def group_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
-    C = x.shape[1]
     S = x.shape[2]
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")

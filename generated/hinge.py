@@ -23,6 +23,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - target gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -36,24 +37,26 @@ def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
         raise ValueError(f"hinge: target must be (*N,), got {tuple(target.shape)}")
     N = math.prod(N_dims)
     x, target = x.reshape(N), target.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"hinge: x must be floating point, got {x.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"hinge: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     if _by_lines():
         loss = hinge_statements(x, target)
     else:
         loss = Hinge.apply(x, target)
+    dtype = x.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     missing = 1 - target * x
     losses = missing.clamp(min=0)
@@ -62,8 +65,7 @@ def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
 
 def hinge_statements(x: Tensor, target: Tensor) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     missing = 1 - target * x
     losses = torch.where(missing <= 0, 0, missing)

@@ -29,6 +29,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - target gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -46,6 +47,8 @@ def hinge_embedding(
     x, target = x.reshape(N), target.reshape(N)
     if isinstance(margin, Tensor):
         raise TypeError("hinge_embedding: margin must be a number, not a tensor")
+    if not x.is_floating_point():
+        raise TypeError(f"hinge_embedding: x must be floating point, got {x.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(
             f"hinge_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
@@ -54,18 +57,18 @@ def hinge_embedding(
         loss = hinge_embedding_statements(x, target, margin)
     else:
         loss = HingeEmbedding.apply(x, target, margin)
+    dtype = x.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     alike = torch.ops.aten.threshold_backward(x, torch.abs(target + 1), 0)
     missing = (margin - x).clamp(min=0)
@@ -76,8 +79,7 @@ def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
 
 def hinge_embedding_statements(x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     alike = torch.where(target != -1, x, 0)
     missing = torch.where(margin < x, 0, margin - x)

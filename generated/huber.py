@@ -24,6 +24,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - loss is NaN if N is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -39,22 +40,25 @@ def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") 
     x, target = x.reshape(N), target.reshape(N)
     if isinstance(delta, Tensor) or not delta > 0:
         raise ValueError(f"huber: delta must be a number above 0, got {delta}")
+    for name, t in (("x", x), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"huber: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"huber: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = huber_forward if _by_lines() else Huber.apply
     loss = run(x, target, delta)
+    dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def huber_forward(x: Tensor, target: Tensor, delta: float) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     error = x - target
     size = torch.abs(error)

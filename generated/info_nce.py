@@ -58,6 +58,9 @@ def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
         raise ValueError(f"info_nce: keys must be (N, D), got {tuple(keys.shape)}")
     if isinstance(temperature, Tensor) or not temperature > 0:
         raise ValueError(f"info_nce: temperature must be a number above 0, got {temperature}")
+    for name, t in (("queries", queries), ("keys", keys)):
+        if not t.is_floating_point():
+            raise TypeError(f"info_nce: {name} must be floating point, got {t.dtype}")
     run = info_nce_forward if _by_lines() else InfoNCE.apply
     return run(queries, keys, temperature)[0]
 

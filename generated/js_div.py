@@ -48,6 +48,9 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
         raise ValueError(f"js_div: q must be (*N, C), got {tuple(q.shape)}")
     N = math.prod(N_dims)
     p, q = p.reshape(N, C), q.reshape(N, C)
+    for name, t in (("p", p), ("q", q)):
+        if not t.is_floating_point():
+            raise TypeError(f"js_div: {name} must be floating point, got {t.dtype}")
     if _by_lines():
         return js_div_statements(p, q)
     return JSDiv.apply(p, q)

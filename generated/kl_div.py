@@ -26,6 +26,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 - loss is NaN if B is 0 or if D is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -41,6 +42,9 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
         raise ValueError(f"kl_div: target must be (B, *D), got {tuple(target.shape)}")
     D = math.prod(D_dims)
     x, target = x.reshape(B, D), target.reshape(B, D)
+    for name, t in (("x", x), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"kl_div: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "batchmean", "sum", "none"):
         raise ValueError(
             f"kl_div: reduction is 'mean', 'batchmean', 'sum' or 'none', not {reduction!r}"
@@ -49,20 +53,20 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
         loss = kl_div_statements(x, target)
     else:
         loss = KLDiv.apply(x, target)
+    dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(B, *D_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(B, *D_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / (B * D)
     if reduction == "batchmean":
         total = total / B
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def kl_div_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     information = torch.ops.aten.threshold_backward(
         torch.log(target) * target,
@@ -75,8 +79,7 @@ def kl_div_forward(x: Tensor, target: Tensor) -> Tensor:
 
 def kl_div_statements(x: Tensor, target: Tensor) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     information = torch.where(
         target == 0,

@@ -24,6 +24,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at B
 - loss is NaN if B is 0 or if D is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -39,26 +40,29 @@ def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Ten
         raise ValueError(f"kl_div_log_target: target must be (B, *D), got {tuple(target.shape)}")
     D = math.prod(D_dims)
     x, target = x.reshape(B, D), target.reshape(B, D)
+    for name, t in (("x", x), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"kl_div_log_target: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "batchmean", "sum", "none"):
         raise ValueError(
             f"kl_div_log_target: reduction is 'mean', 'batchmean', 'sum' or 'none', not {reduction!r}"
         )
     run = kl_div_log_target_forward if _by_lines() else KLDivLogTarget.apply
     loss = run(x, target)
+    dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(B, *D_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(B, *D_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / (B * D)
     if reduction == "batchmean":
         total = total / B
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def kl_div_log_target_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     losses = torch.exp(target) * (target - x)
     loss = losses

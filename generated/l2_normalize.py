@@ -39,6 +39,8 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
     x = x.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("l2_normalize: eps must be a number, not a tensor")
+    if not x.is_floating_point():
+        raise TypeError(f"l2_normalize: x must be floating point, got {x.dtype}")
     run = l2_normalize_forward if _by_lines() else L2Normalize.apply
     y, *_ = run(x, eps)
     return y.reshape(*N_dims, C)

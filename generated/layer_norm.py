@@ -52,6 +52,9 @@ def layer_norm(
         raise TypeError("layer_norm: eps must be a number, not a tensor")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
     bias = x.new_full((), 0).expand(C) if bias is None else bias
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"layer_norm: {name} must be floating point, got {t.dtype}")
     run = layer_norm_forward if _by_lines() else LayerNorm.apply
     y, *_ = run(x, gain, bias, eps)
     return y.reshape(*N_dims, C)
@@ -61,8 +64,8 @@ def layer_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     C = x.shape[1]
     mean = x.sum(1, keepdim=True) / C

@@ -32,6 +32,8 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     x = x.reshape(N)
     if isinstance(negative_slope, Tensor):
         raise TypeError("leaky_relu: negative_slope must be a number, not a tensor")
+    if not x.is_floating_point():
+        raise TypeError(f"leaky_relu: x must be floating point, got {x.dtype}")
     if _by_lines():
         y = leaky_relu_statements(x, negative_slope)
     else:

@@ -42,6 +42,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     N = math.prod(N_dims)
     x = x.reshape(N, K)
     bias = x.new_full((), 0).expand(H) if bias is None else bias
+    for name, t in (("x", x), ("weight", weight), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"linear: {name} must be floating point, got {t.dtype}")
     run = linear_forward if _by_lines() else Linear.apply
     y = run(x, weight, bias)
     return y.reshape(*N_dims, H)

@@ -59,6 +59,9 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     *_, _, F = value.shape
     B = math.prod(B_dims)
     query, key, value = query.reshape(B, T, E), key.reshape(B, T, E), value.reshape(B, T, F)
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if not t.is_floating_point():
+            raise TypeError(f"linear_attention: {name} must be floating point, got {t.dtype}")
     if _by_lines():
         y = linear_attention_statements(query, key, value)
     else:

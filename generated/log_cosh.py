@@ -23,6 +23,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - loss is NaN if N is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -36,24 +37,27 @@ def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
         raise ValueError(f"log_cosh: target must be (*N,), got {tuple(target.shape)}")
     N = math.prod(N_dims)
     x, target = x.reshape(N), target.reshape(N)
+    for name, t in (("x", x), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"log_cosh: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"log_cosh: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     if _by_lines():
         loss = log_cosh_statements(x, target)
     else:
         loss = LogCosh.apply(x, target)
+    dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def log_cosh_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     error = x - target
     abs_error = torch.abs(error)
@@ -63,8 +67,7 @@ def log_cosh_forward(x: Tensor, target: Tensor) -> Tensor:
 
 def log_cosh_statements(x: Tensor, target: Tensor) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     error = x - target
     losses = torch.log(torch.cosh(error))

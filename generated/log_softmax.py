@@ -31,6 +31,8 @@ def log_softmax(x: Tensor) -> Tensor:
     *N_dims, C = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N, C)
+    if not x.is_floating_point():
+        raise TypeError(f"log_softmax: x must be floating point, got {x.dtype}")
     run = log_softmax_forward if _by_lines() else LogSoftmax.apply
     y = run(x)
     return y.reshape(*N_dims, C)

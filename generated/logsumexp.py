@@ -31,6 +31,8 @@ def logsumexp(x: Tensor) -> Tensor:
     *N_dims, C = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N, C)
+    if not x.is_floating_point():
+        raise TypeError(f"logsumexp: x must be floating point, got {x.dtype}")
     run = logsumexp_forward if _by_lines() else Logsumexp.apply
     y = run(x)
     return y.reshape(N_dims)

@@ -93,6 +93,12 @@ def lstm_cell(
         )
     bias_ih = x.new_full((), 0).expand(P) if bias_ih is None else bias_ih
     bias_hh = x.new_full((), 0).expand(P) if bias_hh is None else bias_hh
+    for name, t in (
+        ("x", x), ("h", h), ("c", c), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
+        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
+    ):
+        if not t.is_floating_point():
+            raise TypeError(f"lstm_cell: {name} must be floating point, got {t.dtype}")
     run = lstm_cell_forward if _by_lines() else LSTMCell.apply
     y, *_ = run(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
     return y.reshape(y.shape[0], *N_dims, H)

@@ -66,6 +66,9 @@ def masked_attention(
     scale = E ** -0.5 if scale is None else scale
     if isinstance(scale, Tensor):
         raise TypeError("masked_attention: scale must be a number, not a tensor")
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if not t.is_floating_point():
+            raise TypeError(f"masked_attention: {name} must be floating point, got {t.dtype}")
     run = masked_attention_forward if _by_lines() else MaskedAttention.apply
     y, *_ = run(query, key, value, mask, scale)
     return y.reshape(*B_dims, T, F)
@@ -76,8 +79,16 @@ def masked_attention_forward(
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
     with torch.autocast(query.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, mask)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (query, key, value, mask)],
+            torch.float32,
+        )
+        dtype = (
+            functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+            if wide == torch.float32
+            else wide
+        )
         query, key, value, mask = (t.to(wide) for t in (query, key, value, mask))
         scores = scale * (query @ key.mT)
         mask_is_not_0 = mask != 0

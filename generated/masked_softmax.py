@@ -24,6 +24,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - mask gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -39,6 +40,8 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
         raise ValueError(f"masked_softmax: mask must be (*N, C), got {tuple(mask.shape)}")
     N = math.prod(N_dims)
     x, mask = x.reshape(N, C), mask.reshape(N, C)
+    if not x.is_floating_point():
+        raise TypeError(f"masked_softmax: x must be floating point, got {x.dtype}")
     run = masked_softmax_forward if _by_lines() else MaskedSoftmax.apply
     y = run(x, mask)
     return y.reshape(*N_dims, C)
@@ -46,8 +49,8 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
 
 def masked_softmax_forward(x: Tensor, mask: Tensor) -> Tensor:
     """The output y."""
-    dtype = torch.promote_types(x.dtype, mask.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, mask)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, mask = x.to(wide), mask.to(wide)
     mask_is_not_0 = mask != 0
     x_chosen = torch.where(mask_is_not_0, x, -math.inf)

@@ -32,6 +32,8 @@ def mish(x: Tensor) -> Tensor:
     *N_dims, = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"mish: x must be floating point, got {x.dtype}")
     run = mish_forward if _by_lines() else Mish.apply
     y = run(x)
     return y.reshape(N_dims)

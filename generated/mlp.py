@@ -100,6 +100,12 @@ def mlp(
         raise ValueError(f"mlp: logit_maxes takes a maximum along it, but V is 0 where V = {V}")
     if isinstance(eps, Tensor) or not eps > 0:
         raise ValueError(f"mlp: eps must be a number above 0, got {eps}")
+    for name, t in (
+        ("C", C), ("W1", W1), ("b1", b1), ("W2", W2), ("b2", b2), ("bngain", bngain),
+        ("bnbias", bnbias),
+    ):
+        if not t.is_floating_point():
+            raise TypeError(f"mlp: {name} must be floating point, got {t.dtype}")
     run = mlp_forward if _by_lines() else MLP.apply
     return run(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
 
@@ -110,11 +116,16 @@ def mlp_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     with torch.autocast(C.device.type, enabled=False):
-        dtype = functools.reduce(
+        wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
+            torch.float32,
         )
-        wide = torch.promote_types(dtype, torch.float32)
+        dtype = (
+            functools.reduce(torch.promote_types, [t.dtype for t in (C, W1, b1, W2, bngain, bnbias)])
+            if wide == torch.float32
+            else wide
+        )
         C, W1, b1, W2, b2, bngain, bnbias = (t.to(wide) for t in (C, W1, b1, W2, b2, bngain, bnbias))
         N = contexts.shape[0]
         emb = torch.nn.functional.embedding(contexts, C)

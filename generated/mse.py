@@ -22,6 +22,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - loss is NaN if N is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -35,22 +36,25 @@ def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
         raise ValueError(f"mse: target must be (*N,), got {tuple(target.shape)}")
     N = math.prod(N_dims)
     x, target = x.reshape(N), target.reshape(N)
+    for name, t in (("x", x), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"mse: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"mse: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = mse_forward if _by_lines() else MSE.apply
     loss = run(x, target)
+    dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def mse_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     error = x - target
     losses = error ** 2

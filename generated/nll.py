@@ -26,6 +26,7 @@ as well.
 - weight gets no gradient.
 """
 
+import functools
 import math
 
 import torch
@@ -49,6 +50,8 @@ def nll(
     S = math.prod(S_dims)
     logprobs, labels = logprobs.reshape(N, C, S), labels.reshape(N, S)
     weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
+    if not logprobs.is_floating_point():
+        raise TypeError(f"nll: logprobs must be floating point, got {logprobs.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"nll: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     labels_kept = labels != ignore_index
@@ -56,19 +59,23 @@ def nll(
     run = nll_forward if _by_lines() else NLL.apply
     loss = run(logprobs, labels, weight)
     loss = loss.where(labels_kept, 0)
+    dtype = logprobs.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N, *S_dims).to(torch.promote_types(logprobs.dtype, weight.dtype))
+        return loss.reshape(N, *S_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         counted = torch.where(labels_kept != 0, weight[labels], 0)
         total = total / counted.sum()
-    return total.to(torch.promote_types(logprobs.dtype, weight.dtype))
+    return total.to(dtype)
 
 
 def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(logprobs.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logprobs, weight)],
+        torch.float32,
+    )
     logprobs, weight = logprobs.to(wide), weight.to(wide)
     losses = -weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
     return losses

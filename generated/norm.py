@@ -34,6 +34,8 @@ def norm(x: Tensor) -> Tensor:
     *N_dims, C = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N, C)
+    if not x.is_floating_point():
+        raise TypeError(f"norm: x must be floating point, got {x.dtype}")
     run = norm_forward if _by_lines() else Norm.apply
     y, *_ = run(x)
     return y.reshape(N_dims)

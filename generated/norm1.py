@@ -31,6 +31,8 @@ def norm1(x: Tensor) -> Tensor:
     *N_dims, C = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N, C)
+    if not x.is_floating_point():
+        raise TypeError(f"norm1: x must be floating point, got {x.dtype}")
     run = norm1_forward if _by_lines() else Norm1.apply
     y = run(x)
     return y.reshape(N_dims)

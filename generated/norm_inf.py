@@ -36,6 +36,8 @@ def norm_inf(x: Tensor) -> Tensor:
     x = x.reshape(N, C)
     if C == 0:
         raise ValueError(f"norm_inf: y takes a maximum along it, but C is 0 where C = {C}")
+    if not x.is_floating_point():
+        raise TypeError(f"norm_inf: x must be floating point, got {x.dtype}")
     run = norm_inf_forward if _by_lines() else NormInf.apply
     y = run(x)
     return y.reshape(N_dims)

@@ -36,6 +36,8 @@ def norm_p(x: Tensor, p: float = 3) -> Tensor:
     x = x.reshape(N, C)
     if isinstance(p, Tensor) or not p > 1:
         raise ValueError(f"norm_p: p must be a number above 1, got {p}")
+    if not x.is_floating_point():
+        raise TypeError(f"norm_p: x must be floating point, got {x.dtype}")
     run = norm_p_forward if _by_lines() else NormP.apply
     y, *_ = run(x, p)
     return y.reshape(N_dims)

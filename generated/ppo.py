@@ -57,13 +57,15 @@ def ppo(
         raise TypeError("ppo: beta must be a number, not a tensor")
     if isinstance(clip, Tensor) or not clip > 0:
         raise ValueError(f"ppo: clip must be a number above 0, got {clip}")
+    if not logp.is_floating_point():
+        raise TypeError(f"ppo: logp must be floating point, got {logp.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"ppo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     if _by_lines():
         loss = ppo_statements(logp, logp_old, advantage, clip, beta)
     else:
         loss = PPO.apply(logp, logp_old, advantage, clip, beta)
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
+    dtype = logp.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
         return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
@@ -76,8 +78,11 @@ def ppo_forward(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
 ) -> Tensor:
     """The output loss."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logp, logp_old, advantage)],
+        torch.float32,
+    )
     logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     ratio = torch.exp(logp - logp_old)
     clipped = ratio.clamp(1 - clip, 1 + clip)
@@ -91,8 +96,11 @@ def ppo_statements(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
 ) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logp, logp_old, advantage)],
+        torch.float32,
+    )
     logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     ratio = torch.exp(logp - logp_old)
     clipped = torch.where(

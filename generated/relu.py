@@ -30,6 +30,8 @@ def relu(x: Tensor) -> Tensor:
     *N_dims, = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"relu: x must be floating point, got {x.dtype}")
     if _by_lines():
         y = relu_statements(x)
     else:

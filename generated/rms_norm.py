@@ -26,6 +26,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
 
+import functools
 import math
 
 import torch
@@ -44,6 +45,9 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
     if isinstance(eps, Tensor):
         raise TypeError("rms_norm: eps must be a number, not a tensor")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
+    for name, t in (("x", x), ("gain", gain)):
+        if not t.is_floating_point():
+            raise TypeError(f"rms_norm: {name} must be floating point, got {t.dtype}")
     run = rms_norm_forward if _by_lines() else RMSNorm.apply
     y, *_ = run(x, gain, eps)
     return y.reshape(*N_dims, C)
@@ -51,8 +55,8 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
 
 def rms_norm_forward(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = torch.promote_types(x.dtype, gain.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain = x.to(wide), gain.to(wide)
     C = x.shape[1]
     square = (x ** 2).sum(1, keepdim=True) / C

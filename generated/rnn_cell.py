@@ -61,6 +61,12 @@ def rnn_cell(
     x, h = x.reshape(N, K), h.reshape(N, H)
     bias_ih = x.new_full((), 0).expand(H) if bias_ih is None else bias_ih
     bias_hh = x.new_full((), 0).expand(H) if bias_hh is None else bias_hh
+    for name, t in (
+        ("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
+        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
+    ):
+        if not t.is_floating_point():
+            raise TypeError(f"rnn_cell: {name} must be floating point, got {t.dtype}")
     run = rnn_cell_forward if _by_lines() else RNNCell.apply
     y = run(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
     return y.reshape(*N_dims, H)

@@ -41,6 +41,8 @@ def rotary_embedding(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
             raise ValueError(f"rotary_embedding: {name} must be (T, E), got {tuple(t.shape)}")
     N = math.prod(N_dims)
     x = x.reshape(N, T, E)
+    if not x.is_floating_point():
+        raise TypeError(f"rotary_embedding: x must be floating point, got {x.dtype}")
     run = rotary_embedding_forward if _by_lines() else RotaryEmbedding.apply
     y = run(x, cosine, sine)
     return y.reshape(*N_dims, T, E)
@@ -48,8 +50,12 @@ def rotary_embedding(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """The output y."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, cosine, sine)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, cosine, sine)],
+        torch.float32,
+    )
+    dtype = x.dtype if wide == torch.float32 else wide
     x, cosine, sine = x.to(wide), cosine.to(wide), sine.to(wide)
     E = x.shape[2]
     if E % 2:

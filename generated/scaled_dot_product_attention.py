@@ -62,6 +62,11 @@ def scaled_dot_product_attention(
     scale = E ** -0.5 if scale is None else scale
     if isinstance(scale, Tensor):
         raise TypeError("scaled_dot_product_attention: scale must be a number, not a tensor")
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if not t.is_floating_point():
+            raise TypeError(
+                f"scaled_dot_product_attention: {name} must be floating point, got {t.dtype}"
+            )
     run = scaled_dot_product_attention_forward if _by_lines() else ScaledDotProductAttention.apply
     y, *_ = run(query, key, value, scale)
     return y.reshape(*B_dims, T, F)

@@ -57,6 +57,9 @@ def selective_scan(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D:
             raise ValueError(f"selective_scan: {name} must be (N, T, S), got {tuple(t.shape)}")
     if D.shape != (K,):
         raise ValueError(f"selective_scan: D must be (K,), got {tuple(D.shape)}")
+    for name, t in (("x", x), ("delta", delta), ("A", A), ("B", B), ("C", C), ("D", D)):
+        if not t.is_floating_point():
+            raise TypeError(f"selective_scan: {name} must be floating point, got {t.dtype}")
     run = selective_scan_forward if _by_lines() else SelectiveScan.apply
     return run(x, delta, A, B, C, D)[0]
 
@@ -65,8 +68,16 @@ def selective_scan_forward(
     x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C, D)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, delta, A, B, C, D)],
+        torch.float32,
+    )
+    dtype = (
+        functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C)])
+        if wide == torch.float32
+        else wide
+    )
     x, delta, A, B, C, D = (t.to(wide) for t in (x, delta, A, B, C, D))
     decay = torch.exp(A * delta[:, :, :, None])
     h = _scanned(decay, B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None], 1)

@@ -44,8 +44,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss is NaN if N is 0.
 """
 
-import functools
-
 import torch
 from torch import Tensor
 
@@ -60,6 +58,9 @@ def siglip(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> Tensor
     for name, t in (("scale", scale), ("bias", bias)):
         if t.shape != ():
             raise ValueError(f"siglip: {name} must be (), got {tuple(t.shape)}")
+    for name, t in (("images", images), ("texts", texts), ("scale", scale), ("bias", bias)):
+        if not t.is_floating_point():
+            raise TypeError(f"siglip: {name} must be floating point, got {t.dtype}")
     run = siglip_forward if _by_lines() else Siglip.apply
     return run(images, texts, scale, bias)[0]
 
@@ -69,7 +70,7 @@ def siglip_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     with torch.autocast(images.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale, bias)])
+        dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
         N = images.shape[0]

@@ -29,6 +29,8 @@ def sigmoid(x: Tensor) -> Tensor:
     *N_dims, = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"sigmoid: x must be floating point, got {x.dtype}")
     run = sigmoid_forward if _by_lines() else Sigmoid.apply
     y = run(x)
     return y.reshape(N_dims)

@@ -31,6 +31,8 @@ def silu(x: Tensor) -> Tensor:
     *N_dims, = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"silu: x must be floating point, got {x.dtype}")
     run = silu_forward if _by_lines() else Silu.apply
     y = run(x)
     return y.reshape(N_dims)

@@ -24,6 +24,7 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 - loss is NaN if N is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -39,24 +40,27 @@ def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean
     x, target = x.reshape(N), target.reshape(N)
     if isinstance(beta, Tensor) or not beta >= 0:
         raise ValueError(f"smooth_l1: beta must be a number at least 0, got {beta}")
+    for name, t in (("x", x), ("target", target)):
+        if not t.is_floating_point():
+            raise TypeError(f"smooth_l1: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"smooth_l1: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     if _by_lines():
         loss = smooth_l1_statements(x, target, beta)
     else:
         loss = SmoothL1.apply(x, target, beta)
+    dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(torch.promote_types(x.dtype, target.dtype))
+        return loss.reshape(N_dims).to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
-    return total.to(torch.promote_types(x.dtype, target.dtype))
+    return total.to(dtype)
 
 
 def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     error = x - target
     size = torch.abs(error)
@@ -71,8 +75,7 @@ def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
 
 def smooth_l1_statements(x: Tensor, target: Tensor, beta: float) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     error = x - target
     size = torch.abs(error)

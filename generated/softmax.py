@@ -32,6 +32,8 @@ def softmax(x: Tensor) -> Tensor:
     *N_dims, C = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N, C)
+    if not x.is_floating_point():
+        raise TypeError(f"softmax: x must be floating point, got {x.dtype}")
     run = softmax_forward if _by_lines() else Softmax.apply
     y = run(x)
     return y.reshape(*N_dims, C)

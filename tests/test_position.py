@@ -37,7 +37,7 @@ def own_file(folder, name, body):
     ("body", "by_hand", "shape", "code"),
     [
         (CAUSAL, causal_by_hand, (4, 5), "torch.arange"),
-        (PAIRS, pairs_by_hand, (4, 3), "_runtime.with_diagonal"),
+        (PAIRS, pairs_by_hand, (4, 3), "_with_diagonal"),
     ],
     ids=["causal", "pairs"],
 )

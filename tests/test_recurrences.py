@@ -335,7 +335,7 @@ def test_a_state_that_starts_below_every_score_is_compared_where_autograd_has_nu
     inputs = draw(4, 4), draw(4, seed=1), draw(4, seed=2)
     assert_as_typed(lambda *own: ours(*own)[-1], left_to_right(join), inputs)
     definition, program, text = result.proved.definition, result.program, result.text
-    largest_difference = codegen.lean._Lean().largest_difference
+    largest_difference = codegen.lean.Runs().largest_difference
     assert text.count("1e+30") > 1 and largest_difference(text, definition, program) < TOLERANCE
     for right, wrong in (("1e+30", "1e+999"), (" + stay\n", " - 9 * stay\n")):
         assert right in text

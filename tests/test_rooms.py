@@ -140,12 +140,10 @@ def test_the_public_face_hands_out_what_the_two_packages_have(file):
 
 
 @pytest.mark.parametrize("file", files("generated"), ids=module_of)
-def test_generated_imports_torch_and_the_file_that_all_share(file):
+def test_generated_imports_torch_alone(file):
     found = {arrow.of for arrow in arrows(file)}
     if file.name == "__init__.py" or file.parent.name in ("kernels", "triton"):
         found = {of for of in found if of.split(".")[0] != "generated"}
-    elif file.name != "_runtime.py":
-        found -= {"generated", "generated._runtime"}
     of_triton = {"triton", "numpy"} if file.parent.name == "triton" else {*()}  # it interprets
     libraries = {"torch"} | of_triton
     assert {of.split(".")[0] for of in found} <= {*libraries, *sys.stdlib_module_names}

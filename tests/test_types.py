@@ -75,7 +75,7 @@ again: type[Forward] = from_torch(lambda x: x.tanh(), "x: N")
 version: str = gradform.__version__
 
 def normed(x: Tensor) -> Tensor:
-    return rms_norm(x, x[0]) + rms_norm_forward(x, x[0]).y
+    return rms_norm(x, x[0]) + rms_norm_forward(x, x[0], 1e-6)[0]
 
 gradform.nothing  # attr-defined
 derive(3)  # arg-type

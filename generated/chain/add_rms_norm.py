@@ -39,8 +39,11 @@ class AddRMSNormAtoms(NamedTuple):
 
 def add_rms_norm_atoms(x: Tensor, residual: Tensor, gain: Tensor, eps: float) -> AddRMSNormAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, residual, gain)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, residual, gain)],
+        torch.float32,
+    )
     x, residual, gain = x.to(wide), residual.to(wide), gain.to(wide)
     C = x.shape[1]
     h_inner = residual + x

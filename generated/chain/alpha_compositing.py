@@ -20,6 +20,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at R
 as well.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -35,8 +36,7 @@ class AlphaCompositingAtoms(NamedTuple):
 
 def alpha_compositing_atoms(alpha: Tensor, color: Tensor) -> AlphaCompositingAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(alpha.dtype, color.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (alpha, color)], torch.float32)
     alpha, color = alpha.to(wide), color.to(wide)
     transmittance = _stepped((1 - alpha).cumprod(1), 1, 1)
     weights = alpha * transmittance

@@ -19,6 +19,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -41,8 +42,7 @@ def barlow_twins_atoms(
 ) -> BarlowTwinsAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(first.device.type, enabled=False):
-        dtype = torch.promote_types(first.dtype, second.dtype)
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(torch.promote_types, [t.dtype for t in (first, second)], torch.float32)
         first, second = first.to(wide), second.to(wide)
         N = first.shape[0]
         centred1 = first - 1 / N * first.sum(0, keepdim=True)

@@ -38,8 +38,7 @@ class BatchNormAtoms(NamedTuple):
 
 def batch_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> BatchNormAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N = x.shape[0]
     mean = 1 / N * x.sum(0, keepdim=True)

@@ -40,8 +40,7 @@ def batch_norm_biased_atoms(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> BatchNormBiasedAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N = x.shape[0]
     S = x.shape[2]

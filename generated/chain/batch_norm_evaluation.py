@@ -37,11 +37,11 @@ def batch_norm_evaluation_atoms(
     x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> BatchNormEvaluationAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (x, running_mean, running_var, gain, bias)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
     x, running_mean, running_var, gain, bias = (
         t.to(wide) for t in (x, running_mean, running_var, gain, bias)
     )

@@ -37,11 +37,11 @@ def bce_with_logits_atoms(
     logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
 ) -> BCEWithLogitsAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (logits, target, weight, pos_weight)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
     logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
     probs = (torch.exp(-logits) + 1) ** -1
     likelihood = pos_weight * torch.log(probs) * target + torch.log(1 - probs) * (1 - target)

@@ -45,8 +45,11 @@ def biased_attention_atoms(
 ) -> BiasedAttentionAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(query.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (query, key, value, bias)],
+            torch.float32,
+        )
         query, key, value, bias = (t.to(wide) for t in (query, key, value, bias))
         scores = bias + scale * (query @ key.mT)
         mask = (-math.inf < bias).to(query.dtype)

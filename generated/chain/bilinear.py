@@ -35,8 +35,11 @@ class BilinearAtoms(NamedTuple):
 def bilinear_atoms(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> BilinearAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(x1.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x1, x2, weight, bias)],
+            torch.float32,
+        )
         x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
         through = torch.einsum("hkl,nk->nlh", weight, x1)
         y = (x2[:, :, None] * through).sum(1) + bias

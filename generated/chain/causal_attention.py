@@ -38,8 +38,11 @@ def causal_attention_atoms(
 ) -> CausalAttentionAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(query.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (query, key, value)],
+            torch.float32,
+        )
         query, key, value = query.to(wide), key.to(wide), value.to(wide)
         T = query.shape[1]
         S = key.shape[1]

@@ -43,8 +43,7 @@ class CLIPAtoms(NamedTuple):
 def clip_atoms(images: Tensor, texts: Tensor, scale: Tensor) -> CLIPAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(images.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts)], torch.float32)
         images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
         N = images.shape[0]
         image_norm = torch.sqrt((images ** 2).sum(1, keepdim=True))

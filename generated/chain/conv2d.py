@@ -35,8 +35,11 @@ class Conv2dAtoms(NamedTuple):
 def conv2d_atoms(x: Tensor, weight: Tensor, bias: Tensor) -> Conv2dAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(x.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, weight, bias)],
+            torch.float32,
+        )
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
         Kh = weight.shape[2]
         Kw = weight.shape[3]

@@ -39,8 +39,7 @@ def cosine_embedding_atoms(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float,
 ) -> CosineEmbeddingAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
     x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
     product = (x1 * x2).sum(1)
     norms = torch.sqrt(((x1 ** 2).sum(1) + eps) * ((x2 ** 2).sum(1) + eps))

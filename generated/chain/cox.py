@@ -20,6 +20,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -34,8 +35,7 @@ class CoxAtoms(NamedTuple):
 
 def cox_atoms(score: Tensor, event: Tensor) -> CoxAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(score.dtype, event.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (score, event)], torch.float32)
     score, event = score.to(wide), event.to(wide)
     at_risk = torch.exp(score).flip(0).cumsum(0).flip(0)
     losses = event * (torch.log(at_risk) - score)

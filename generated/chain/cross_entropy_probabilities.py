@@ -40,8 +40,11 @@ def cross_entropy_probabilities_atoms(
     logits: Tensor, target: Tensor, weight: Tensor, label_smoothing: float,
 ) -> CrossEntropyProbabilitiesAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target, weight)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight)],
+        torch.float32,
+    )
     logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     C = logits.shape[1]
     probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)

@@ -22,6 +22,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -46,8 +47,7 @@ def cross_entropy_z_loss_atoms(
     z_weight: float,
 ) -> CrossEntropyZLossAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(logits.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     probs = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)

@@ -37,11 +37,11 @@ def dpo_atoms(
     beta: float,
 ) -> DPOAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
     chosen, rejected, reference_chosen, reference_rejected = (
         t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
     )

@@ -19,6 +19,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -39,8 +40,7 @@ class FocalAtoms(NamedTuple):
 
 def focal_atoms(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> FocalAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(logits.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
     logits, target = logits.to(wide), target.to(wide)
     N = logits.shape[0]
     probs = (torch.exp(-logits) + 1) ** -1

@@ -20,6 +20,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -37,8 +38,7 @@ def focal_tversky_atoms(
     probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
 ) -> FocalTverskyAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(probs.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
     probs, target = probs.to(wide), target.to(wide)
     found = (probs * target).sum(0) + smooth
     wrong = alpha * (target * (1 - probs)).sum(0) + beta * (probs * (1 - target)).sum(0)

@@ -39,8 +39,7 @@ def gaussian_process_atoms(
     x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
 ) -> GaussianProcessAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, y, lengthscale, noise)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, y)], torch.float32)
     x, y, lengthscale, noise = (t.to(wide) for t in (x, y, lengthscale, noise))
     N = x.shape[0]
     distance = ((x[:, None] - x) ** 2).sum(2)

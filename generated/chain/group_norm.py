@@ -42,10 +42,8 @@ def group_norm_atoms(
     x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
 ) -> GroupNormAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
-    C = x.shape[1]
     S = x.shape[2]
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")

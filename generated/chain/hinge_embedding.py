@@ -20,6 +20,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -36,8 +37,7 @@ class HingeEmbeddingAtoms(NamedTuple):
 
 def hinge_embedding_atoms(x: Tensor, target: Tensor, margin: float) -> HingeEmbeddingAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     alike = torch.where(target != -1, x, 0)
     missing = torch.where(margin < x, 0, margin - x)

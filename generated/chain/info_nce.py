@@ -20,6 +20,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -42,8 +43,7 @@ class InfoNCEAtoms(NamedTuple):
 def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float) -> InfoNCEAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(queries.device.type, enabled=False):
-        dtype = torch.promote_types(queries.dtype, keys.dtype)
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(torch.promote_types, [t.dtype for t in (queries, keys)], torch.float32)
         queries, keys = queries.to(wide), keys.to(wide)
         N = queries.shape[0]
         query_norm = torch.sqrt((queries ** 2).sum(1, keepdim=True))

@@ -38,8 +38,7 @@ class InstanceNormAtoms(NamedTuple):
 
 def instance_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> InstanceNormAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     S = x.shape[2]
     mean = 1 / S * x.sum(2, keepdim=True)

@@ -19,6 +19,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -32,8 +33,7 @@ class L1Atoms(NamedTuple):
 
 def l1_atoms(x: Tensor, target: Tensor) -> L1Atoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     losses = torch.abs(target - x)
     loss = losses

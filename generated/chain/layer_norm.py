@@ -37,8 +37,7 @@ class LayerNormAtoms(NamedTuple):
 
 def layer_norm_atoms(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> LayerNormAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     C = x.shape[1]
     mean = 1 / C * x.sum(1, keepdim=True)

@@ -34,8 +34,11 @@ class LinearAtoms(NamedTuple):
 def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor) -> LinearAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(x.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, weight, bias)],
+            torch.float32,
+        )
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
         y = x @ weight + bias
     return LinearAtoms(y)

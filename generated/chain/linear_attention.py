@@ -40,8 +40,11 @@ class LinearAttentionAtoms(NamedTuple):
 
 def linear_attention_atoms(query: Tensor, key: Tensor, value: Tensor) -> LinearAttentionAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (query, key, value)],
+        torch.float32,
+    )
     query, key, value = query.to(wide), key.to(wide), value.to(wide)
     elu = torch.where(query <= 0, torch.exp(torch.where(query <= 0, query, 0)) - 1, query)
     q = elu + 1

@@ -41,8 +41,11 @@ def masked_attention_atoms(
 ) -> MaskedAttentionAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(query.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, mask)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (query, key, value, mask)],
+            torch.float32,
+        )
         query, key, value, mask = (t.to(wide) for t in (query, key, value, mask))
         scores = scale * (query @ key.mT)
         counts = torch.where(mask != 0, torch.exp(scores), 0)

@@ -19,6 +19,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -34,8 +35,7 @@ class MaskedSoftmaxAtoms(NamedTuple):
 
 def masked_softmax_atoms(x: Tensor, mask: Tensor) -> MaskedSoftmaxAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(x.dtype, mask.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, mask)], torch.float32)
     x, mask = x.to(wide), mask.to(wide)
     counts = torch.where(mask != 0, torch.exp(x), 0)
     kept = (mask != 0).to(x.dtype).sum(1, keepdim=True)

@@ -56,11 +56,11 @@ def mlp_atoms(
 ) -> MLPAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(C.device.type, enabled=False):
-        dtype = functools.reduce(
+        wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
+            torch.float32,
         )
-        wide = torch.promote_types(dtype, torch.float32)
         C, W1, b1, W2, b2, bngain, bnbias = (t.to(wide) for t in (C, W1, b1, W2, b2, bngain, bnbias))
         N = contexts.shape[0]
         emb = torch.nn.functional.embedding(contexts, C)

@@ -19,6 +19,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -33,8 +34,11 @@ class NLLAtoms(NamedTuple):
 
 def nll_atoms(logprobs: Tensor, labels: Tensor, weight: Tensor) -> NLLAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(logprobs.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logprobs, weight)],
+        torch.float32,
+    )
     logprobs, weight = logprobs.to(wide), weight.to(wide)
     losses = -weight[labels] * logprobs.gather(1, labels.unsqueeze(1)).squeeze(1)
     counted = weight[labels]

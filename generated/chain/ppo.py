@@ -39,8 +39,11 @@ def ppo_atoms(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
 ) -> PPOAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logp, logp_old, advantage)],
+        torch.float32,
+    )
     logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     ratio = torch.exp(logp - logp_old)
     clipped = torch.where(

@@ -19,6 +19,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -34,8 +35,7 @@ class RMSNormAtoms(NamedTuple):
 
 def rms_norm_atoms(x: Tensor, gain: Tensor, eps: float) -> RMSNormAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(x.dtype, gain.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain)], torch.float32)
     x, gain = x.to(wide), gain.to(wide)
     C = x.shape[1]
     square = 1 / C * (x ** 2).sum(1, keepdim=True)

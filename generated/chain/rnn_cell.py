@@ -37,11 +37,11 @@ def rnn_cell_atoms(
 ) -> RNNCellAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(x.device.type, enabled=False):
-        dtype = functools.reduce(
+        wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
+            torch.float32,
         )
-        wide = torch.promote_types(dtype, torch.float32)
         x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
             t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
         )

@@ -34,8 +34,11 @@ class RotaryEmbeddingAtoms(NamedTuple):
 
 def rotary_embedding_atoms(x: Tensor, cosine: Tensor, sine: Tensor) -> RotaryEmbeddingAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, cosine, sine)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, cosine, sine)],
+        torch.float32,
+    )
     x, cosine, sine = x.to(wide), cosine.to(wide), sine.to(wide)
     E = x.shape[2]
     if E % 2:

@@ -38,8 +38,11 @@ def scaled_dot_product_attention_atoms(
 ) -> ScaledDotProductAttentionAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(query.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (query, key, value)],
+            torch.float32,
+        )
         query, key, value = query.to(wide), key.to(wide), value.to(wide)
         scores = scale * (query @ key.mT)
         probs = torch.exp(scores) / torch.exp(scores).sum(2, keepdim=True)

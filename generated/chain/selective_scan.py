@@ -38,8 +38,11 @@ def selective_scan_atoms(
     x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
 ) -> SelectiveScanAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C, D)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, delta, A, B, C, D)],
+        torch.float32,
+    )
     x, delta, A, B, C, D = (t.to(wide) for t in (x, delta, A, B, C, D))
     decay = torch.exp(A * delta[:, :, :, None])
     h = _scanned(decay, B[:, :, None] * delta[:, :, :, None] * x[:, :, :, None], 1)

@@ -39,8 +39,7 @@ class SiglipAtoms(NamedTuple):
 def siglip_atoms(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> SiglipAtoms:
     """Every statement of the forward, as it is written."""
     with torch.autocast(images.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale, bias)])
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts)], torch.float32)
         images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
         N = images.shape[0]
         image_norm = torch.sqrt((images ** 2).sum(1, keepdim=True))

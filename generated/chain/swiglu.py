@@ -18,6 +18,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -32,8 +33,7 @@ class SwigluAtoms(NamedTuple):
 
 def swiglu_atoms(gate: Tensor, x: Tensor) -> SwigluAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(gate.dtype, x.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (gate, x)], torch.float32)
     gate, x = gate.to(wide), x.to(wide)
     s = (torch.exp(-gate) + 1) ** -1
     opened = gate * s

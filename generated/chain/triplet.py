@@ -39,8 +39,11 @@ def triplet_atoms(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float,
 ) -> TripletAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (anchor, positive, negative)],
+        torch.float32,
+    )
     anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
     near = torch.sqrt(((anchor - positive + eps) ** 2).sum(1))
     far = torch.sqrt(((anchor - negative + eps) ** 2).sum(1))

@@ -18,6 +18,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at H
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -31,8 +32,7 @@ class WeightNormAtoms(NamedTuple):
 
 def weight_norm_atoms(v: Tensor, g: Tensor) -> WeightNormAtoms:
     """Every statement of the forward, as it is written."""
-    dtype = torch.promote_types(v.dtype, g.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (v, g)], torch.float32)
     v, g = v.to(wide), g.to(wide)
     norm = torch.sqrt((v ** 2).sum(1, keepdim=True))
     w = g[:, None] / norm * v

@@ -1,4 +1,4 @@
-"""A generated module beside plain torch: all five functions, values and gradients."""
+"""A generated module beside plain torch: the value, gradients, and gradients of these."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ class Wrong(Exception):
     """What was generated differs from plain torch: where, and by how much."""
 
 
-def compared(module, result: Generated, definition: Definition, text: str, batch: Batch) -> bool:
-    """Whether there was anything to compare: numbers that are finite in plain torch. Raises
-    `Wrong`.
+def compared(
+    module, result: Generated, definition: Definition, text: str, batch: Batch, twice: bool
+) -> bool:
+    """Whether there was anything to compare: numbers that are finite in plain torch; ``twice``
+    differentiated too. Raises `Wrong`.
     """
     labels: dict[str, list[Axis]] = {}
     by_name = {axis.name: axis for axis in definition.axes}
@@ -47,7 +49,7 @@ def compared(module, result: Generated, definition: Definition, text: str, batch
             )
             for n, gradient in zip(inputs, found, strict=True):
                 compare(f"d{n} of {name}()", gradient, plain.gradient_of_passed(n))
-            if not result.program.without_second:
+            if twice and not result.program.without_second:
                 _twice_compared(getattr(module, name), plain, compare)
     return True
 

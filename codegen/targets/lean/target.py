@@ -100,7 +100,6 @@ def rendered(file: str, **values: object) -> str:
     """A template with the helpers that its lines call, and with what these import."""
     template = _environment().get_template(file)
     text = template.render(**values, imports=(), helpers=())
-    text = template.render(**values, imports=(), helpers=())
     names = dict.fromkeys([*CALLED.findall(text), *re.findall(r"\b_(by_lines)\(", text)])
     helpers = tuple(printed_helpers(names))
     text = template.render(**values, imports=imports_of(text, helpers), helpers=helpers)
