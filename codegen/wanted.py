@@ -9,12 +9,15 @@ from codegen.program.values import Load
 
 
 def wanted_by(function: Function) -> tuple[frozenset[str], ...]:
-    """For each step of ``function`` the results that are computed with it."""
+    """For each step of ``function`` the results that are computed with it: all, where it costs
+    nothing, as another name of a result does.
+    """
+    everything = frozenset(function.results)
     needed_for = {name: frozenset([name]) for name in function.results}
     found = []
     for step in reversed(function.steps):
         if isinstance(step, NotZero):
-            found.append(frozenset(function.results))
+            found.append(everything)
             continue
         results = needed_for.get(step.name, frozenset())
         if isinstance(step, SplitLabel):
@@ -24,5 +27,7 @@ def wanted_by(function: Function) -> tuple[frozenset[str], ...]:
         for value in values_in(step):
             if isinstance(value, Load):
                 needed_for[value.name] = needed_for.get(value.name, frozenset()) | results
-        found.append(results)
+        value = step.value if isinstance(step, Assign) else None
+        is_name = isinstance(value, Load) and value.name in everything
+        found.append(everything if is_name else results)
     return tuple(reversed(found))

@@ -90,7 +90,8 @@ class KernelPage(PlainFunctions):
         for loops in self.loops:
             self.current = loops
             text = self.forward() if self._is_forward(loops) else self.backward()
-            lines = text.lines
+            helper = rf"{self.own['lines']}._\1"
+            lines = tuple(CALLED.sub(helper, line) for line in text.lines)
             for name in (self.wide, self.both):
                 own = [line for line in lines if line.startswith(f"{name} = ")]
                 if not any(_speaks_of(line, name) for line in lines if line not in own):
@@ -150,7 +151,8 @@ class _Lines:
         self.names = self._names()
         every = frozenset(node for _, node in self.flat.results)
         asked = [f"d{name}" for name in page.asked()] if self._is_backward else []
-        self.asked = {node for result, node in self.flat.results if result in asked}
+        always = {node for result, node in self.flat.results if result not in asked}
+        self.asked = {node for result, node in self.flat.results if result in asked} - always
         self.wanted = self._wanted(every)
         self.every = every
 
@@ -211,8 +213,7 @@ class _Lines:
 
     def _piece(self, piece: Kernel | Whole, by: frozenset[str] | None) -> Iterator[str]:
         if isinstance(piece, Whole):
-            text = self.printer.step(Assign(piece.name, piece.value), self.margin)
-            yield CALLED.sub(rf"{self.page.own['lines']}._\1", text)
+            yield self.printer.step(Assign(piece.name, piece.value), self.margin)
             return
         for name in piece.writes:
             memory = self.page.memory_for(self.loops, piece, name, self._shape(name))
