@@ -25,6 +25,9 @@ Backward:
     dx = dh + inv_rms*(dxhat - inv_rms**2*h*Sum(dxhat*h, C)/C)
     dresidual = dx
 
+Backward where gain is omitted:
+    dx = dh + inv_rms*(dy - inv_rms**2*h*Sum(dy*h, C)/C)
+
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
@@ -53,12 +56,15 @@ def add_rms_norm(
     x, residual = x.reshape(N, C), residual.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("add_rms_norm: eps must be a number, not a tensor")
-    gain = x.new_full((), 1).expand(C) if gain is None else gain
-    for name, t in (("x", x), ("residual", residual), ("gain", gain)):
+    for name, t in (("x", x), ("residual", residual)):
         if not t.is_floating_point():
             raise TypeError(f"add_rms_norm: {name} must be floating point, got {t.dtype}")
-    run = add_rms_norm_forward if _by_lines() else AddRMSNorm.apply
-    y, h, *_ = run(x, residual, gain, eps)
+    if gain is None:
+        run = add_rms_norm_plain_forward if _by_lines() else AddRMSNormPlain.apply
+        y, h, *_ = run(x, residual, eps)
+    else:
+        run = add_rms_norm_forward if _by_lines() else AddRMSNorm.apply
+        y, h, *_ = run(x, residual, gain, eps)
     return y.reshape(*N_dims, C), h.reshape(*N_dims, C)
 
 
@@ -90,7 +96,7 @@ def add_rms_norm_backward(
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, dh, gain, h = (t.to(wide) for t in (dy, dh, gain, h))
     C = dy.shape[1]
-    dx = dresidual = dgain = None
+    dx = dgain = None
     if need_gain:
         dgain = (inv_rms * dy * h).sum(0)
     if need_x or need_residual:
@@ -99,8 +105,7 @@ def add_rms_norm_backward(
             dh, inv_rms,
             torch.addcmul(dxhat, inv_rms ** 2 * (dxhat * h).sum(1, keepdim=True) / C, h, value=-1),
         )
-    if need_residual:
-        dresidual = dx
+    dresidual = dx
     return dx, dresidual, dgain
 
 
@@ -123,6 +128,55 @@ class AddRMSNorm(torch.autograd.Function):
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
             _, _, inv_rms = add_rms_norm_forward(x, residual, gain, ctx.eps)
         return *add_rms_norm_backward(dy, dh, gain, inv_rms, h, *ctx.needs_input_grad[:3]), None
+
+
+def add_rms_norm_plain_forward(
+    x: Tensor, residual: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The outputs y and h, then what the backward reads of it."""
+    dtype = torch.promote_types(x.dtype, residual.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, residual = x.to(wide), residual.to(wide)
+    C = x.shape[1]
+    h = residual + x
+    square = (h ** 2).sum(1, keepdim=True) / C
+    inv_rms = (square + eps) ** -0.5
+    y = inv_rms * h
+    return y.to(dtype), h.to(dtype), inv_rms
+
+
+def add_rms_norm_plain_backward(dy: Tensor, dh: Tensor, inv_rms: Tensor, h: Tensor) -> tuple:
+    """The gradients of x and residual."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, dh, h = dy.to(wide), dh.to(wide), h.to(wide)
+    C = dy.shape[1]
+    dx = torch.addcmul(
+        dh, inv_rms,
+        torch.addcmul(dy, inv_rms ** 2 * (dy * h).sum(1, keepdim=True) / C, h, value=-1),
+    )
+    dresidual = dx
+    return dx, dresidual
+
+
+class AddRMSNormPlain(torch.autograd.Function):
+    """What autograd sees of add_rms_norm where gain is omitted."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(add_rms_norm_plain_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, residual, ctx.eps = inputs
+        _, h, inv_rms = output
+        ctx.mark_non_differentiable(inv_rms)
+        ctx.save_for_backward(x, residual, h, inv_rms)
+
+    @staticmethod
+    def backward(ctx, dy, dh, *_):
+        x, residual, h, inv_rms = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, _, inv_rms = add_rms_norm_plain_forward(x, residual, ctx.eps)
+        return *add_rms_norm_plain_backward(dy, dh, inv_rms, h), None
 
 
 def _by_lines() -> bool:

@@ -37,6 +37,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss is NaN if N is 0.
 """
 
+import contextlib
+
 import torch
 from torch import Tensor
 
@@ -65,7 +67,7 @@ def barlow_twins_forward(
     first: Tensor, second: Tensor, weight: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(first.device.type, enabled=False):
+    with _uncast(first):
         dtype = torch.promote_types(first.dtype, second.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         first, second = first.to(wide), second.to(wide)
@@ -97,7 +99,7 @@ def barlow_twins_backward(
     weight: float, need_first: bool = True, need_second: bool = True,
 ) -> tuple:
     """The gradients of first and second."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
         N = first.shape[0]
@@ -177,6 +179,14 @@ class BarlowTwins(torch.autograd.Function):
             inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
             ctx.weight, *ctx.needs_input_grad[:2],
         ), None, None
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _with_diagonal(tensor: Tensor, first: int, second: int, number: float) -> Tensor:

@@ -19,6 +19,9 @@ Backward:
     dbias = Sum(dy, N, S)
     dx = gain*inv_std*dy
 
+Backward where gain is omitted and bias is omitted:
+    dx = inv_std*dy
+
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
@@ -53,13 +56,24 @@ def batch_norm_evaluation(
     x = x.reshape(N, C, S)
     if isinstance(eps, Tensor):
         raise TypeError("batch_norm_evaluation: eps must be a number, not a tensor")
-    gain = x.new_full((), 1).expand(C) if gain is None else gain
-    bias = x.new_full((), 0).expand(C) if bias is None else bias
-    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
-        if not t.is_floating_point():
-            raise TypeError(f"batch_norm_evaluation: {name} must be floating point, got {t.dtype}")
-    run = batch_norm_evaluation_forward if _by_lines() else BatchNormEvaluation.apply
-    y, *_ = run(x, running_mean, running_var, gain, bias, eps)
+    if not x.is_floating_point():
+        raise TypeError(f"batch_norm_evaluation: x must be floating point, got {x.dtype}")
+    if running_mean.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "batch_norm_evaluation: running_mean gets no gradient: pass running_mean.detach()"
+        )
+    if running_var.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "batch_norm_evaluation: running_var gets no gradient: pass running_var.detach()"
+        )
+    if gain is None and bias is None:
+        run = batch_norm_evaluation_plain_forward if _by_lines() else BatchNormEvaluationPlain.apply
+        y, *_ = run(x, running_mean, running_var, eps)
+    else:
+        gain = x.new_full((), 1).expand(C) if gain is None else gain
+        bias = x.new_full((), 0).expand(C) if bias is None else bias
+        run = batch_norm_evaluation_forward if _by_lines() else BatchNormEvaluation.apply
+        y, *_ = run(x, running_mean, running_var, gain, bias, eps)
     return y.reshape(N, C, *S_dims)
 
 
@@ -127,6 +141,54 @@ class BatchNormEvaluation(torch.autograd.Function):
             dy, x, running_mean, gain, inv_std, need_x, need_gain, need_bias,
         )
         return dx, None, None, dgain, dbias, None
+
+
+def batch_norm_evaluation_plain_forward(
+    x: Tensor, running_mean: Tensor, running_var: Tensor, eps: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, running_mean, running_var)],
+        torch.float32,
+    )
+    dtype = x.dtype if wide == torch.float32 else wide
+    x, running_mean, running_var = x.to(wide), running_mean.to(wide), running_var.to(wide)
+    inv_std = (running_var + eps) ** -0.5
+    xhat = inv_std[:, None] * (x - running_mean[:, None])
+    return xhat.to(dtype), inv_std
+
+
+def batch_norm_evaluation_plain_backward(dy: Tensor, inv_std: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy = dy.to(wide)
+    dx = inv_std[:, None] * dy
+    return dx
+
+
+class BatchNormEvaluationPlain(torch.autograd.Function):
+    """What autograd sees of batch_norm_evaluation where gain is omitted and bias is omitted."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(batch_norm_evaluation_plain_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, running_mean, running_var, ctx.eps = inputs
+        _, inv_std = output
+        ctx.mark_non_differentiable(inv_std)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, running_mean, running_var, inv_std)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return (None,) * 4
+        x, running_mean, running_var, inv_std = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, inv_std = batch_norm_evaluation_plain_forward(x, running_mean, running_var, ctx.eps)
+        return batch_norm_evaluation_plain_backward(dy, inv_std), None, None, None
 
 
 def _by_lines() -> bool:

@@ -36,6 +36,7 @@ of the chain rule as well.
   beyond 1e19.
 """
 
+import contextlib
 import functools
 import math
 
@@ -58,7 +59,9 @@ def biased_attention(
     if value.dim() != 2 + len(B_dims) or value.shape[:-2] != (*B_dims,) or value.shape[-2] != S:
         raise ValueError(f"biased_attention: value must be (*B, S, F), got {tuple(value.shape)}")
     *_, _, F = value.shape
-    bias = bias.expand((*B_dims, T, S))
+    bias = _spread(
+            "biased_attention: bias must be broadcast to (*B, T, S)", bias, (*B_dims, T, S),
+        )
     B = math.prod(B_dims)
     query = query.reshape(B, T, E)
     key = key.reshape(B, S, E)
@@ -81,7 +84,7 @@ def biased_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(query.device.type, enabled=False):
+    with _uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         query, key, value, bias = (t.to(wide) for t in (query, key, value, bias))
@@ -103,7 +106,7 @@ def biased_attention_backward(
     need_query: bool = True, need_key: bool = True, need_value: bool = True, need_bias: bool = True,
 ) -> tuple:
     """The gradients of query, key, value and bias."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         dquery = dkey = dvalue = dbias = None
@@ -146,6 +149,22 @@ class BiasedAttention(torch.autograd.Function):
         return *biased_attention_backward(
             dy, query, key, value, probs, ctx.scale, *ctx.needs_input_grad[:4],
         ), None
+
+
+def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
+    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
+    if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
+        raise ValueError(f"{said}, got {tuple(tensor.shape)}")
+    return tensor.expand(shape)
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:

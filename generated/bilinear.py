@@ -25,6 +25,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 chain rule as well.
 """
 
+import contextlib
 import functools
 import math
 
@@ -50,7 +51,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     N = math.prod(N_dims)
     x1, x2 = x1.reshape(N, K), x2.reshape(N, L)
     bias = x1.new_full((), 0).expand(H) if bias is None else bias
-    for name, t in (("x1", x1), ("x2", x2), ("weight", weight), ("bias", bias)):
+    for name, t in (("x1", x1), ("x2", x2), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"bilinear: {name} must be floating point, got {t.dtype}")
     run = bilinear_forward if _by_lines() else Bilinear.apply
@@ -60,7 +61,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 
 def bilinear_forward(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(x1.device.type, enabled=False):
+    with _uncast(x1):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
@@ -74,7 +75,7 @@ def bilinear_backward(
     need_x2: bool = True, need_weight: bool = True, need_bias: bool = True,
 ) -> tuple:
     """The gradients of x1, x2, weight and bias."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
         dx1 = dx2 = dweight = dbias = None
@@ -112,6 +113,14 @@ class Bilinear(torch.autograd.Function):
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
             _, through = bilinear_forward(x1, x2, weight, bias)
         return bilinear_backward(dy, x1, x2, weight, through, *ctx.needs_input_grad[:4])
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _einsum(equation: str, *tensors: Tensor) -> Tensor:

@@ -49,6 +49,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss, dscale are NaN if N is 0.
 """
 
+import contextlib
 import math
 
 import torch
@@ -75,7 +76,7 @@ def clip_forward(
     images: Tensor, texts: Tensor, scale: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(images.device.type, enabled=False):
+    with _uncast(images):
         dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
@@ -114,7 +115,7 @@ def clip_backward(
     need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
 ) -> tuple:
     """The gradients of images, texts and scale."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, images, texts = dloss.to(wide), images.to(wide), texts.to(wide)
         N = images.shape[0]
@@ -210,6 +211,14 @@ class CLIP(torch.autograd.Function):
             exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
             *ctx.needs_input_grad[:3],
         )
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:

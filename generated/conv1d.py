@@ -21,6 +21,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 of the chain rule as well.
 """
 
+import contextlib
 import functools
 import math
 
@@ -41,7 +42,7 @@ def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     N = math.prod(N_dims)
     x = x.reshape(N, C, T)
     bias = x.new_full((), 0).expand(D) if bias is None else bias
-    for name, t in (("x", x), ("weight", weight), ("bias", bias)):
+    for name, t in (("x", x), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"conv1d: {name} must be floating point, got {t.dtype}")
     run = conv1d_forward if _by_lines() else Conv1d.apply
@@ -51,7 +52,7 @@ def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The output y."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
@@ -64,7 +65,7 @@ def conv1d_backward(
     need_bias: bool = True,
 ) -> tuple:
     """The gradients of x, weight and bias."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
         N = dy.shape[0]
@@ -100,6 +101,14 @@ class Conv1d(torch.autograd.Function):
             return None, None, None
         x, weight = ctx.saved_tensors
         return conv1d_backward(dy, x, weight, *ctx.needs_input_grad[:3])
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _by_lines() -> bool:

@@ -66,6 +66,8 @@ def cosine_embedding(
     for name, t in (("x1", x1), ("x2", x2)):
         if not t.is_floating_point():
             raise TypeError(f"cosine_embedding: {name} must be floating point, got {t.dtype}")
+    if target.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("cosine_embedding: target gets no gradient: pass target.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(
             f"cosine_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"

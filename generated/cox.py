@@ -48,6 +48,8 @@ def cox(score: Tensor, event: Tensor, reduction: str = "mean") -> Tensor:
         raise ValueError(f"cox: event must be (N,), got {tuple(event.shape)}")
     if not score.is_floating_point():
         raise TypeError(f"cox: score must be floating point, got {score.dtype}")
+    if event.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("cox: event gets no gradient: pass event.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"cox: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = cox_forward if _by_lines() else Cox.apply

@@ -29,6 +29,9 @@ Backward:
         - label_smoothing*weight/C
     )
 
+Backward where weight is omitted and label_smoothing is 0:
+    dlogits = dloss*(probs - OneHot(labels, C))
+
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
@@ -68,15 +71,24 @@ def cross_entropy(
             f"cross_entropy: label_smoothing must be a number at least 0 and at most 1, got "
             f"{label_smoothing}"
         )
+    plain = weight is None and label_smoothing == 0
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     if not logits.is_floating_point():
         raise TypeError(f"cross_entropy: logits must be floating point, got {logits.dtype}")
+    if labels.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"cross_entropy: labels must be int32 or int64, got {labels.dtype}")
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("cross_entropy: weight gets no gradient: pass weight.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"cross_entropy: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
-    run = cross_entropy_forward if _by_lines() else CrossEntropy.apply
-    loss, *_ = run(logits, labels, weight, label_smoothing)
+    if plain:
+        run = cross_entropy_plain_forward if _by_lines() else CrossEntropyPlain.apply
+        loss, *_ = run(logits, labels)
+    else:
+        run = cross_entropy_forward if _by_lines() else CrossEntropy.apply
+        loss, *_ = run(logits, labels, weight, label_smoothing)
     loss = loss.where(labels_kept, 0)
     dtype = logits.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
@@ -122,6 +134,8 @@ def cross_entropy_backward(
     logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
     probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    if C == 0:
+        raise ValueError("cross_entropy divides by C, which is 0")
     dlogits = dloss[:, None] * torch.add(
         torch.add(
             label_smoothing * weight[:, None].sum(0, keepdim=True) / C,
@@ -166,6 +180,62 @@ class CrossEntropy(torch.autograd.Function):
             dloss, logits, labels, weight, max_logits, sum_exp_logits_shifted, counted,
             ctx.label_smoothing,
         ), None, None, None
+
+
+def cross_entropy_plain_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    logits = logits.to(wide)
+    max_logits = _peak(logits, 1)
+    logits_shifted = logits - max_logits
+    exp_logits_shifted = torch.exp(logits_shifted)
+    sum_exp_logits_shifted = exp_logits_shifted.sum(1)
+    picked = (
+        logits_shifted.gather(1, labels.unsqueeze(1)).squeeze(1)
+        - torch.log(sum_exp_logits_shifted)
+    )
+    losses = -picked
+    return losses, max_logits, sum_exp_logits_shifted
+
+
+def cross_entropy_plain_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits = dloss.to(wide), logits.to(wide)
+    logits_shifted = logits - max_logits
+    exp_logits_shifted = torch.exp(logits_shifted)
+    probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    dlogits = dloss[:, None] * probs
+    dlogits = dlogits.scatter_add_(1, labels.unsqueeze(1), (-dloss).unsqueeze(1))
+    return dlogits
+
+
+class CrossEntropyPlain(torch.autograd.Function):
+    """What autograd sees of cross_entropy where weight is omitted and label_smoothing is 0."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(cross_entropy_plain_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, max_logits, sum_exp_logits_shifted = output
+        ctx.mark_non_differentiable(max_logits, sum_exp_logits_shifted)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, max_logits, sum_exp_logits_shifted)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return None, None
+        logits, labels, max_logits, sum_exp_logits_shifted = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, max_logits, sum_exp_logits_shifted = cross_entropy_plain_forward(logits, labels)
+        return cross_entropy_plain_backward(
+            dloss, logits, labels, max_logits, sum_exp_logits_shifted,
+        ), None
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:

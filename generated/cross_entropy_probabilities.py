@@ -20,12 +20,17 @@ Backward:
     dlogits = dlogprobs - exp(logprobs)*Sum(dlogprobs, C)
     dtarget = weight*dloss*logprobs*(label_smoothing - 1)
 
+Backward where weight is omitted and label_smoothing is 0:
+    dlogits = dloss*(exp(logprobs)*Sum(target, C) - target)
+    dtarget = -dloss*logprobs
+
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
 as well.
 
 - loss is NaN if N is 0 or if S is 0.
-- ZeroDivisionError if C is 0.
+- Where weight is omitted and label_smoothing is 0: float32: loss may be infinite or NaN for
+  logits, target beyond 1e19.
 - weight gets no gradient.
 """
 
@@ -63,18 +68,35 @@ def cross_entropy_probabilities(
             f"cross_entropy_probabilities: label_smoothing must be a number at least 0 and at most "
             f"1, got {label_smoothing}"
         )
+    plain = weight is None and label_smoothing == 0
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     for name, t in (("logits", logits), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(
                 f"cross_entropy_probabilities: {name} must be floating point, got {t.dtype}"
             )
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "cross_entropy_probabilities: weight gets no gradient: pass weight.detach()"
+        )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(
             f"cross_entropy_probabilities: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
-    run = cross_entropy_probabilities_forward if _by_lines() else CrossEntropyProbabilities.apply
-    loss, *_ = run(logits, target, weight, label_smoothing)
+    if plain:
+        run = (
+            cross_entropy_probabilities_plain_forward
+            if _by_lines()
+            else CrossEntropyProbabilitiesPlain.apply
+        )
+        loss, *_ = run(logits, target)
+    else:
+        run = (
+            cross_entropy_probabilities_forward
+            if _by_lines()
+            else CrossEntropyProbabilities.apply
+        )
+        loss, *_ = run(logits, target, weight, label_smoothing)
     dtype = (
         torch.promote_types(logits.dtype, target.dtype)
         if loss.dtype == torch.float32
@@ -99,6 +121,8 @@ def cross_entropy_probabilities_forward(
     )
     logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     C = logits.shape[1]
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities divides by C, which is 0")
     max_logits = _peak(logits, 1)
     logits_shifted = logits - max_logits
     sum_in_logprobs = torch.exp(logits_shifted).sum(1, keepdim=True)
@@ -162,6 +186,66 @@ class CrossEntropyProbabilities(torch.autograd.Function):
             dloss, logits, target, weight, max_logits, sum_in_logprobs, ctx.label_smoothing,
             *ctx.needs_input_grad[:2],
         ), None, None
+
+
+def cross_entropy_probabilities_plain_forward(
+    logits: Tensor, target: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
+    logits, target = logits.to(wide), target.to(wide)
+    max_logits = _peak(logits, 1)
+    logits_shifted = logits - max_logits
+    sum_in_logprobs = torch.exp(logits_shifted).sum(1, keepdim=True)
+    logprobs = logits_shifted - torch.log(sum_in_logprobs)
+    losses = -(logprobs * target).sum(1)
+    return losses, max_logits, sum_in_logprobs
+
+
+def cross_entropy_probabilities_plain_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, max_logits: Tensor, sum_in_logprobs: Tensor,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
+    dlogits = dtarget = None
+    logits_shifted = logits - max_logits
+    logprobs = logits_shifted - torch.log(sum_in_logprobs)
+    if need_logits:
+        dlogits = dloss[:, None] * (target.sum(1, keepdim=True) * torch.exp(logprobs) - target)
+    if need_target:
+        dtarget = -dloss[:, None] * logprobs
+    return dlogits, dtarget
+
+
+class CrossEntropyProbabilitiesPlain(torch.autograd.Function):
+    """What autograd sees of cross_entropy_probabilities where weight is omitted and label_smoothing
+    is 0.
+    """
+
+    generate_vmap_rule = True
+    forward = staticmethod(cross_entropy_probabilities_plain_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, max_logits, sum_in_logprobs = output
+        ctx.mark_non_differentiable(max_logits, sum_in_logprobs)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, max_logits, sum_in_logprobs)
+
+    @staticmethod
+    def backward(ctx, dloss, *_):
+        if dloss is None:
+            return None, None
+        logits, target, max_logits, sum_in_logprobs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, max_logits, sum_in_logprobs = cross_entropy_probabilities_plain_forward(
+                logits, target,
+            )
+        return cross_entropy_probabilities_plain_backward(
+            dloss, logits, target, max_logits, sum_in_logprobs, *ctx.needs_input_grad[:2],
+        )
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:

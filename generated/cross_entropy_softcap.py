@@ -81,6 +81,10 @@ def cross_entropy_softcap(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     if not logits.is_floating_point():
         raise TypeError(f"cross_entropy_softcap: logits must be floating point, got {logits.dtype}")
+    if labels.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"cross_entropy_softcap: labels must be int32 or int64, got {labels.dtype}")
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("cross_entropy_softcap: weight gets no gradient: pass weight.detach()")
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
@@ -138,6 +142,8 @@ def cross_entropy_softcap_backward(
     capped_shifted = capped - max_capped
     exp_capped_shifted = torch.exp(capped_shifted)
     probs = exp_capped_shifted / sum_exp_capped_shifted[:, None]
+    if C == 0:
+        raise ValueError("cross_entropy_softcap divides by C, which is 0")
     dlogits = torch.where(labels_kept[:, None] != 0, dloss / sum_counted, 0) * (
         (1 - torch.tanh(logits / cap) ** 2) * torch.add(
             torch.add(

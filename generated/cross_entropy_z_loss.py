@@ -81,6 +81,10 @@ def cross_entropy_z_loss(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     if not logits.is_floating_point():
         raise TypeError(f"cross_entropy_z_loss: logits must be floating point, got {logits.dtype}")
+    if labels.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"cross_entropy_z_loss: labels must be int32 or int64, got {labels.dtype}")
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("cross_entropy_z_loss: weight gets no gradient: pass weight.detach()")
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
@@ -143,6 +147,8 @@ def cross_entropy_z_loss_backward(
     logits_shifted = logits - max_logits
     exp_logits_shifted = torch.exp(logits_shifted)
     probs = exp_logits_shifted / sum_exp_logits_shifted[:, None]
+    if C == 0:
+        raise ValueError("cross_entropy_z_loss divides by C, which is 0")
     dlogits = torch.where(
         labels_kept[:, None] != 0,
         dloss * torch.addcmul(

@@ -55,6 +55,12 @@ def dpo(
     for name, t in (("chosen", chosen), ("rejected", rejected)):
         if not t.is_floating_point():
             raise TypeError(f"dpo: {name} must be floating point, got {t.dtype}")
+    if reference_chosen.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("dpo: reference_chosen gets no gradient: pass reference_chosen.detach()")
+    if reference_rejected.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(
+            "dpo: reference_rejected gets no gradient: pass reference_rejected.detach()"
+        )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"dpo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     run = dpo_forward if _by_lines() else DPO.apply

@@ -36,6 +36,8 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
     index = index.reshape(N)
     if not table.is_floating_point():
         raise TypeError(f"embedding: table must be floating point, got {table.dtype}")
+    if index.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"embedding: index must be int32 or int64, got {index.dtype}")
     run = embedding_forward if _by_lines() else Embedding.apply
     y = run(index, table)
     return y.reshape(*N_dims, E)

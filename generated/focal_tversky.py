@@ -55,6 +55,8 @@ def focal_tversky(
         raise ValueError(f"focal_tversky: smooth must be a number above 0, got {smooth}")
     if not probs.is_floating_point():
         raise TypeError(f"focal_tversky: probs must be floating point, got {probs.dtype}")
+    if target.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("focal_tversky: target gets no gradient: pass target.detach()")
     run = focal_tversky_forward if _by_lines() else FocalTversky.apply
     return run(probs, target, alpha, beta, gamma, smooth)[0]
 

@@ -55,6 +55,7 @@ as well.
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
 """
 
+import contextlib
 import functools
 import math
 
@@ -93,10 +94,7 @@ def gru_cell(
         )
     bias_ih = x.new_full((), 0).expand(P) if bias_ih is None else bias_ih
     bias_hh = x.new_full((), 0).expand(P) if bias_hh is None else bias_hh
-    for name, t in (
-        ("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
-        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
-    ):
+    for name, t in (("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh)):
         if not t.is_floating_point():
             raise TypeError(f"gru_cell: {name} must be floating point, got {t.dtype}")
     run = gru_cell_forward if _by_lines() else GRUCell.apply
@@ -108,7 +106,7 @@ def gru_cell_forward(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         dtype = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -140,7 +138,7 @@ def gru_cell_backward(
     need_bias_hh: bool = True,
 ) -> tuple:
     """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
         N, H = dy.shape
@@ -205,6 +203,14 @@ class GRUCell(torch.autograd.Function):
             dy, x, h, weight_ih, weight_hh, proposed, reset, update, candidate,
             *ctx.needs_input_grad[:6],
         )
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:

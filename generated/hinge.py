@@ -39,6 +39,8 @@ def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     x, target = x.reshape(N), target.reshape(N)
     if not x.is_floating_point():
         raise TypeError(f"hinge: x must be floating point, got {x.dtype}")
+    if target.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("hinge: target gets no gradient: pass target.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"hinge: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     if _by_lines():

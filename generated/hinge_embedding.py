@@ -49,6 +49,8 @@ def hinge_embedding(
         raise TypeError("hinge_embedding: margin must be a number, not a tensor")
     if not x.is_floating_point():
         raise TypeError(f"hinge_embedding: x must be floating point, got {x.dtype}")
+    if target.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("hinge_embedding: target gets no gradient: pass target.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(
             f"hinge_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"

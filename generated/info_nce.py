@@ -43,6 +43,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss is NaN if N is 0.
 """
 
+import contextlib
 import math
 
 import torch
@@ -69,7 +70,7 @@ def info_nce_forward(
     queries: Tensor, keys: Tensor, temperature: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(queries.device.type, enabled=False):
+    with _uncast(queries):
         dtype = torch.promote_types(queries.dtype, keys.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         queries, keys = queries.to(wide), keys.to(wide)
@@ -97,7 +98,7 @@ def info_nce_backward(
     need_keys: bool = True,
 ) -> tuple:
     """The gradients of queries and keys."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
         N = queries.shape[0]
@@ -180,6 +181,14 @@ class InfoNCE(torch.autograd.Function):
             exp_similarity_shifted, sum_exp_similarity_shifted, ctx.temperature,
             *ctx.needs_input_grad[:2],
         ), None
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:

@@ -83,6 +83,8 @@ def js_div_statements(p: Tensor, q: Tensor) -> Tensor:
     wide = torch.promote_types(dtype, torch.float32)
     p, q = p.to(wide), q.to(wide)
     N = p.shape[0]
+    if N == 0:
+        raise ValueError("js_div divides by N, which is 0")
     mixture = 1 / 2 * p + 1 / 2 * q
     of_mixture_information = torch.where(
         mixture == 0,

@@ -23,6 +23,9 @@ Backward:
     dxhat = gain*dy
     dx = inv_std*(dxhat - Sum(dxhat, C)/C - xhat*Sum(dxhat*xhat, C)/C)
 
+Backward where gain is omitted and bias is omitted:
+    dx = inv_std*(dy - Sum(dy, C)/C - y*Sum(dy*y, C)/C)
+
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
@@ -50,13 +53,16 @@ def layer_norm(
     x = x.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("layer_norm: eps must be a number, not a tensor")
-    gain = x.new_full((), 1).expand(C) if gain is None else gain
-    bias = x.new_full((), 0).expand(C) if bias is None else bias
-    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
-        if not t.is_floating_point():
-            raise TypeError(f"layer_norm: {name} must be floating point, got {t.dtype}")
-    run = layer_norm_forward if _by_lines() else LayerNorm.apply
-    y, *_ = run(x, gain, bias, eps)
+    if not x.is_floating_point():
+        raise TypeError(f"layer_norm: x must be floating point, got {x.dtype}")
+    if gain is None and bias is None:
+        run = layer_norm_plain_forward if _by_lines() else LayerNormPlain.apply
+        y, *_ = run(x, eps)
+    else:
+        gain = x.new_full((), 1).expand(C) if gain is None else gain
+        bias = x.new_full((), 0).expand(C) if bias is None else bias
+        run = layer_norm_forward if _by_lines() else LayerNorm.apply
+        y, *_ = run(x, gain, bias, eps)
     return y.reshape(*N_dims, C)
 
 
@@ -130,6 +136,59 @@ class LayerNorm(torch.autograd.Function):
         return *layer_norm_backward(
             dy, x, gain, mean, sum_diff, inv_std, *ctx.needs_input_grad[:3],
         ), None
+
+
+def layer_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    C = x.shape[1]
+    mean = x.sum(1, keepdim=True) / C
+    diff = x - mean
+    diff = diff - diff.sum(1, keepdim=True) / C
+    var = (diff ** 2).sum(1, keepdim=True) / C
+    inv_std = (var + eps) ** -0.5
+    xhat = inv_std * diff
+    y = xhat
+    return y.to(dtype), inv_std
+
+
+def layer_norm_plain_backward(dy: Tensor, inv_std: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    C = dy.shape[1]
+    dx = inv_std * torch.addcmul(
+        dy - dy.sum(1, keepdim=True) / C,
+        (dy * y).sum(1, keepdim=True) / C,
+        y, value=-1,
+    )
+    return dx
+
+
+class LayerNormPlain(torch.autograd.Function):
+    """What autograd sees of layer_norm where gain is omitted and bias is omitted."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(layer_norm_plain_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.eps = inputs
+        y, inv_std = output
+        ctx.mark_non_differentiable(inv_std)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, y, inv_std)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None
+        x, y, inv_std = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, inv_std = layer_norm_plain_forward(x, ctx.eps)
+        return layer_norm_plain_backward(dy, inv_std, y), None
 
 
 def _by_lines() -> bool:

@@ -22,6 +22,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 as well.
 """
 
+import contextlib
 import functools
 import math
 
@@ -42,7 +43,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     N = math.prod(N_dims)
     x = x.reshape(N, K)
     bias = x.new_full((), 0).expand(H) if bias is None else bias
-    for name, t in (("x", x), ("weight", weight), ("bias", bias)):
+    for name, t in (("x", x), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"linear: {name} must be floating point, got {t.dtype}")
     run = linear_forward if _by_lines() else Linear.apply
@@ -52,7 +53,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def linear_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The output y."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
@@ -65,7 +66,7 @@ def linear_backward(
     need_bias: bool = True,
 ) -> tuple:
     """The gradients of x, weight and bias."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
         dx = dweight = dbias = None
@@ -96,6 +97,14 @@ class Linear(torch.autograd.Function):
             return None, None, None
         x, weight = ctx.saved_tensors
         return linear_backward(dy, x, weight, *ctx.needs_input_grad[:3])
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _by_lines() -> bool:

@@ -53,6 +53,7 @@ as well.
   h, c, weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
 """
 
+import contextlib
 import functools
 import math
 
@@ -95,7 +96,6 @@ def lstm_cell(
     bias_hh = x.new_full((), 0).expand(P) if bias_hh is None else bias_hh
     for name, t in (
         ("x", x), ("h", h), ("c", c), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
-        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
     ):
         if not t.is_floating_point():
             raise TypeError(f"lstm_cell: {name} must be floating point, got {t.dtype}")
@@ -109,7 +109,7 @@ def lstm_cell_forward(
     bias_hh: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         dtype = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -148,13 +148,13 @@ def lstm_cell_backward(
     need_bias_ih: bool = True, need_bias_hh: bool = True,
 ) -> tuple:
     """The gradients of x, h, c, weight_ih, weight_hh, bias_ih and bias_hh."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, h, c, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, c, weight_ih, weight_hh))
         N = dy.shape[1]
         H = dy.shape[2]
         Gate = 4
-        dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+        dx = dh = dc = dweight_ih = dweight_hh = dbias_ih = None
         dy_at_0 = dy.select(0, 0)
         dcell = dy.select(0, 1) + torch.ops.aten.tanh_backward(dy_at_0 * o, shown)
         if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh:
@@ -175,8 +175,7 @@ def lstm_cell_backward(
             dweight_hh = dpre.mT @ h
         if need_bias_ih or need_bias_hh:
             dbias_ih = dpre.sum(0)
-        if need_bias_hh:
-            dbias_hh = dbias_ih
+        dbias_hh = dbias_ih
         if need_c:
             dc = dcell * f
     return dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh
@@ -207,6 +206,14 @@ class LSTMCell(torch.autograd.Function):
         return lstm_cell_backward(
             dy, x, h, c, weight_ih, weight_hh, i, f, g, o, shown, *ctx.needs_input_grad[:7],
         )
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:

@@ -33,6 +33,7 @@ of the chain rule as well.
 - mask gets no gradient.
 """
 
+import contextlib
 import functools
 import math
 
@@ -55,7 +56,9 @@ def masked_attention(
     if value.dim() != 2 + len(B_dims) or value.shape[:-2] != (*B_dims,) or value.shape[-2] != S:
         raise ValueError(f"masked_attention: value must be (*B, S, F), got {tuple(value.shape)}")
     *_, _, F = value.shape
-    mask = mask.expand((*B_dims, T, S))
+    mask = _spread(
+            "masked_attention: mask must be broadcast to (*B, T, S)", mask, (*B_dims, T, S),
+        )
     B = math.prod(B_dims)
     query = query.reshape(B, T, E)
     key = key.reshape(B, S, E)
@@ -69,6 +72,8 @@ def masked_attention(
     for name, t in (("query", query), ("key", key), ("value", value)):
         if not t.is_floating_point():
             raise TypeError(f"masked_attention: {name} must be floating point, got {t.dtype}")
+    if mask.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("masked_attention: mask gets no gradient: pass mask.detach()")
     run = masked_attention_forward if _by_lines() else MaskedAttention.apply
     y, *_ = run(query, key, value, mask, scale)
     return y.reshape(*B_dims, T, F)
@@ -78,7 +83,7 @@ def masked_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(query.device.type, enabled=False):
+    with _uncast(query):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (query, key, value, mask)],
@@ -107,7 +112,7 @@ def masked_attention_backward(
     need_query: bool = True, need_key: bool = True, need_value: bool = True,
 ) -> tuple:
     """The gradients of query, key and value."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         dquery = dkey = dvalue = None
@@ -149,6 +154,22 @@ class MaskedAttention(torch.autograd.Function):
         return *masked_attention_backward(
             dy, query, key, value, probs, ctx.scale, *ctx.needs_input_grad[:3],
         ), None, None
+
+
+def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
+    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
+    if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
+        raise ValueError(f"{said}, got {tuple(tensor.shape)}")
+    return tensor.expand(shape)
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:

@@ -42,6 +42,8 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
     x, mask = x.reshape(N, C), mask.reshape(N, C)
     if not x.is_floating_point():
         raise TypeError(f"masked_softmax: x must be floating point, got {x.dtype}")
+    if mask.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("masked_softmax: mask gets no gradient: pass mask.detach()")
     run = masked_softmax_forward if _by_lines() else MaskedSoftmax.apply
     y = run(x, mask)
     return y.reshape(*N_dims, C)

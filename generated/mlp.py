@@ -56,6 +56,7 @@ of the chain rule as well.
   give what cancels a line of its own.
 """
 
+import contextlib
 import functools
 import math
 
@@ -106,6 +107,9 @@ def mlp(
     ):
         if not t.is_floating_point():
             raise TypeError(f"mlp: {name} must be floating point, got {t.dtype}")
+    for name, t in (("contexts", contexts), ("labels", labels)):
+        if t.dtype not in (torch.int32, torch.int64):
+            raise TypeError(f"mlp: {name} must be int32 or int64, got {t.dtype}")
     run = mlp_forward if _by_lines() else MLP.apply
     return run(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
 
@@ -115,7 +119,7 @@ def mlp_forward(
     bngain: Tensor, bnbias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(C.device.type, enabled=False):
+    with _uncast(C):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
@@ -159,7 +163,7 @@ def mlp_backward(
     need_bngain: bool = True, need_bnbias: bool = True,
 ) -> tuple:
     """The gradients of C, W1, b1, W2, b2, bngain and bnbias."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, C, W1, W2, bngain = (t.to(wide) for t in (dloss, C, W1, W2, bngain))
         N = contexts.shape[0]
@@ -239,6 +243,14 @@ class MLP(torch.autograd.Function):
             need_b1, need_W2, need_b2, need_bngain, need_bnbias,
         )
         return None, None, dC, dW1, db1, dW2, db2, dbngain, dbnbias, None
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:

@@ -52,6 +52,10 @@ def nll(
     weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
     if not logprobs.is_floating_point():
         raise TypeError(f"nll: logprobs must be floating point, got {logprobs.dtype}")
+    if labels.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"nll: labels must be int32 or int64, got {labels.dtype}")
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("nll: weight gets no gradient: pass weight.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"nll: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     labels_kept = labels != ignore_index

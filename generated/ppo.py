@@ -59,6 +59,10 @@ def ppo(
         raise ValueError(f"ppo: clip must be a number above 0, got {clip}")
     if not logp.is_floating_point():
         raise TypeError(f"ppo: logp must be floating point, got {logp.dtype}")
+    if logp_old.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("ppo: logp_old gets no gradient: pass logp_old.detach()")
+    if advantage.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("ppo: advantage gets no gradient: pass advantage.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"ppo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
     if _by_lines():

@@ -20,6 +20,9 @@ Backward:
     dxhat = gain*dy
     dx = inv_rms*(dxhat - inv_rms**2*x*Sum(dxhat*x, C)/C)
 
+Backward where gain is omitted:
+    dx = inv_rms*(dy - y*Sum(dy*y, C)/C)
+
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
 
@@ -44,12 +47,14 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
     x = x.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("rms_norm: eps must be a number, not a tensor")
-    gain = x.new_full((), 1).expand(C) if gain is None else gain
-    for name, t in (("x", x), ("gain", gain)):
-        if not t.is_floating_point():
-            raise TypeError(f"rms_norm: {name} must be floating point, got {t.dtype}")
-    run = rms_norm_forward if _by_lines() else RMSNorm.apply
-    y, *_ = run(x, gain, eps)
+    if not x.is_floating_point():
+        raise TypeError(f"rms_norm: x must be floating point, got {x.dtype}")
+    if gain is None:
+        run = rms_norm_plain_forward if _by_lines() else RMSNormPlain.apply
+        y, *_ = run(x, eps)
+    else:
+        run = rms_norm_forward if _by_lines() else RMSNorm.apply
+        y, *_ = run(x, gain, eps)
     return y.reshape(*N_dims, C)
 
 
@@ -109,6 +114,52 @@ class RMSNorm(torch.autograd.Function):
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
             _, inv_rms = rms_norm_forward(x, gain, ctx.eps)
         return *rms_norm_backward(dy, x, gain, inv_rms, *ctx.needs_input_grad[:2]), None
+
+
+def rms_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    C = x.shape[1]
+    square = (x ** 2).sum(1, keepdim=True) / C
+    inv_rms = (square + eps) ** -0.5
+    xhat = inv_rms * x
+    y = xhat
+    return y.to(dtype), inv_rms
+
+
+def rms_norm_plain_backward(dy: Tensor, inv_rms: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    C = dy.shape[1]
+    dx = inv_rms * torch.addcmul(dy, (dy * y).sum(1, keepdim=True) / C, y, value=-1)
+    return dx
+
+
+class RMSNormPlain(torch.autograd.Function):
+    """What autograd sees of rms_norm where gain is omitted."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(rms_norm_plain_forward)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.eps = inputs
+        y, inv_rms = output
+        ctx.mark_non_differentiable(inv_rms)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, y, inv_rms)
+
+    @staticmethod
+    def backward(ctx, dy, *_):
+        if dy is None:
+            return None, None
+        x, y, inv_rms = ctx.saved_tensors
+        if torch.is_grad_enabled():  # gradients of gradients: of the inputs
+            _, inv_rms = rms_norm_plain_forward(x, ctx.eps)
+        return rms_norm_plain_backward(dy, inv_rms, y), None
 
 
 def _by_lines() -> bool:

@@ -30,6 +30,7 @@ as well.
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
 """
 
+import contextlib
 import functools
 import math
 
@@ -61,10 +62,7 @@ def rnn_cell(
     x, h = x.reshape(N, K), h.reshape(N, H)
     bias_ih = x.new_full((), 0).expand(H) if bias_ih is None else bias_ih
     bias_hh = x.new_full((), 0).expand(H) if bias_hh is None else bias_hh
-    for name, t in (
-        ("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
-        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
-    ):
+    for name, t in (("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh)):
         if not t.is_floating_point():
             raise TypeError(f"rnn_cell: {name} must be floating point, got {t.dtype}")
     run = rnn_cell_forward if _by_lines() else RNNCell.apply
@@ -76,7 +74,7 @@ def rnn_cell_forward(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
 ) -> Tensor:
     """The output y."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         dtype = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -96,10 +94,10 @@ def rnn_cell_backward(
     need_weight_hh: bool = True, need_bias_ih: bool = True, need_bias_hh: bool = True,
 ) -> tuple:
     """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, h, weight_ih, weight_hh, y = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh, y))
-        dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+        dx = dh = dweight_ih = dweight_hh = dbias_ih = None
         dpre = torch.ops.aten.tanh_backward(dy, y)
         if need_x:
             dx = dpre @ weight_ih
@@ -111,8 +109,7 @@ def rnn_cell_backward(
             dweight_hh = dpre.mT @ h
         if need_bias_ih or need_bias_hh:
             dbias_ih = dpre.sum(0)
-        if need_bias_hh:
-            dbias_hh = dbias_ih
+        dbias_hh = dbias_ih
     return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh
 
 
@@ -135,6 +132,14 @@ class RNNCell(torch.autograd.Function):
             return (None,) * 6
         x, h, weight_ih, weight_hh, y = ctx.saved_tensors
         return rnn_cell_backward(dy, x, h, weight_ih, weight_hh, y, *ctx.needs_input_grad[:6])
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _by_lines() -> bool:

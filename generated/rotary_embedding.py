@@ -43,6 +43,10 @@ def rotary_embedding(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     x = x.reshape(N, T, E)
     if not x.is_floating_point():
         raise TypeError(f"rotary_embedding: x must be floating point, got {x.dtype}")
+    if cosine.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("rotary_embedding: cosine gets no gradient: pass cosine.detach()")
+    if sine.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("rotary_embedding: sine gets no gradient: pass sine.detach()")
     run = rotary_embedding_forward if _by_lines() else RotaryEmbedding.apply
     y = run(x, cosine, sine)
     return y.reshape(*N_dims, T, E)

@@ -29,6 +29,7 @@ of the chain rule as well.
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 """
 
+import contextlib
 import functools
 import math
 
@@ -76,7 +77,7 @@ def scaled_dot_product_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(query.device.type, enabled=False):
+    with _uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         wide = torch.promote_types(dtype, torch.float32)
         query, key, value = query.to(wide), key.to(wide), value.to(wide)
@@ -92,7 +93,7 @@ def scaled_dot_product_attention_backward(
     need_query: bool = True, need_key: bool = True, need_value: bool = True,
 ) -> tuple:
     """The gradients of query, key and value."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         dquery = dkey = dvalue = None
@@ -134,6 +135,14 @@ class ScaledDotProductAttention(torch.autograd.Function):
         return *scaled_dot_product_attention_backward(
             dy, query, key, value, probs, ctx.scale, *ctx.needs_input_grad[:3],
         ), None
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:

@@ -44,6 +44,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss is NaN if N is 0.
 """
 
+import contextlib
+
 import torch
 from torch import Tensor
 
@@ -69,7 +71,7 @@ def siglip_forward(
     images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(images.device.type, enabled=False):
+    with _uncast(images):
         dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
@@ -99,7 +101,7 @@ def siglip_backward(
     need_bias: bool = True,
 ) -> tuple:
     """The gradients of images, texts, scale and bias."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
         N = images.shape[0]
@@ -176,6 +178,14 @@ class Siglip(torch.autograd.Function):
             dloss, images, texts, scale, image_norm, image_length, text_norm, text_length,
             sum_image_text, logits, *ctx.needs_input_grad[:4],
         )
+
+
+def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """A block without autocast, which would change the format of products of matrices."""
+    device = tensor.device.type
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:

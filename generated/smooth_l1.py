@@ -77,6 +77,8 @@ def smooth_l1_statements(x: Tensor, target: Tensor, beta: float) -> Tensor:
     """The forward as it is written: torch differentiates it to any order."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
+    if beta == 0:
+        raise ValueError("smooth_l1 divides by beta, which is 0")
     error = x - target
     size = torch.abs(error)
     losses = torch.where(beta <= size, size - 1 / 2 * beta, 1 / 2 / beta * error ** 2)

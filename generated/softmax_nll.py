@@ -45,6 +45,8 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
         )
     if not logits.is_floating_point():
         raise TypeError(f"softmax_nll: logits must be floating point, got {logits.dtype}")
+    if labels.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"softmax_nll: labels must be int32 or int64, got {labels.dtype}")
     run = softmax_nll_forward if _by_lines() else SoftmaxNLL.apply
     return run(logits, labels)[0]
 

@@ -71,6 +71,8 @@ def std_statements(x: Tensor, correction: float) -> Tensor:
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
     C = x.shape[1]
+    if C == 0:
+        raise ValueError("std divides by C, which is 0")
     mean = 1 / C * x.sum(1, keepdim=True)
     diff = x - mean
     var = (diff ** 2).sum(1) / (C - correction)

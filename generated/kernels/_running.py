@@ -92,11 +92,13 @@ class Kernel:
 
     def __init__(self, kernels: Kernels, name: str):
         self.kernels, self.name = kernels, name
-        self.functions: dict[torch.dtype, Callable[..., int]] = {}
+        self.functions: dict[torch.dtype, Callable[..., int]] | None = None
         self.arrays, self.like = 0, 0
 
     def __call__(self, *given) -> None:
-        functions = self.functions or self.load()
+        functions = self.load() if self.functions is None else self.functions
+        if not functions:
+            raise Refused
         arrays = [a if a is None else a.contiguous() for a in given[: self.arrays]]
         addresses = [a if a is None else a.data_ptr() for a in arrays]
         status = functions[arrays[self.like].dtype](
@@ -125,7 +127,8 @@ class Kernel:
                 }
             except (NoCompiler, OSError, ValueError) as error:
                 tell(f"{error}; {kernels.source.stem} runs on torch")
-                raise Refused from None
+                self.functions = {}
+                return {}
             self.arrays, self.like = text.count("r") + text.count("w"), text.index("r")
             self.functions = found
         return found

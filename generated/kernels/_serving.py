@@ -124,15 +124,15 @@ class Served:
                 f" gradform {name} --target {target}"
             )
         self.places = {}
-        for function in (f"{name}_forward", f"{name}_backward"):
-            if hasattr(kernels, function):
-                own, original = getattr(kernels, function), getattr(lines, function)
-                self.places[function] = where_served(own, original, serves), original
-        if f"{name}_forward" in self.places:
-            for title, value in [*vars(lines).items()]:
-                if isinstance(value, type) and issubclass(value, Function):
-                    forward = or_lines(getattr(kernels, f"{name}_forward"), value.forward)
-                    self.places[title] = OnKernels(value, forward, serves), value
+        for called, value in [*vars(lines).items()]:
+            if isinstance(value, type) and issubclass(value, Function):
+                own = getattr(kernels, value.forward.__name__, None)
+                if own is not None:
+                    forward = or_lines(own, value.forward)
+                    self.places[called] = OnKernels(value, forward, serves), value
+            elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
+                own = where_served(getattr(kernels, called), value, serves)
+                self.places[called] = own, value
 
     def put(self, ours: bool) -> None:
         """The kernels in their places, or the lines again."""

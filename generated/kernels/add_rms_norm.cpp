@@ -59,3 +59,40 @@ static int backward_wanted(
     return backward<Real>(dh, dy, gain, h, inv_rms, dgain, dx, C, N, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real>
+static int plain_forward(
+    const Real* residual, const Real* x, Real* h, Real* inv_rms, Real* y, int64_t C, int64_t N,
+    double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            const Real h_now = residual[n * C + c] + x[n * C + c];
+            h[n * C + c] = h_now;
+            return square(h_now);
+        });
+        const Real inv_rms_now = 1 / square_root(sum_1 / Real(C) + Real(eps));
+        inv_rms[n] = inv_rms_now;
+        each(C, [=](int64_t c) INLINE { y[n * C + c] = inv_rms_now * h[n * C + c]; });
+    });
+    return DONE;
+}
+EXPORTED(plain_forward, plain_forward)
+
+template <class Real>
+static int plain_backward(
+    const Real* dh, const Real* dy, const Real* h, const Real* inv_rms, Real* dx, int64_t C,
+    int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * h[n * C + c]; });
+        const auto inv_rms_n = inv_rms[n];
+        const auto dx_constant = square(inv_rms_n) * sum_1 / Real(C);
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = dh[n * C + c] + inv_rms_n * (dy[n * C + c] - dx_constant
+                    * h[n * C + c]);
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_backward, plain_backward)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import add_rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "2bfe1e63ec1327055ceca959397fcac7fdd7665e49a04d652bd9ee116d50ef7f"
+MODULE, DIGEST = lines, "3a6fa1c95d8453dd6d7b573da9d02bc670eda92f22794c6046945cdc036b4633"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,12 @@ def add_rms_norm_forward(
     x: Tensor, residual: Tensor, gain: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The outputs y and h, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, residual, gain)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, residual, gain)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(x.dtype, residual.dtype) if wide == torch.float32 else wide
     x, residual, gain = x.to(wide), residual.to(wide), gain.to(wide)
     N, C = x.shape
     h = x.new_empty(N, C)
@@ -44,3 +48,29 @@ def add_rms_norm_backward(
     kernels.backward(dh, dy, gain, h, inv_rms, dgain, dresidual, C, N)
     dx = dresidual
     return dx, dresidual, dgain
+
+
+def add_rms_norm_plain_forward(
+    x: Tensor, residual: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The outputs y and h, then what the backward reads of it."""
+    dtype = torch.promote_types(x.dtype, residual.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    x, residual = x.to(wide), residual.to(wide)
+    N, C = x.shape
+    h = x.new_empty(N, C)
+    inv_rms = x.new_empty(N, 1)
+    y = x.new_empty(N, C)
+    kernels.plain_forward(residual, x, h, inv_rms, y, C, N, eps)
+    return y.to(dtype), h.to(dtype), inv_rms
+
+
+def add_rms_norm_plain_backward(dy: Tensor, dh: Tensor, inv_rms: Tensor, h: Tensor) -> tuple:
+    """The gradients of x and residual."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, dh, h = dy.to(wide), dh.to(wide), h.to(wide)
+    N, C = dy.shape
+    dresidual = dy.new_empty(N, C)
+    kernels.plain_backward(dh, dy, h, inv_rms, dresidual, C, N)
+    dx = dresidual
+    return dx, dresidual

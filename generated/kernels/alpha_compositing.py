@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import alpha_compositing as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f772cbf13663609ef8df58046b38b9ca5fa78b38bc4dcf6ac8c848b555fc9317"
+MODULE, DIGEST = lines, "006da0b945d3ae30bbce8636891fa19da54df23697727863e5fcc669dab41c79"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import barlow_twins as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "b4726ef6e09cb64a7085c207ba1706fc74869d1b211759d37e1d9e63c7c00f05"
+MODULE, DIGEST = lines, "c18a6ed504c4152880a72e8390df3a82bcaf3d22a1f82f1face9e24ea3af69c2"
 kernels = Kernels(__file__)
 
 
@@ -18,7 +18,7 @@ def barlow_twins_forward(
     first: Tensor, second: Tensor, weight: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(first.device.type, enabled=False):
+    with lines._uncast(first):
         dtype = torch.promote_types(first.dtype, second.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         first, second = first.to(wide), second.to(wide)
@@ -50,7 +50,7 @@ def barlow_twins_backward(
     weight: float, need_first: bool = True, need_second: bool = True,
 ) -> tuple:
     """The gradients of first and second."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
         N, D = first.shape

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import batch_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f097fae798fadc0531e21cedf53ff52c0d5b44d5ccec8797fd666fac4d4dca38"
+MODULE, DIGEST = lines, "7add7f6fe687082ac9b1c7cb4bcbcb4d500fcaf8ad84320fc0239221b9ffca0c"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,8 @@ def batch_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N, C = x.shape
     mean = x.new_empty(1, C)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import batch_norm_biased as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c71d179d4a36a2ae9270412da88b7397783c908d99c38c59b284e1c0e1531cd0"
+MODULE, DIGEST = lines, "d6cc1dc759d2b6eada9f5503c1d1552b15762a9fffc63f3564504d9a728d45ac"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,8 @@ def batch_norm_biased_forward(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N, C, S = x.shape
     mean = x.new_empty(1, C, 1)

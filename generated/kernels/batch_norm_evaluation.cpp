@@ -108,3 +108,69 @@ static int backward_wanted(
     return backward<Real>(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real>
+static int plain_forward_without_S(
+    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
+) {
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
+    });
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        xhat[n * C + c] = inv_std[c] * (x[n * C + c] - running_mean[c]);
+    });
+    return DONE;
+}
+
+template <class Real>
+static int plain_forward(
+    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
+    int64_t C, int64_t N, int64_t S, double eps, int threads
+) {
+    if (S == 1)
+        return plain_forward_without_S<Real>(running_mean, running_var, x, inv_std, xhat, C, N, S,
+                eps, threads);
+    entries(C, threads, [=](int64_t c) INLINE {
+        inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
+    });
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto inv_std_c = inv_std[c];
+        const auto running_mean_c = running_mean[c];
+        each(S, [=](int64_t s) INLINE {
+            xhat[(n * C + c) * S + s] = inv_std_c * (x[(n * C + c) * S + s] - running_mean_c);
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_forward, plain_forward)
+
+template <class Real>
+static int plain_backward_without_S(
+    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
+        dx[n * C + c] = inv_std[c] * dy[n * C + c];
+    });
+    return DONE;
+}
+
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1)
+        return plain_backward_without_S<Real>(dy, inv_std, dx, C, N, S, threads);
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        const auto inv_std_c = inv_std[c];
+        each(S, [=](int64_t s) INLINE {
+            dx[(n * C + c) * S + s] = inv_std_c * dy[(n * C + c) * S + s];
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_backward, plain_backward)

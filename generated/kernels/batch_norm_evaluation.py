@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import batch_norm_evaluation as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "5717a9701df3b495e50b77c96580cad6a86e87f54943eccb10e34f5677a328d8"
+MODULE, DIGEST = lines, "bbd989d4b27d54366a019b69931f6f3aa4b851158c084cda9ed6bb55d861d2cf"
 kernels = Kernels(__file__)
 
 
@@ -20,11 +20,12 @@ def batch_norm_evaluation_forward(
     x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (x, running_mean, running_var, gain, bias)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, running_mean, running_var, gain, bias = (
         t.to(wide) for t in (x, running_mean, running_var, gain, bias)
     )
@@ -48,3 +49,31 @@ def batch_norm_evaluation_backward(
     dx = dy.new_empty(N, C, S) if need_x else None
     kernels.backward(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S)
     return dx, dgain, dbias
+
+
+def batch_norm_evaluation_plain_forward(
+    x: Tensor, running_mean: Tensor, running_var: Tensor, eps: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, running_mean, running_var)],
+        torch.float32,
+    )
+    dtype = x.dtype if wide == torch.float32 else wide
+    x, running_mean, running_var = x.to(wide), running_mean.to(wide), running_var.to(wide)
+    N, C, S = x.shape
+    inv_std = x.new_empty(C)
+    y = x.new_empty(N, C, S)
+    kernels.plain_forward(running_mean, running_var, x, inv_std, y, C, N, S, eps)
+    return y.to(dtype), inv_std
+
+
+def batch_norm_evaluation_plain_backward(dy: Tensor, inv_std: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy = dy.to(wide)
+    N, C, S = dy.shape
+    dx = dy.new_empty(N, C, S)
+    kernels.plain_backward(dy, inv_std, dx, C, N, S)
+    return dx

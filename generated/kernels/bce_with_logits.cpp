@@ -76,3 +76,66 @@ static int backward_wanted(
             dloss_repeated, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real>
+static int plain_forward(
+    const Real* logits, const Real* target, Real* losses, int64_t C, int64_t N, int threads
+) {
+    const int64_t NC = N * C;
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        losses[nc] = -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc]))))
+                * target[nc] + (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc]))))
+                * (target[nc] - Real(1)));
+    });
+    return DONE;
+}
+EXPORTED(plain_forward, plain_forward)
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_backward_of_one_dloss(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t C, int64_t N, int64_t dloss_repeated, int threads
+) {
+    const int64_t NC = N * C;
+    const auto dloss_2 = dloss[0];
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        if constexpr (want_dlogits) dlogits[nc] = dloss_2 * (Real(1) / (Real(1) + exp(-logits[nc]))
+                - target[nc]);
+        if constexpr (want_dtarget) dtarget[nc] = -(dloss_2 * logits[nc]);
+    });
+    return DONE;
+}
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_backward(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t C, int64_t N, int64_t dloss_repeated, int threads
+) {
+    if (dloss_repeated)
+        return plain_backward_of_one_dloss<Real, want_dlogits, want_dtarget>(dloss, logits, target,
+                dlogits, dtarget, C, N, dloss_repeated, threads);
+    const int64_t NC = N * C;
+    entries(NC, threads, [=](int64_t nc) INLINE {
+        if constexpr (want_dlogits) dlogits[nc] = dloss[nc] * (Real(1) / (Real(1)
+                + exp(-logits[nc])) - target[nc]);
+        if constexpr (want_dtarget) dtarget[nc] = -(dloss[nc] * logits[nc]);
+    });
+    return DONE;
+}
+
+template <class Real>
+static int plain_backward_wanted(
+    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    int64_t C, int64_t N, int64_t dloss_repeated, int threads
+) {
+    if (dlogits && !dtarget) return plain_backward<Real, true, false>(dloss, logits, target,
+            dlogits, dtarget, C, N, dloss_repeated, threads);
+    if (!dlogits && dtarget) return plain_backward<Real, false, true>(dloss, logits, target,
+            dlogits, dtarget, C, N, dloss_repeated, threads);
+    Scratch scratch;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    return plain_backward<Real>(dloss, logits, target, dlogits, dtarget, C, N, dloss_repeated,
+            threads);
+}
+EXPORTED(plain_backward, plain_backward_wanted)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import bce_with_logits as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "5672a547fe109687b5a9859674f0753946069238e368ddae0eb78f101cb2fb6c"
+MODULE, DIGEST = lines, "40fb1716e1a75a18e2cadb4787dd4c87c9046cc820a2963ff83233622e47f017"
 kernels = Kernels(__file__)
 
 
@@ -20,11 +20,11 @@ def bce_with_logits_forward(
     logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
 ) -> Tensor:
     """The output loss."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (logits, target, weight, pos_weight)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
     logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
     N, C = logits.shape
     loss = logits.new_empty(N, C)
@@ -48,4 +48,29 @@ def bce_with_logits_backward(
     kernels.backward(
         dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N, dloss_repeated,
     )
+    return dlogits, dtarget
+
+
+def bce_with_logits_plain_forward(logits: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
+    logits, target = logits.to(wide), target.to(wide)
+    N, C = logits.shape
+    loss = logits.new_empty(N, C)
+    kernels.plain_forward(logits, target, loss, C, N)
+    return loss
+
+
+def bce_with_logits_plain_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
+    N, C = dloss.shape
+    dlogits = dloss.new_empty(N, C) if need_logits else None
+    dtarget = dloss.new_empty(N, C) if need_target else None
+    dloss, dloss_repeated = one_number(dloss)
+    kernels.plain_backward(dloss, logits, target, dlogits, dtarget, C, N, dloss_repeated)
     return dlogits, dtarget

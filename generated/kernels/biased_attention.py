@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import biased_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "347a4ce4c7dfd912b98fd456544984163a2d3b43aefb0afff028b583034734a3"
+MODULE, DIGEST = lines, "89f3a2acd16ba0307db6b761b82ca41b4be5edc57febee8593d2e721084cd95c"
 kernels = Kernels(__file__)
 
 
@@ -20,7 +20,7 @@ def biased_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(query.device.type, enabled=False):
+    with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         query, key, value, bias = (t.to(wide) for t in (query, key, value, bias))
@@ -39,7 +39,7 @@ def biased_attention_backward(
     need_query: bool = True, need_key: bool = True, need_value: bool = True, need_bias: bool = True,
 ) -> tuple:
     """The gradients of query, key, value and bias."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         B = dy.shape[0]

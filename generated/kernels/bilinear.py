@@ -12,13 +12,13 @@ from torch import Tensor
 from .. import bilinear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ada01e97f72fb1e7441450fbd5cff14368c3087242d1ca7a35b43191ba998732"
+MODULE, DIGEST = lines, "30a3de54aa362bea6c71d4d3882d36b02a72473b3452b4d5a93deea833ef1569"
 kernels = Kernels(__file__)
 
 
 def bilinear_forward(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(x1.device.type, enabled=False):
+    with lines._uncast(x1):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
         x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
@@ -36,7 +36,7 @@ def bilinear_backward(
     need_x2: bool = True, need_weight: bool = True, need_bias: bool = True,
 ) -> tuple:
     """The gradients of x1, x2, weight and bias."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
         N, H = dy.shape

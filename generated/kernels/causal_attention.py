@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import causal_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "8b68d708dc51ba700c8441099a7e0a7945e7c4a19d74a82f21301cd09303acd0"
+MODULE, DIGEST = lines, "e316f02b17e1412c10455afe3ea17c194fbbc9088461761ff7f5a4f61ba9c855"
 kernels = Kernels(__file__)
 
 
@@ -20,7 +20,7 @@ def causal_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(query.device.type, enabled=False):
+    with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         wide = torch.promote_types(dtype, torch.float32)
         query, key, value = query.to(wide), key.to(wide), value.to(wide)
@@ -39,7 +39,7 @@ def causal_attention_backward(
     need_query: bool = True, need_key: bool = True, need_value: bool = True,
 ) -> tuple:
     """The gradients of query, key and value."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         B = dy.shape[0]

@@ -4,8 +4,6 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of clip.py that the kernels of clip.cpp compute."""
 
-import functools
-
 import torch
 from torch import Tensor
 
@@ -14,7 +12,7 @@ from ._building import NoCompiler as NoCompiler  # which a step raises
 from ._running import Kernels
 from ._training import TrainingStep
 
-MODULE, DIGEST = lines, "a327ae2d9cbc74a9e521b2aa7d67b2102d7f83fbdde19fd77c766189ffa0497a"
+MODULE, DIGEST = lines, "82d0c0e49a4b0492cb54673885976945ee5214afa0f946b4b9bf92cb3dc935ac"
 kernels = Kernels(__file__)
 
 
@@ -22,8 +20,8 @@ def clip_forward(
     images: Tensor, texts: Tensor, scale: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(images.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale)])
+    with lines._uncast(images):
+        dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
         N, D = images.shape
@@ -61,7 +59,7 @@ def clip_backward(
     need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
 ) -> tuple:
     """The gradients of images, texts and scale."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, images, texts = dloss.to(wide), images.to(wide), texts.to(wide)
         N, D = images.shape

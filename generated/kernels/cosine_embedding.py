@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cosine_embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "4afc637b677ca655d8017334f89eed6c30af2d0e6fd96fbeb1417d43f2b744e0"
+MODULE, DIGEST = lines, "cc3e84c6f764aa4c8a9b8de72ac74bbc0f53353225de61ba75cc2a3d14fe0fd4"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,7 @@ def cosine_embedding_forward(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
     x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
     N, C = x1.shape
     sum_x1_squared_plus_eps = x1.new_empty(N)

@@ -4,20 +4,21 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of cox.py that the kernels of cox.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import cox as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "12f66834a6a7367512dbb61d33f13a8987fd5c370a167984df881c764ec879c6"
+MODULE, DIGEST = lines, "9e5b6fbdb1ccc18f870a56aaea90aa38d0dcf200ba518289f61c29fd45db6b1a"
 kernels = Kernels(__file__)
 
 
 def cox_forward(score: Tensor, event: Tensor) -> tuple[Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(score.dtype, event.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (score, event)], torch.float32)
     score, event = score.to(wide), event.to(wide)
     N, = score.shape
     score_logcumsumexp = lines._logcumsumexp(score.flip(0), 0).flip(0)

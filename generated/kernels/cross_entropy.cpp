@@ -282,3 +282,103 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int plain_forward_without_S(
+    const int64_t* labels, const Real* logits, Real* max_logits, Real* sum_exp_logits_shifted,
+    Real* losses, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real max_logits_now = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        max_logits[n] = max_logits_now;
+        const Real sum_exp_logits_shifted_now = sum(C,
+                [=](int64_t c) INLINE { return exp(logits[n * C + c] - max_logits_now); });
+        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
+        losses[n] = -(logits[n * C + labels[n]] - max_logits_now - log(sum_exp_logits_shifted_now));
+    });
+    return DONE;
+}
+
+template <class Real>
+static int plain_forward(
+    const int64_t* labels, const Real* logits, Real* max_logits, Real* sum_exp_logits_shifted,
+    Real* losses, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1)
+        return plain_forward_without_S<Real>(labels, logits, max_logits, sum_exp_logits_shifted,
+                losses, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N, C * N * S, threads, [=](int64_t n, Real* max_logits_raw,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+            });
+        }
+        each(S, [=](int64_t s) INLINE {
+            max_logits[n * S + s] = choose(-max_logits_raw[s] == Real(infinity), Real(0),
+                    max_logits_raw[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_exp_logits_shifted_block[s] += exp(logits[(n * C + c) * S + s]
+                        - max_logits[n * S + s]);
+            });
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
+        });
+        each(S, [=](int64_t s) INLINE {
+            losses[n * S + s] = -(logits[(n * C + (labels[n * S + s])) * S + s]
+                    - max_logits[n * S + s] - log(sum_exp_logits_shifted[n * S + s]));
+        });
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    return DONE;
+}
+EXPORTED(plain_forward, plain_forward)
+
+template <class Real>
+static int plain_backward_without_S(
+    const Real* dloss, const int64_t* labels, const Real* logits, const Real* max_logits,
+    const Real* sum_exp_logits_shifted, Real* dlogits_, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dloss_n = dloss[n];
+        const auto max_logits_n = max_logits[n];
+        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
+        const auto labels_n = labels[n];
+        const auto minus_dloss_n = -dloss_n;
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dloss_n * (exp(logits[n * C + c] - max_logits_n)
+                    / sum_exp_logits_shifted_n) + choose(c == labels_n, minus_dloss_n, Real(0));
+        });
+    });
+    return DONE;
+}
+
+template <class Real>
+static int plain_backward(
+    const Real* dloss, const int64_t* labels, const Real* logits, const Real* max_logits,
+    const Real* sum_exp_logits_shifted, Real* dlogits_, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1)
+        return plain_backward_without_S<Real>(dloss, labels, logits, max_logits,
+                sum_exp_logits_shifted, dlogits_, C, N, S, threads);
+    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogits_[(n * C + c) * S + s] = dloss[n * S + s] * (exp(logits[(n * C + c) * S + s]
+                    - max_logits[n * S + s]) / sum_exp_logits_shifted[n * S + s])
+                    + choose(c == labels[n * S + s], -dloss[n * S + s], Real(0));
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_backward, plain_backward)

@@ -4,13 +4,15 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of cross_entropy.py that the kernels of cross_entropy.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import cross_entropy as lines
 from ._running import Kernels, is_one_number
 
-MODULE, DIGEST = lines, "5690665223afff9f691248d4be8f1f7680f294c4eff935c6bc83baddadd71163"
+MODULE, DIGEST = lines, "a73aad89adefb19d087801ff1561b697aa484b0938bf0dede696c62f8f66d4aa"
 kernels = Kernels(__file__)
 
 
@@ -18,8 +20,7 @@ def cross_entropy_forward(
     logits: Tensor, labels: Tensor, weight: Tensor, label_smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(logits.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_logits = logits.new_empty(N, 1, S)
@@ -46,5 +47,33 @@ def cross_entropy_backward(
     kernels.backward(
         counted, dloss, labels, logits, max_logits, sum_exp_logits_shifted, weight, dlogits, C, N,
         S, is_one_number(weight), label_smoothing,
+    )
+    return dlogits
+
+
+def cross_entropy_plain_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    logits = logits.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S)
+    sum_exp_logits_shifted = logits.new_empty(N, S)
+    loss = logits.new_empty(N, S)
+    kernels.plain_forward(labels, logits, max_logits, sum_exp_logits_shifted, loss, C, N, S)
+    return loss, max_logits, sum_exp_logits_shifted
+
+
+def cross_entropy_plain_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits = dloss.to(wide), logits.to(wide)
+    C = logits.shape[1]
+    N, S = dloss.shape
+    dlogits = dloss.new_empty(N, C, S)
+    kernels.plain_backward(
+        dloss, labels, logits, max_logits, sum_exp_logits_shifted, dlogits, C, N, S,
     )
     return dlogits

@@ -166,3 +166,141 @@ static int backward_wanted(
             dtarget, C, N, S, label_smoothing, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real>
+static int plain_forward_without_S(
+    const Real* logits, const Real* target, Real* max_logits, Real* sum_in_logprobs, Real* losses,
+    int64_t C, int64_t N, int64_t S, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real max_logits_now = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        max_logits[n] = max_logits_now;
+        const Real sum_in_logprobs_now = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - max_logits_now); });
+        sum_in_logprobs[n] = sum_in_logprobs_now;
+        const auto log_sum_in_logprobs = log(sum_in_logprobs_now);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            return (logits[n * C + c] - max_logits_now - log_sum_in_logprobs) * target[n * C + c];
+        });
+        losses[n] = -sum_1;
+    });
+    return DONE;
+}
+
+template <class Real>
+static int plain_forward(
+    const Real* logits, const Real* target, Real* max_logits, Real* sum_in_logprobs, Real* losses,
+    int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1)
+        return plain_forward_without_S<Real>(logits, target, max_logits, sum_in_logprobs, losses, C,
+                N, S, threads);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* max_logits_raw, Real* sum_in_logprobs_block,
+            double* sum_in_logprobs_total, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+            });
+        }
+        each(S, [=](int64_t s) INLINE {
+            max_logits[n * S + s] = choose(-max_logits_raw[s] == Real(infinity), Real(0),
+                    max_logits_raw[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_in_logprobs_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_in_logprobs_block[s] += exp(logits[(n * C + c) * S + s]
+                        - max_logits[n * S + s]);
+            });
+        }, cleared(sum_in_logprobs_block, sum_in_logprobs_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_in_logprobs[n * S + s] = Real(sum_in_logprobs_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_1_block[s] += (logits[(n * C + c) * S + s] - max_logits[n * S + s]
+                        - log(sum_in_logprobs[n * S + s])) * target[(n * C + c) * S + s];
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        each(S, [=](int64_t s) INLINE { losses[n * S + s] = -sum_1[s]; });
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
+    return DONE;
+}
+EXPORTED(plain_forward, plain_forward)
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_backward_without_S(
+    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
+    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dloss_n = dloss[n];
+        const auto max_logits_n = max_logits[n];
+        const auto log_sum_in_logprobs_n = log(sum_in_logprobs[n]);
+        const auto found = reduced<Real, want_dlogits ? 1 : 0, false>(C, [=](int64_t c) INLINE {
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_n * (logits[n * C + c]
+                    - max_logits_n - log_sum_in_logprobs_n));
+            return Several<Real, 1>{{target[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        each(want_dlogits ? C : 0, [=](int64_t c) INLINE {
+            dlogits[n * C + c] = dloss_n * (sum_1 * exp(logits[n * C + c] - max_logits_n
+                    - log_sum_in_logprobs_n) - target[n * C + c]);
+        });
+    });
+    return DONE;
+}
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_backward(
+    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
+    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (S == 1)
+        return plain_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logits, max_logits,
+                sum_in_logprobs, target, dlogits, dtarget, C, N, S, threads);
+    rows(N, C * N * S, threads, [=](int64_t n, Real* sum_1, Real* sum_1_block,
+            double* sum_1_total) INLINE {
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                if constexpr (want_dlogits) sum_1_block[s] += target[(n * C + c) * S + s];
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(dloss[n * S + s]
+                        * (logits[(n * C + c) * S + s] - max_logits[n * S + s]
+                        - log(sum_in_logprobs[n * S + s])));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_1[s] = Real(sum_1_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            each(want_dlogits ? S : 0, [=](int64_t s) INLINE {
+                dlogits[(n * C + c) * S + s] = dloss[n * S + s] * (sum_1[s]
+                        * exp(logits[(n * C + c) * S + s] - max_logits[n * S + s]
+                        - log(sum_in_logprobs[n * S + s])) - target[(n * C + c) * S + s]);
+            });
+        }
+    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    return DONE;
+}
+
+template <class Real>
+static int plain_backward_wanted(
+    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
+    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+) {
+    if (dlogits && !dtarget) return plain_backward<Real, true, false>(dloss, logits, max_logits,
+            sum_in_logprobs, target, dlogits, dtarget, C, N, S, threads);
+    if (!dlogits && dtarget) return plain_backward<Real, false, true>(dloss, logits, max_logits,
+            sum_in_logprobs, target, dlogits, dtarget, C, N, S, threads);
+    Scratch scratch;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    return plain_backward<Real>(dloss, logits, max_logits, sum_in_logprobs, target, dlogits,
+            dtarget, C, N, S, threads);
+}
+EXPORTED(plain_backward, plain_backward_wanted)

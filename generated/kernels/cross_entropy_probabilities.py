@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cross_entropy_probabilities as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e1e971aa883f4e05d31b10983f2021f2b56135f8a889692f9b93ee0ce1c28693"
+MODULE, DIGEST = lines, "aa8ccbc12b2a240bbd8f96ea2da9edcf852746b9387d6b4660f49cd6a2af9190"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,11 @@ def cross_entropy_probabilities_forward(
     logits: Tensor, target: Tensor, weight: Tensor, label_smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target, weight)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight)],
+        torch.float32,
+    )
     logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_logits = logits.new_empty(N, 1, S)
@@ -48,5 +51,36 @@ def cross_entropy_probabilities_backward(
     kernels.backward(
         dloss, logits, max_logits, sum_in_logprobs, target, weight, dlogits, dtarget, C, N, S,
         label_smoothing,
+    )
+    return dlogits, dtarget
+
+
+def cross_entropy_probabilities_plain_forward(
+    logits: Tensor, target: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
+    logits, target = logits.to(wide), target.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S)
+    sum_in_logprobs = logits.new_empty(N, 1, S)
+    loss = logits.new_empty(N, S)
+    kernels.plain_forward(logits, target, max_logits, sum_in_logprobs, loss, C, N, S)
+    return loss, max_logits, sum_in_logprobs
+
+
+def cross_entropy_probabilities_plain_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, max_logits: Tensor, sum_in_logprobs: Tensor,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
+    C = logits.shape[1]
+    N, S = dloss.shape
+    dlogits = dloss.new_empty(N, C, S) if need_logits else None
+    dtarget = dloss.new_empty(N, C, S) if need_target else None
+    kernels.plain_backward(
+        dloss, logits, max_logits, sum_in_logprobs, target, dlogits, dtarget, C, N, S,
     )
     return dlogits, dtarget

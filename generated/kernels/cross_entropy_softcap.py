@@ -4,13 +4,15 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of cross_entropy_softcap.py that the kernels of cross_entropy_softcap.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import cross_entropy_softcap as lines
 from ._running import Kernels, is_one_number
 
-MODULE, DIGEST = lines, "a7e70f69bf704a52125d05df98e0e94eec257d470d3a8d8b8eea09406b137a58"
+MODULE, DIGEST = lines, "eae3e51a873d482b24250679c1e53f50ce24f52962d31198ae574a1f42253aa5"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +21,8 @@ def cross_entropy_softcap_forward(
     cap: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(logits.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_capped = logits.new_empty(N, 1, S)

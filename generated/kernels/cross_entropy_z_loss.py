@@ -4,13 +4,15 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of cross_entropy_z_loss.py that the kernels of cross_entropy_z_loss.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import cross_entropy_z_loss as lines
 from ._running import Kernels, is_one_number
 
-MODULE, DIGEST = lines, "d1bf25c5a6eb92fa75d804b7e8d32e3c407e53b3764fa19cb2fb78de6921ebe5"
+MODULE, DIGEST = lines, "9a570edf929d940c82fd4a5c29f29a9bf155ca4c9c4913a0d76b7278c58cca9d"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +21,8 @@ def cross_entropy_z_loss_forward(
     z_weight: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(logits.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_logits = logits.new_empty(N, 1, S)

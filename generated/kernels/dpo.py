@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import dpo as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "b19133e642e34a5ad801accad01b4c5afe0b55087e8245e0b6cdc8d21f215ba6"
+MODULE, DIGEST = lines, "8ca3382c22e644bbb61e691685dd864e7e96757e27afbfd1c1fdcbe2ae67cc80"
 kernels = Kernels(__file__)
 
 
@@ -21,11 +21,11 @@ def dpo_forward(
     beta: float,
 ) -> Tensor:
     """The output loss."""
-    dtype = functools.reduce(
+    wide = functools.reduce(
         torch.promote_types,
         [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+        torch.float32,
     )
-    wide = torch.promote_types(dtype, torch.float32)
     chosen, rejected, reference_chosen, reference_rejected = (
         t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
     )

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "7cfa45b43ba6066d65db470dac10fe484dfdf38877567d8935eb3fefd0e7c19a"
+MODULE, DIGEST = lines, "19df27214b55ae261bd5f9cc615229bd478f963ea7ad33d0672451bf45f14c66"
 kernels = Kernels(__file__)
 
 

@@ -4,20 +4,21 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of focal.py that the kernels of focal.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import focal as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "b944b880feaeb03e9526558689f420085482aadb57ddc0fb726c3f7a1eb37b8f"
+MODULE, DIGEST = lines, "43c5d93b3bc995a19c3ba9161bf4b87303aa2c8db237292e322fa6c794480047"
 kernels = Kernels(__file__)
 
 
 def focal_forward(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(logits.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
     logits, target = logits.to(wide), target.to(wide)
     N, = logits.shape
     loss = logits.new_empty(N)

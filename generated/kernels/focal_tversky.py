@@ -4,13 +4,15 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of focal_tversky.py that the kernels of focal_tversky.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import focal_tversky as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "125f67e54eb5ae86c34099ef591964f3b34fb47bdf0224c31024934495271c4c"
+MODULE, DIGEST = lines, "4eb6ad3f1d4b12c9edb79051a680f9ab1360ac2f08070ce8f40b2f32115bc3ae"
 kernels = Kernels(__file__)
 
 
@@ -18,8 +20,8 @@ def focal_tversky_forward(
     probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = torch.promote_types(probs.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
+    dtype = probs.dtype if wide == torch.float32 else wide
     probs, target = probs.to(wide), target.to(wide)
     N, C = probs.shape
     found_plus_wrong = probs.new_empty(C)

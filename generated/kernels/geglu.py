@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import geglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1fbd79f69665f4eecb97ea647433c01948da8e6d6107f2b4ff9c581d93510029"
+MODULE, DIGEST = lines, "da3978ec0b00594687f7073cc3b18004e019237abc953b481faea5a993400b86"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import gelu_tanh as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ac58d4d8b4c05a8566c322a2ae1de2d89c79aeaae5f26c5f08186a624f9a9615"
+MODULE, DIGEST = lines, "00d81476eb67f74a8e0b26498836fef8c087ea5e100b9b61fdff93c3e45167cd"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import gru_cell as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "93dad62d11c8a23934ced54ca112a176a69b1018bd3e4fc84cc05608587ddbf8"
+MODULE, DIGEST = lines, "833e80b49ed6eef4397fb0263713bc7e2c84bcdcb09276d9d4430fc0d82a93f4"
 kernels = Kernels(__file__)
 
 
@@ -20,7 +20,7 @@ def gru_cell_forward(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(x.device.type, enabled=False):
+    with lines._uncast(x):
         dtype = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -53,7 +53,7 @@ def gru_cell_backward(
     need_bias_hh: bool = True,
 ) -> tuple:
     """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
         N, H = dy.shape

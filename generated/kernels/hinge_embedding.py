@@ -4,20 +4,21 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of hinge_embedding.py that the kernels of hinge_embedding.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import hinge_embedding as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "24847e92c02c2cf812a341cc7a275a932fda09db3f968decc629a6d50a608cbc"
+MODULE, DIGEST = lines, "2fbad131e7eb6af18eae86feeaf2b6249e724295d542c12daf14699b2c25f481"
 kernels = Kernels(__file__)
 
 
 def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     N, = x.shape
     loss = x.new_empty(N)

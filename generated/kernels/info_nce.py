@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import info_nce as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "dda0383a9edd8f4c55bc9045523ca479c911bc65e40d8f875570c0a4ecb12ce3"
+MODULE, DIGEST = lines, "9fa623cb22e0b29a1035ddf3347d0e2c76ba68fc996a868fd075d64563661018"
 kernels = Kernels(__file__)
 
 
@@ -18,7 +18,7 @@ def info_nce_forward(
     queries: Tensor, keys: Tensor, temperature: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(queries.device.type, enabled=False):
+    with lines._uncast(queries):
         dtype = torch.promote_types(queries.dtype, keys.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         queries, keys = queries.to(wide), keys.to(wide)
@@ -50,7 +50,7 @@ def info_nce_backward(
     need_keys: bool = True,
 ) -> tuple:
     """The gradients of queries and keys."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
         N, D = queries.shape

@@ -77,3 +77,46 @@ static int backward_wanted(
     return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real>
+static int plain_forward(
+    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
+        const auto sum_1_over_C = sum_1 / Real(C);
+        const Real sum_2 = sum(C, [=](int64_t c) INLINE { return x[n * C + c] - sum_1_over_C; });
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const Real sum_3 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c] - sum_1_over_C
+                - sum_2_over_C); });
+        const Real inv_std_now = 1 / square_root(sum_3 / Real(C) + Real(eps));
+        inv_std[n] = inv_std_now;
+        each(C, [=](int64_t c) INLINE {
+            xhat[n * C + c] = inv_std_now * (x[n * C + c] - sum_1_over_C - sum_2_over_C);
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_forward, plain_forward)
+
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
+            return Several<Real, 2>{{dy[n * C + c] * y[n * C + c], dy[n * C + c]}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const auto inv_std_n = inv_std[n];
+        const auto sum_2_over_C = sum_2 / Real(C);
+        const auto sum_1_over_C = sum_1 / Real(C);
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = inv_std_n * (dy[n * C + c] - sum_2_over_C - sum_1_over_C
+                    * y[n * C + c]);
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_backward, plain_backward)

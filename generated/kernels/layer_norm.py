@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import layer_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e2dddd792c4e63e6936ffcd086c3d2bd574b5426e325b9fc3a0945d829c91516"
+MODULE, DIGEST = lines, "5548ee3c772879b74b5640c699c2b2e9841f225b17e808e6b91a51130344db64"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,8 @@ def layer_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N, C = x.shape
     mean = x.new_empty(N, 1)
@@ -45,3 +45,25 @@ def layer_norm_backward(
     dx = dy.new_empty(N, C) if need_x else None
     kernels.backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N)
     return dx, dgain, dbias
+
+
+def layer_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    inv_std = x.new_empty(N, 1)
+    y = x.new_empty(N, C)
+    kernels.plain_forward(x, inv_std, y, C, N, eps)
+    return y.to(dtype), inv_std
+
+
+def layer_norm_plain_backward(dy: Tensor, inv_std: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.plain_backward(dy, inv_std, y, dx, C, N)
+    return dx

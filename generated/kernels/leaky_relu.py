@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import leaky_relu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9ee8fd0616f575a3594a49faea717aa96c723ee0fcbbd4051f4d9d4ba1604c58"
+MODULE, DIGEST = lines, "67419c2554ef3027cdaf7d79ca8845c7fe66fb5d5c2bf15e8064c2eda26ab625"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "21cee0687b22815acc1fa5432f5d343b291c3a43cef85d1a871d99301915c351"
+MODULE, DIGEST = lines, "63e123520658a178dd2146bacd5077e1e987ca297a3f17959e2ec0209fc44187"
 kernels = Kernels(__file__)
 
 

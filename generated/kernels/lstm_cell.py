@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import lstm_cell as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c3d77449ca1fd70ce63b11f359cb136f1603036709ccdf43d3ca2597d65038f8"
+MODULE, DIGEST = lines, "41825a7022c8fea1733a42a98e30517f0e2c8425fdb041eb131346835c814c8d"
 kernels = Kernels(__file__)
 
 
@@ -21,7 +21,7 @@ def lstm_cell_forward(
     bias_hh: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(x.device.type, enabled=False):
+    with lines._uncast(x):
         dtype = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -55,7 +55,7 @@ def lstm_cell_backward(
     need_bias_ih: bool = True, need_bias_hh: bool = True,
 ) -> tuple:
     """The gradients of x, h, c, weight_ih, weight_hh, bias_ih and bias_hh."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, h, c, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, c, weight_ih, weight_hh))
         H = dy.shape[2]

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masked_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1f181c007af62f7f1ead2f1fb8021f6fd1136ff0996255b61fd2641d3e8c6ff5"
+MODULE, DIGEST = lines, "0639144780a89f16fdb8a771d5b1506d74d7ca157121466edfa0cc7af73f059d"
 kernels = Kernels(__file__)
 
 
@@ -20,9 +20,17 @@ def masked_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(query.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, mask)])
-        wide = torch.promote_types(dtype, torch.float32)
+    with lines._uncast(query):
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (query, key, value, mask)],
+            torch.float32,
+        )
+        dtype = (
+            functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+            if wide == torch.float32
+            else wide
+        )
         query, key, value, mask = (t.to(wide) for t in (query, key, value, mask))
         B = query.shape[0]
         T = query.shape[1]
@@ -39,7 +47,7 @@ def masked_attention_backward(
     need_query: bool = True, need_key: bool = True, need_value: bool = True,
 ) -> tuple:
     """The gradients of query, key and value."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         B = dy.shape[0]

@@ -4,20 +4,22 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of masked_softmax.py that the kernels of masked_softmax.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import masked_softmax as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "b96a21c78f78ab557c7c7d1223b0f8f440d1386f1a7fb0cb6f57638399d6fe41"
+MODULE, DIGEST = lines, "072c301425e637c843028946e0aae049226df601f2fd2ee29dddd01a5afb42f7"
 kernels = Kernels(__file__)
 
 
 def masked_softmax_forward(x: Tensor, mask: Tensor) -> Tensor:
     """The output y."""
-    dtype = torch.promote_types(x.dtype, mask.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, mask)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, mask = x.to(wide), mask.to(wide)
     N, C = x.shape
     y = x.new_empty(N, C)

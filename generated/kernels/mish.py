@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import mish as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "6de253ddff7bd0952a8c7ec65a755473c175a82ef303ef337a9478a064c3da65"
+MODULE, DIGEST = lines, "bd9f04107377927292ff6de1494be4bc6ca10e6e0128203fdc6ee02f8e6a8ee8"
 kernels = Kernels(__file__)
 
 

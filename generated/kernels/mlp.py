@@ -14,7 +14,7 @@ from ._building import NoCompiler as NoCompiler  # which a step raises
 from ._running import Kernels
 from ._training import TrainingStep
 
-MODULE, DIGEST = lines, "577bf021157409104ea666d7249082ab0795164cb9388fc85c4a42b8e7b7da23"
+MODULE, DIGEST = lines, "dd384800989e49401199ab91aff5c4e4e13c41c3dbfdad2b221ab1025dac9c7f"
 kernels = Kernels(__file__)
 
 
@@ -23,12 +23,17 @@ def mlp_forward(
     bngain: Tensor, bnbias: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(C.device.type, enabled=False):
-        dtype = functools.reduce(
+    with lines._uncast(C):
+        wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
+            torch.float32,
         )
-        wide = torch.promote_types(dtype, torch.float32)
+        dtype = (
+            functools.reduce(torch.promote_types, [t.dtype for t in (C, W1, b1, W2, bngain, bnbias)])
+            if wide == torch.float32
+            else wide
+        )
         C, W1, b1, W2, b2, bngain, bnbias = (t.to(wide) for t in (C, W1, b1, W2, b2, bngain, bnbias))
         V, E = C.shape
         K, H = W1.shape
@@ -54,7 +59,7 @@ def mlp_backward(
     need_bngain: bool = True, need_bnbias: bool = True,
 ) -> tuple:
     """The gradients of C, W1, b1, W2, b2, bngain and bnbias."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, C, W1, W2, bngain = (t.to(wide) for t in (dloss, C, W1, W2, bngain))
         V, E = C.shape

@@ -4,20 +4,25 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of nll.py that the kernels of nll.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import nll as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "150e445f6f7e4a7ac2ab8b9a2bb11d4c784a971dc21ac0aeecce3f98e5544639"
+MODULE, DIGEST = lines, "43b9024fad83b0a4339ba0ed94de46b6e48355d2beec1478fc9b38a9d4749fca"
 kernels = Kernels(__file__)
 
 
 def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(logprobs.dtype, weight.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logprobs, weight)],
+        torch.float32,
+    )
     logprobs, weight = logprobs.to(wide), weight.to(wide)
     N, C, S = logprobs.shape
     loss = logprobs.new_empty(N, S)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import ppo as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "740e010fa8f7ddfb6f8daee81ad6b7f195a2f6e282c73caac2aa9e6c1dde3dea"
+MODULE, DIGEST = lines, "a8ad1eebc6ce075adeafebc1bb9c1094fb227e6536ee3492a454f1ef241bfaa3"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,11 @@ def ppo_forward(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
 ) -> Tensor:
     """The output loss."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (logp, logp_old, advantage)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logp, logp_old, advantage)],
+        torch.float32,
+    )
     logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     N, = logp.shape
     loss = logp.new_empty(N)

@@ -54,3 +54,33 @@ static int backward_wanted(
     return backward<Real>(dy, gain, inv_rms, x, dgain, dx, C, N, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real>
+static int plain_forward(
+    const Real* x, Real* inv_rms, Real* xhat, int64_t C, int64_t N, double eps, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
+        const Real inv_rms_now = 1 / square_root(sum_1 / Real(C) + Real(eps));
+        inv_rms[n] = inv_rms_now;
+        each(C, [=](int64_t c) INLINE { xhat[n * C + c] = inv_rms_now * x[n * C + c]; });
+    });
+    return DONE;
+}
+EXPORTED(plain_forward, plain_forward)
+
+template <class Real>
+static int plain_backward(
+    const Real* dy, const Real* inv_rms, const Real* y, Real* dx, int64_t C, int64_t N, int threads
+) {
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });
+        const auto inv_rms_n = inv_rms[n];
+        const auto sum_1_over_C = sum_1 / Real(C);
+        each(C, [=](int64_t c) INLINE {
+            dx[n * C + c] = inv_rms_n * (dy[n * C + c] - sum_1_over_C * y[n * C + c]);
+        });
+    });
+    return DONE;
+}
+EXPORTED(plain_backward, plain_backward)

@@ -4,20 +4,22 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of rms_norm.py that the kernels of rms_norm.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "5a29e8df224b4f10ccea05da61e40614c908c66001a4fe08b51c887a18334c09"
+MODULE, DIGEST = lines, "3c1ea3a1baa16e71def5163ed1e48bbdfed995a6b76fe054d3da2c472f0eb5f7"
 kernels = Kernels(__file__)
 
 
 def rms_norm_forward(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = torch.promote_types(x.dtype, gain.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
     x, gain = x.to(wide), gain.to(wide)
     N, C = x.shape
     inv_rms = x.new_empty(N, 1)
@@ -38,3 +40,25 @@ def rms_norm_backward(
     dx = dy.new_empty(N, C) if need_x else None
     kernels.backward(dy, gain, inv_rms, x, dgain, dx, C, N)
     return dx, dgain
+
+
+def rms_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    x = x.to(wide)
+    N, C = x.shape
+    inv_rms = x.new_empty(N, 1)
+    y = x.new_empty(N, C)
+    kernels.plain_forward(x, inv_rms, y, C, N, eps)
+    return y.to(dtype), inv_rms
+
+
+def rms_norm_plain_backward(dy: Tensor, inv_rms: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, y = dy.to(wide), y.to(wide)
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    kernels.plain_backward(dy, inv_rms, y, dx, C, N)
+    return dx

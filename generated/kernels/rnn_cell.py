@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rnn_cell as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "32a797c3e3475c33744f00f9dfe6694158ef30226e6b18856f4851bfeb46b96b"
+MODULE, DIGEST = lines, "32dbba4b1fa36b3fe3148a06c24b21dc5be5500021f084d0c4c657acebe3d6d0"
 kernels = Kernels(__file__)
 
 
@@ -20,7 +20,7 @@ def rnn_cell_forward(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
 ) -> Tensor:
     """The output y."""
-    with torch.autocast(x.device.type, enabled=False):
+    with lines._uncast(x):
         dtype = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -44,7 +44,7 @@ def rnn_cell_backward(
     need_weight_hh: bool = True, need_bias_ih: bool = True, need_bias_hh: bool = True,
 ) -> tuple:
     """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, x, h, weight_ih, weight_hh, y = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh, y))
         N, H = dy.shape

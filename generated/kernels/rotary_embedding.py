@@ -12,14 +12,18 @@ from torch import Tensor
 from .. import rotary_embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "b4a6945c389af373d33510439cac651a834e5bbc04cc2bc1951453f4f5111620"
+MODULE, DIGEST = lines, "5d4afeea6bae7a15b42f247e9475618955004e495488716ebe7f6b79e879bbcd"
 kernels = Kernels(__file__)
 
 
 def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """The output y."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, cosine, sine)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, cosine, sine)],
+        torch.float32,
+    )
+    dtype = x.dtype if wide == torch.float32 else wide
     x, cosine, sine = x.to(wide), cosine.to(wide), sine.to(wide)
     N, T, E = x.shape
     D = E // 2

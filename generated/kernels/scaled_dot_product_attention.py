@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import scaled_dot_product_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "3504a1b126f0a565f6594270a1a0fdbca39eca0f600dee1828d556ec06167309"
+MODULE, DIGEST = lines, "a9c4455bbc4da1021a622118f417e785b6c8c57d97997280765e0c4020cfb843"
 kernels = Kernels(__file__)
 
 
@@ -20,7 +20,7 @@ def scaled_dot_product_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    with torch.autocast(query.device.type, enabled=False):
+    with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         wide = torch.promote_types(dtype, torch.float32)
         query, key, value = query.to(wide), key.to(wide), value.to(wide)
@@ -39,7 +39,7 @@ def scaled_dot_product_attention_backward(
     need_query: bool = True, need_key: bool = True, need_value: bool = True,
 ) -> tuple:
     """The gradients of query, key and value."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         B = dy.shape[0]

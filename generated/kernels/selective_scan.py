@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import selective_scan as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "a8cd3ac613f240ab6b74fdbd50b8ba677322dd86201dcead2f94b758eebf37e8"
+MODULE, DIGEST = lines, "b841175af7de3e832e974d5b41bc8ebeae60b539cfd1fe198fa91201a0078007"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,16 @@ def selective_scan_forward(
     x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C, D)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, delta, A, B, C, D)],
+        torch.float32,
+    )
+    dtype = (
+        functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C)])
+        if wide == torch.float32
+        else wide
+    )
     x, delta, A, B, C, D = (t.to(wide) for t in (x, delta, A, B, C, D))
     N, T, K = x.shape
     S = A.shape[1]

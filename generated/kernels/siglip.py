@@ -4,8 +4,6 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of siglip.py that the kernels of siglip.cpp compute."""
 
-import functools
-
 import torch
 from torch import Tensor
 
@@ -14,7 +12,7 @@ from ._building import NoCompiler as NoCompiler  # which a step raises
 from ._running import Kernels
 from ._training import TrainingStep
 
-MODULE, DIGEST = lines, "443cec3f4f466b951c0fb3afba567cd4446d0e306a9dfae3000d31fbf8c5c04f"
+MODULE, DIGEST = lines, "7a5e651293771fe68776481afab59a5a198c72c1e2dea7295cb747e9f886d6b1"
 kernels = Kernels(__file__)
 
 
@@ -22,8 +20,8 @@ def siglip_forward(
     images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    with torch.autocast(images.device.type, enabled=False):
-        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale, bias)])
+    with lines._uncast(images):
+        dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
         images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
         N, D = images.shape
@@ -50,7 +48,7 @@ def siglip_backward(
     need_bias: bool = True,
 ) -> tuple:
     """The gradients of images, texts, scale and bias."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
         N, D = images.shape

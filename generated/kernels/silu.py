@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import silu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c6a971eb9379ffa70672a269182615d33388525707736c8ac1e177c8de7f0be4"
+MODULE, DIGEST = lines, "4550f5264baa7d2fb0628166187edcc775c6523ba67f77d9264b984b1c2c9f3a"
 kernels = Kernels(__file__)
 
 

@@ -4,20 +4,21 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of smooth_l1.py that the kernels of smooth_l1.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import smooth_l1 as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "4a381b023b05bfc6e84810035280d6e58f769f1246f891025737957f3d48dde6"
+MODULE, DIGEST = lines, "c36a124b49d0566a925167ca7dd92c7fe1ba9e7247ff10c2c64c78ac22ff4e6f"
 kernels = Kernels(__file__)
 
 
 def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
     """The output loss."""
-    dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     N, = x.shape
     loss = x.new_empty(N)

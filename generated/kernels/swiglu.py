@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import swiglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "38327f7a9d8aafd16f374d51561ff1ec41463ea6abdc67c529a783f598e964a0"
+MODULE, DIGEST = lines, "941c184f382cab9b8feaf85ad69fab5ff07d368cfb1771769a11a04cedf1651a"
 kernels = Kernels(__file__)
 
 

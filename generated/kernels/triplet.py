@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import triplet as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ca92990e7d5ee5a44f224f41c1ed98fb60f3a528dd39c97d6b491fa92658f6d8"
+MODULE, DIGEST = lines, "cda22211d0496f72ef001cceb5af7e19fe66c734c01eb9fc75b7fa7ad49ab21e"
 kernels = Kernels(__file__)
 
 
@@ -20,8 +20,11 @@ def triplet_forward(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
-    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (anchor, positive, negative)],
+        torch.float32,
+    )
     anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
     N, C = anchor.shape
     near = anchor.new_empty(N)

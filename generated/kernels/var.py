@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import var as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "7c7edaf6d98f8aeac437d7295e2ce1e8be917f6965880b9f2042e8c12ea84d22"
+MODULE, DIGEST = lines, "dbd03f839ef81b731dc8c98b9c1d6538ce72c3f5443dbd58fa8b369e55d5595c"
 kernels = Kernels(__file__)
 
 

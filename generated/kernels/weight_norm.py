@@ -4,20 +4,22 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of weight_norm.py that the kernels of weight_norm.cpp compute."""
 
+import functools
+
 import torch
 from torch import Tensor
 
 from .. import weight_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "db90fe16817e654efbf612b8cda3671a076a9e1dcab3fab1590d8ac11b53db8f"
+MODULE, DIGEST = lines, "bd2e19a35f16cf44becae52bd5c6a86a63858c21629bb78d502c42e81f9e72b3"
 kernels = Kernels(__file__)
 
 
 def weight_norm_forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     """The output w, then what the backward reads of it."""
-    dtype = torch.promote_types(v.dtype, g.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (v, g)], torch.float32)
+    dtype = v.dtype if wide == torch.float32 else wide
     v, g = v.to(wide), g.to(wide)
     H, K = v.shape
     norm = v.new_empty(H, 1)
