@@ -5,7 +5,6 @@ the lines of a module.
 import math
 import random
 import re
-from pathlib import Path
 
 import pytest
 from sympy import Abs, Eq, Integer, Piecewise, Rational, erf, exp, log, sqrt, tanh

@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import contextmanager
-from types import CellType, FunctionType
+from types import CellType, FunctionType, SimpleNamespace
 
 import pytest
 from forwards import HEAD

@@ -50,7 +50,7 @@ def lines_to_differentiate(program: Program) -> Function:
     finite where the mathematics is, or the statements where the forward decides otherwise.
     """
     statements = {step.name for step in program.atoms.steps}
-    own, written = (_decisions(f, statements) for f in (program.forward, program.atoms))
+    own, written = (decisions_of(f, statements) for f in (program.forward, program.atoms))
     return program.forward if own <= written else program.atoms
 
 
@@ -106,7 +106,7 @@ def _flowing(function: Function, name: str) -> set[str]:
     return found
 
 
-def _decisions(function: Function, statements: Collection[str]) -> set:
+def decisions_of(function: Function, statements: Collection[str]) -> set:
     """What its lines decide by what flows from an input, with the names of ``statements`` alone.
 
     The largest of a row is none: where it is subtracted to be added again, its derivative is 0, and

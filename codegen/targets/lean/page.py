@@ -14,6 +14,7 @@ from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import Parameter
 from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
+from codegen.targets.lean.kinks import with_kinks_as_stated
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
 from codegen.targets.lean.printer import LeanPrinter
@@ -33,7 +34,7 @@ class LeanPage(AutogradFunction):
     """
 
     def __init__(self, pair: Pair, plain: Pair | None = None):
-        super().__init__(pair.program, pair.outside)
+        super().__init__(with_kinks_as_stated(pair.program), pair.outside)
         self.pair = pair
         self.plain = LeanPage(plain.under_own_name()) if plain else None
 

@@ -62,8 +62,9 @@ def written(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[P
 
 def backward_lines(pair: Pair) -> dict[str, str]:
     """The lines that each statement of the closed form became, by its name."""
-    page, function = LeanPage(pair), pair.program.backward
-    printer, lines = page.printer(function), {}
+    page, lines = LeanPage(pair), {}
+    function = page.program.backward
+    printer = page.printer(function)
     everything = frozenset(function.results)
     for step, by in zip(function.steps, wanted_by(function), strict=True):
         if page.is_left_out(step, function):
