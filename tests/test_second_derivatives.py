@@ -4,14 +4,17 @@ through the statements themselves.
 
 import pytest
 import torch
+from forwards import forward_file
 from functorch.compile import make_boxed_func
 from gallery import EVERYTHING
+from generating import generated as emitted_from
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 import generated
+from codegen.targets.torch.interpret import interpreted
 from generated.batch_norm_biased import batch_norm_biased
 from generated.huber import huber
 from generated.layer_norm import layer_norm, layer_norm_backward, layer_norm_forward
@@ -30,7 +33,7 @@ def drawn(*shape, seed=0):
 
 
 def stated(name):
-    """The statements of a forward, as torch computes them: of tensors of any shape that it takes."""
+    """The statements of a forward, as torch computes them, of tensors of any shape."""
     emitted = next(emitted for emitted in EVERYTHING if emitted.snake == name)
     ranks = [len(t.home) for t in emitted.definition.arguments]
 
@@ -79,6 +82,35 @@ def test_every_order_is_that_of_the_statements(emitted, options):
     expected = gradients_of_every_order(emitted.stated, arguments, names, 3)
     assert len(expected) >= 2
     for got, other in zip(found, expected, strict=False):
+        alike(got, other)
+
+
+KINKED = {
+    "below 0": """bend = Piecewise((exp(x) - 1, x <= 0), (x, True))""",
+    "above 0": """bend = Piecewise((exp(x) - 1, x < 0), (x, True))""",
+    "at 1": """bend = Piecewise((exp(x - 1) - 1, x <= 1), (x - 1, True))""",
+    "a square": """bend = Piecewise((x**2, x > 0), (0, True))""",
+}
+
+
+@pytest.mark.parametrize("statement", KINKED.values(), ids=KINKED)
+def test_a_value_of_two_parts_is_differentiated_on_the_side_that_is_stated(statement, tmp_path):
+    """At 0 the lines ``max(x, 0) + expm1(min(x, 0))`` have the derivative 2."""
+    body = f"    x = Input(N)\n    w = Input(N)\n    {statement}\n    y = w * (bend + 1)**2\n"
+    function, _, result = emitted_from(forward_file(tmp_path, "Kinked", body), tmp_path)
+    leaves = {
+        "x": torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).requires_grad_(),
+        "w": torch.ones(3, dtype=torch.float64).requires_grad_(),
+    }
+    assert "clamp" in result.text or "relu" in result.text  # or nothing is tested
+
+    def stated(**arguments):
+        return interpreted(result.proved.definition, arguments)["y"]
+
+    found, expected = (
+        gradients_of_every_order(f, leaves, ["x", "w"], 3) for f in (function, stated)
+    )
+    for got, other in zip(found, expected, strict=True):
         alike(got, other)
 
 
@@ -395,7 +427,7 @@ def test_compiled_the_first_order_is_the_closed_form_alone():
     X.grad = None
     torch._dynamo.reset()
     _, *kept = layer_norm_forward(X.detach(), GAIN, GAIN, 1e-5)
-    own = make_fx(layer_norm_backward)(TARGET, X.detach(), GAIN, *kept)
+    own = make_fx(lambda *own: layer_norm_backward(*own))(TARGET, X.detach(), GAIN, *kept)
     assert graphs[1] == operations(own)
 
 

@@ -136,11 +136,11 @@ def _decided(value: Value) -> Iterator[tuple[tuple[Value, ...], object]]:
         case Choose():
             for test in (value.condition, *values_in(value.condition)):
                 if isinstance(test, Compare):
-                    yield (test.left, test.right), _at_equality(test)
+                    yield (test.left, test.right), at_equality(test)
         case Clamp():
             for bound, relation in ((value.low, ">="), (value.high, "<=")):
                 if bound is not None:
-                    yield (value.operand,), _at_equality(Compare(value.operand, relation, bound))
+                    yield (value.operand,), at_equality(Compare(value.operand, relation, bound))
         case Extreme():
             yield (value.left, value.right), value
         case ArgMaxOf():
@@ -153,7 +153,7 @@ def _decided(value: Value) -> Iterator[tuple[tuple[Value, ...], object]]:
             yield (value.operand, *value.others), value
 
 
-def _at_equality(test: Compare) -> tuple:
+def at_equality(test: Compare) -> tuple:
     """Two values, and the side that has their equality: ``a < b`` leaves it to ``a >= b``."""
     if test.relation in ("==", "!="):
         return "==", frozenset((test.left, test.right))

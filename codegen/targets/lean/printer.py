@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from codegen.program import arrays, parts, steps, values
 from codegen.targets.lean.held import Graded, RootOffZero
+from codegen.targets.lean.kinks import Beyond
 from codegen.targets.torch.lines import LONGEST, STEP
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import ATOM, SUM
@@ -42,6 +44,14 @@ class LeanPrinter(Printer):
             f"{differentiated} if torch.is_grad_enabled() else {plain}",
             SUM,
         )  # on a line of its own
+
+    def _Beyond(self, value: Beyond):
+        """torch's relu passes no gradient at 0; a NaN is no number below or above a bound."""
+        if value.low == values.Number(Fraction(0)):
+            return f"torch.relu({self.text(value.operand)})", ATOM
+        bound, relation = (value.high, ">=") if value.low is None else (value.low, "<=")
+        test = values.Compare(value.operand, relation, bound, dims=value.operand.dims)
+        return self._Choose(values.Choose(test, bound, value.operand, dims=value.dims))
 
     def _RootOffZero(self, value: RootOffZero):
         return f"_runtime.sqrt({self.text(value.square)})", ATOM
