@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -56,39 +56,50 @@ def kernels_of(
         return pieces
     kernel = pieces[0]
     repeated = tuple(a for a in asked.repeated if a in kernel.reads and _is_long(a, flat))
-    changes: list[Change] = [
-        (f"of_one_{array}", f"{array}_repeated", partial(of_one_number, array=array))
-        for array in repeated
-    ]
     usual = usually(flat, asked)
     filled = tuple(array for array in asked.filled if usual and array in kernel.reads)
-    if usual:
-        words = [f"{array}_repeated" for array in filled]
-        words += [f"{named(number)} == 0" for number in asked.zero if number in kernel.scalars]
-        changes.append(("usually", " && ".join(words), partial(usually, asked=asked)))
-    for axis in sorted(last_axes(writer.flat) - {*writer.flat.joined}):
-        if codes[axis] in asked.several and codes[axis] in kernel.sizes:
-            size = writer.names.of_codes[codes[axis]]
-            changes.append((f"without_{axis}", f"{size} == 1", partial(without, axis=axis)))
     arguments = [*kernel.arguments]
     place = next(i for i, (kind, _) in enumerate(arguments) if kind not in POINTERS)
     place += len(kernel.sizes)
     arguments[place:place] = [(I64, f"{array}_repeated") for array in (*repeated, *filled)]
     kernel = replace(kernel, repeated=repeated, filled=filled, arguments=tuple(arguments))
     special = []
-    for count in range(len(changes), 0, -1):
-        for some in combinations(changes, count):
-            shorter, words = flat, [name]
-            for word, _, change in some:
-                shorter, words = change(shorter), [*words, word]
-            (short,) = Kernels("_".join(words), shorter, codes, asked.left_out).pieces()
-            alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
-            condition = " && ".join(condition for _, condition, _ in some)
-            special.append((condition, replace(alike, arguments=kernel.arguments)))
+    changes = [*_changes(writer, flat, kernel, asked)]
+    for condition, words, shorter in _specials(changes, flat):
+        (short,) = Kernels("_".join([name, *words]), shorter, codes, asked.left_out).pieces()
+        alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
+        special.append((condition, replace(alike, arguments=kernel.arguments)))
     open = writer.choices.open
     some = [gradients for gradients in subsets(open) if {*gradients} & {*kernel.writes}]
     variants = tuple(tuple(name in gradients for name in open) for gradients in some)
     return [replace(kernel, special=tuple(special), variants=variants)]
+
+
+def _changes(writer: Kernels, flat: Flat, kernel: Kernel, asked: Asked) -> Iterator[Change]:
+    """What may hold of the arguments of a kernel that computes everything."""
+    for array in kernel.repeated:
+        change = partial(of_one_number, array=array)
+        yield f"of_one_{array}", f"{array}_repeated", change
+    if usually(flat, asked):
+        words = [f"{array}_repeated" for array in kernel.filled]
+        words += [f"{named(number)} == 0" for number in asked.zero if number in kernel.scalars]
+        yield "usually", " && ".join(words), partial(usually, asked=asked)
+    codes = writer.codes
+    for axis in sorted(last_axes(writer.flat) - {*writer.flat.joined}):
+        if codes[axis] in asked.several and codes[axis] in kernel.sizes:
+            size = writer.names.of_codes[codes[axis]]
+            yield f"without_{axis}", f"{size} == 1", partial(without, axis=axis)
+
+
+def _specials(changes: Sequence[Change], flat: Flat) -> Iterator[tuple[str, Sequence[str], Flat]]:
+    """The condition under which several hold, their words, and the nodes then: most first."""
+    for count in range(len(changes), 0, -1):
+        for some in combinations(changes, count):
+            shorter = flat
+            for _, _, change in some:
+                shorter = change(shorter)
+            condition = " && ".join(condition for _, condition, _ in some)
+            yield condition, [word for word, _, _ in some], shorter
 
 
 def _is_long(array: str, flat: Flat) -> bool:
@@ -172,13 +183,6 @@ class Kernels:
         joined = {axis: self.flat.joined[axis] for axis in sorted(axes & self.flat.joined.keys())}
         sizes = self.sizes(axes.difference(joined).union(*joined.values()))
         scalars = sorted({e.name for e in elements if e.kind == "scalar"})
-        arguments = [
-            *((self._type(name), named(name)) for name in reads),
-            *(("Real*", named(name)) for name in writes),
-            *((I64, self.names.of_codes[size]) for size in sizes),
-            *(("double", named(name)) for name in scalars),
-            ("int", "threads"),
-        ]
         for sweep in sweeps:
             loops.sweep(sweep)
         lines = [
@@ -194,12 +198,27 @@ class Kernels:
             writes=tuple(writes),
             sizes=sizes,
             scalars=tuple(scalars),
-            arguments=tuple(arguments),
+            arguments=self._arguments(reads, writes, sizes, scalars),
             lines=tuple(lines),
             flags=tuple(self.choices.flags),
             counts=tuple(
                 (named(name), self._count(self.axes_of(name))) for name in self.choices.open
             ),
+        )
+
+    def _arguments(
+        self,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        sizes: Sequence[str],
+        scalars: Sequence[str],
+    ) -> tuple[tuple[str, str], ...]:
+        return (
+            *((self._type(name), named(name)) for name in reads),
+            *(("Real*", named(name)) for name in writes),
+            *((I64, self.names.of_codes[size]) for size in sizes),
+            *(("double", named(name)) for name in scalars),
+            ("int", "threads"),
         )
 
     def _count(self, axes: Axes) -> str:

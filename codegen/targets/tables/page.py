@@ -6,16 +6,14 @@ stays a line of torch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from codegen.program import NUMBERS, Function, Parameter
+from codegen.program import Function, Parameter
 from codegen.program.arrays import Contract
-from codegen.program.parts import is_number, values_in
+from codegen.program.parts import values_in
 from codegen.program.reads import Convolve
 from codegen.program.steps import Assign
-from codegen.program.values import Load, SizeOf
 from codegen.schedule.asked import Asked
 from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Flat, Whole
@@ -23,10 +21,9 @@ from codegen.targets.lean.helpers import CALLED
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, PlainFunctions
 from codegen.targets.tables.kernel import Kernel
-from codegen.targets.tables.sizes import Sizes
-from codegen.targets.torch.lines import STEP, broken
-from codegen.targets.torch.wrapping import free, not_asked, wrapped
-from derive.language.errors import QuestionError
+from codegen.targets.tables.lines import KernelLines, Loops, speaks_of
+from codegen.targets.torch.lines import STEP
+from codegen.targets.torch.wrapping import free, wrapped
 
 # Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, and
 # what is asked of them.
@@ -41,19 +38,6 @@ def names_taken(pairs: Sequence[Pair]) -> frozenset[str]:
         for function in (program.forward, program.backward):
             taken |= {p.name for p in function.parameters} | {s.name for s in function.steps}
     return frozenset(taken)
-
-
-@dataclass(frozen=True)
-class Loops:
-    """A function, and what computes it."""
-
-    function: Function
-    flat: Flat
-    pieces: tuple[Kernel | Whole, ...]
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        return [piece for piece in self.pieces if isinstance(piece, Kernel)]
 
 
 class KernelPage(PlainFunctions):
@@ -94,7 +78,7 @@ class KernelPage(PlainFunctions):
             lines = tuple(CALLED.sub(helper, line) for line in text.lines)
             for name in (self.wide, self.both):
                 own = [line for line in lines if line.startswith(f"{name} = ")]
-                if not any(_speaks_of(line, name) for line in lines if line not in own):
+                if not any(speaks_of(line, name) for line in lines if line not in own):
                     lines = tuple(line for line in lines if line not in own)
             yield replace(text, lines=lines)
 
@@ -118,7 +102,7 @@ class KernelPage(PlainFunctions):
 
     def lines(self, function: Function, margin: str = STEP) -> list[str]:
         loops = next(own for own in self.loops if own.function is function)
-        return _Lines(self, loops, margin).lines()
+        return KernelLines(self, loops, margin).lines()
 
     def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
         """The memory for what a kernel makes."""
@@ -138,214 +122,6 @@ class KernelPage(PlainFunctions):
         loops = next(own for own in self.loops if own.function is function)
         lines = [Assign(p.name, p.value) for p in loops.pieces if isinstance(p, Whole)]
         return any(isinstance(v, (Contract, Convolve)) for line in lines for v in values_in(line))
-
-
-class _Lines:
-    """The lines of one function."""
-
-    def __init__(self, page: KernelPage, loops: Loops, margin: str):
-        self.page, self.loops, self.margin = page, loops, margin
-        self.function, self.flat, self.pieces = loops.function, loops.flat, loops.pieces
-        self.printer = page.printer(self.function)
-        self.numbers = self._numbers()
-        self.names = self._names()
-        every = frozenset(node for _, node in self.flat.results)
-        asked = [f"d{name}" for name in page.asked()] if self._is_backward else []
-        always = {node for result, node in self.flat.results if result not in asked}
-        self.asked = {node for result, node in self.flat.results if result in asked} - always
-        self.wanted = self._wanted(every)
-        self.every = every
-
-    @property
-    def _is_backward(self) -> bool:
-        return self.function is self.page.program.backward
-
-    def lines(self) -> list[str]:
-        body: list[str] = []
-        before: frozenset[str] | None = None
-        unset: list[str] = []
-        for piece in self.pieces:
-            by = self._by(piece)
-            lines = [*self._piece(piece, by)]
-            if by is None:
-                body += lines
-            else:
-                if by != before:
-                    body.append(self.page.asks_for(self._results(by), self.function))
-                body += [STEP + line for line in lines]
-                unset += [n for n in self._made(piece) if n in self.every and n not in unset]
-            before = by
-        results = dict(self.flat.results)
-        shown = [n for n in results if results[n] in unset]
-        body[:0] = [not_asked(shown)] * bool(shown)
-        body += [
-            f"{result} = {self.names.get(node, node)}"
-            for result, node in self.flat.results
-            if self.names.get(node, node) != result and node not in self._known_numbers
-        ]
-        return [*self._sizes(), *self._number_lines(), *body]
-
-    # -- what is asked for -------------------------------------------------------------
-
-    def _wanted(self, every: frozenset[str]) -> dict[str, frozenset[str]]:
-        """The results that each value is computed for."""
-        found = {name: frozenset([name]) for name in every}
-        for piece in self.pieces[::-1]:
-            made = self._made(piece)
-            by = frozenset().union(*(found.get(name, frozenset()) for name in made))
-            for name in piece.reads:
-                found[name] = found.get(name, frozenset()) | by
-        return found
-
-    def _by(self, piece: Kernel | Whole) -> frozenset[str] | None:
-        """The results that a piece is computed for, where nobody may ask for any of them."""
-        wanted = (self.wanted.get(name, frozenset()) for name in self._made(piece))
-        by = frozenset().union(*wanted)
-        return by if by != self.every and by <= self.asked else None
-
-    def _results(self, nodes: frozenset[str]) -> frozenset[str]:
-        return frozenset(result for result, node in self.flat.results if node in nodes)
-
-    def _made(self, piece: Kernel | Whole) -> tuple[str, ...]:
-        return (piece.name,) if isinstance(piece, Whole) else piece.writes
-
-    # -- pieces ------------------------------------------------------------------------
-
-    def _piece(self, piece: Kernel | Whole, by: frozenset[str] | None) -> Iterator[str]:
-        if isinstance(piece, Whole):
-            yield self.printer.step(Assign(piece.name, piece.value), self.margin)
-            return
-        for name in piece.writes:
-            memory = self.page.memory_for(self.loops, piece, name, self._shape(name))
-            line = f"{self._name(name)} = {memory}"
-            if piece.flags and self.wanted[name] != by and self.wanted[name] <= self.asked:
-                asked = self.page.asks_for(self._results(self.wanted[name]), self.function)
-                line += f" {asked.removesuffix(':')} else None"
-            yield broken(line, self.margin)
-        yield from self.page.launched(piece, self._name, len(self.margin))
-
-    def _name(self, node: str) -> str:
-        return self.names.get(node, node)
-
-    def _names(self) -> dict[str, str]:
-        """What is a result is called as that, where no line of torch speaks of it otherwise."""
-        spoken = {name for p in self.pieces if isinstance(p, Whole) for name in (*p.reads, p.name)}
-        made = {name for p in self.loops.kernels for name in p.writes}
-        taken = {p.name for p in self.function.parameters} | made | spoken
-        found: dict[str, str] = {}
-        for result, node in self.flat.results:
-            is_free = result not in taken and result not in found.values()
-            if is_free and result != node and node in made - spoken and node not in found:
-                found[node] = result
-        return found
-
-    def _shape(self, name: str) -> list[str]:
-        layouts = dict(self.flat.layouts)
-        for result, node in self.flat.results:
-            if result in layouts:
-                layouts.setdefault(node, layouts[result])
-        for piece in self.pieces:
-            if isinstance(piece, Whole):
-                values = values_in(Assign(piece.name, piece.value))
-                for value in (value for value in values if isinstance(value, Load)):
-                    layouts.setdefault(value.name, value.dims)
-        if name in layouts:
-            return ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
-        node = next(node for node in self.flat.nodes if node.name == name)
-        return [self.page.codes[axis] for axis in node.axes]
-
-    # -- numbers and sizes -------------------------------------------------------------
-
-    def _numbers(self) -> dict[str, Assign]:
-        """The steps that are numbers, which lines of torch may read."""
-        own = {p.name for p in self.function.parameters if p.role in NUMBERS}
-        found: dict[str, Assign] = {}
-        for step in self.function.steps:
-            if isinstance(step, Assign) and is_number(step.value, own | found.keys()):
-                found[step.name] = step
-        return found
-
-    @property
-    def _known_numbers(self) -> set[str]:
-        return self.numbers.keys() - {name for p in self.loops.kernels for name in p.writes}
-
-    def _number_lines(self) -> list[str]:
-        read: set[str] = {result for result, _ in self.flat.results}
-        for piece in self.pieces:
-            if isinstance(piece, Whole):
-                values = values_in(Assign(piece.name, piece.value))
-                read |= {value.name for value in values if isinstance(value, Load)}
-        found: list[str] = []
-        for name, step in reversed(self.numbers.items()):
-            if name in read & self._known_numbers:
-                found.insert(0, self.printer.step(step, self.margin))
-                read |= {value.name for value in values_in(step) if isinstance(value, Load)}
-        return found
-
-    def _sizes(self) -> list[str]:
-        """The sizes that the lines speak of: of shapes of arguments, or made of others."""
-        needed = self._sizes_needed()
-        given = {p.name for p in self.function.parameters if p.role in NUMBERS}
-        places: dict[str, tuple[str, int]] = {}
-        known = dict(self.function.sizes)
-        optional = {p.name for p in self.function.tensors if p.default is not None}
-        for p in sorted(self.function.tensors, key=lambda p: p.name in optional):
-            for i, dim in enumerate(p.layout):
-                if not dim.one:
-                    places.setdefault(self.page.codes[dim.axis.name], (p.name, i))
-        parts = {
-            self.page.codes[whole]: [self.page.codes[axis] for axis in axes]
-            for whole, axes in self.flat.parts.items()
-            if whole in self.page.codes
-        }
-        texts = {name: f"{tensor}.shape[{i}]" for name, (tensor, i) in places.items()}
-        texts |= {name: str(size) for name, size in self.page.program.fixed}
-        for name, value in known.items():
-            if name not in texts:
-                lines = self.printer.size_lines(name, value)
-                start = f"{name} = "
-                texts[name] = next(t.removeprefix(start) for t in lines if t.startswith(start))
-        texts |= {name: text for name, text in self.page.program.derived if name not in texts}
-        wanted: list[str] = []
-
-        def ask(name: str) -> None:
-            """For a size, after those that it is made of."""
-            for other in sorted(every - {name}):
-                if _speaks_of(texts.get(name, ""), other):
-                    ask(other)
-            if name not in wanted:
-                wanted.append(name)
-
-        every = {*self.page.codes.values()}
-        for name in sorted(needed - given):
-            ask(name)
-        try:
-            found = Sizes(texts, given, parts).lines([n for n in wanted if n not in given])
-        except KeyError as error:
-            raise QuestionError(
-                f"{self.function.name}: kernels need the size {error.args[0]} of an argument",
-                "leave --target out",
-            ) from None
-        return _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors})
-
-    def _sizes_needed(self) -> set[str]:
-        every = {*self.page.codes.values()}
-        found: set[str] = set()
-        for piece in self.pieces:
-            if isinstance(piece, Whole):
-                for value in values_in(Assign(piece.name, piece.value)):
-                    if isinstance(value, SizeOf):
-                        found.add(self.page.codes[value.name])
-                text = self.printer.step(Assign(piece.name, piece.value))
-                found |= {name for name in every if _speaks_of(text, name)}
-            else:
-                found |= {*piece.sizes}
-                found |= {name for made in piece.writes for name in self._shape(made)}
-                for number in piece.computed:
-                    found |= {*number.takes}
-        for line in self._number_lines():
-            found |= {name for name in every if _speaks_of(line, name)}
-        return found & every
 
 
 def _is_zero(p: Parameter) -> bool:
@@ -375,27 +151,3 @@ def of_running(functions: Sequence[FunctionText]) -> str:
     code = "\n".join(line for f in functions for line in f.lines)
     running = ["Kernels", *(n for n in ("is_one_number", "one_number") if f" {n}(" in code)]
     return f"from ._running import {', '.join(running)}"
-
-
-def _speaks_of(text: str, name: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(name)}\b", text) is not None
-
-
-def _of_shapes(lines: Sequence[str], ranks: Mapping[str, int]) -> list[str]:
-    """The lines, with all the sizes of one tensor on one line."""
-    found: dict[str, dict[int, str]] = {}
-    others: list[str] = []
-    for line in lines:
-        read = re.fullmatch(r"(\w+) = (\w+)\.shape\[(\d+)\]", line)
-        if read is None:
-            others.append(line)
-        else:
-            found.setdefault(read[2], {})[int(read[3])] = read[1]
-    shown: list[str] = []
-    for tensor, names in found.items():
-        if len(names) == ranks.get(tensor):
-            own = ", ".join(names[i] for i in sorted(names))
-            shown.append(f"{own}{',' * (len(names) == 1)} = {tensor}.shape")
-        else:
-            shown += [f"{name} = {tensor}.shape[{i}]" for i, name in names.items()]
-    return [*shown, *others]

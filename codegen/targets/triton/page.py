@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from codegen.program import Function, Parameter
 from codegen.targets.lean.pair import Pair
-from codegen.targets.tables.page import KernelPage, Loops
+from codegen.targets.tables.lines import Loops
+from codegen.targets.tables.page import KernelPage
 from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.kernels import Kernel, kernels_of
 
@@ -30,7 +31,7 @@ class TritonPage(KernelPage):
         return name if self.is_narrow else super().returned(name)
 
     def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
-        """In the format of the inputs, or of the argument that a gradient is of; what is handed on,
+        """In the dtype of the inputs, or of the argument that a gradient is of; what is passed on,
         or is a part of a loss, is not rounded.
         """
         function = loops.function
