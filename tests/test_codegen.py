@@ -24,7 +24,9 @@ from codegen.cli import main
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from derive import UnprovedError, forward_from
+from derive.derivation import closed_form_of
 from derive.notation.library import list_forwards
+from derive.proving.proved import Proved
 
 ROOT = Path(codegen.lean.__file__).parents[1]
 DX = "dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)"
@@ -352,3 +354,12 @@ def test_a_gradient_that_cancels_is_compared_where_it_does_not(tmp_path):
         "    y = tanh(Sum(h, C))\n"
     )
     assert main([str(file), "--out", str(tmp_path / "out"), "--no-cache"]) == 0
+
+
+def test_a_long_list_of_what_is_kept_is_on_lines_of_its_own():
+    clip = next(f for f in list_forwards() if f.definition.snake == "clip")
+    outside = outside_of(clip.definition)
+    _, text = written(clip, outside, Proved(closed_form_of(outside.inside), (), ()))
+    assert "tuple[Tensor, ...]" in text
+    long = [line for line in text.split("\n") if len(line) > 100]
+    assert not [line for line in long if re.search(r"return|->|_forward\(", line)]

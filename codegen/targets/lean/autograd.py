@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from codegen.program import NUMBERS
 from codegen.targets.lean.plain import FunctionText, PlainFunctions, returning
-from codegen.targets.torch.lines import STEP, broken
+from codegen.targets.torch.lines import LONGEST, STEP, broken, filled
 from codegen.targets.torch.wrapping import unpacked, wrapped
 
 METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of those in an if
@@ -57,6 +57,15 @@ class AutogradFunction(PlainFunctions):
         arguments = [said, *(f"({unpacked(names)})" for names in (results, of))]
         return wrapped(f"{unpacked(results)} = _runtime.once", arguments, indent=len(METHOD))
 
+    def _made_again(self, arguments: Sequence[str]) -> str:
+        """A call of the forward; what it returns is in brackets where a line does not hold it."""
+        names = [*["_"] * len(self.outputs), *self.made]
+        called, head = f"{self.name}_forward", f"{', '.join(names)} = "
+        if len(f"{INNER}{head}{called}(") <= LONGEST:
+            return wrapped(head + called, arguments, indent=len(INNER))
+        call = wrapped(f") = {called}", arguments, indent=len(INNER))
+        return "\n".join(["(", *filled(names, INNER + STEP), INNER + call])
+
     def gradient(self) -> FunctionText:
         """The backward of the Function.
 
@@ -73,9 +82,8 @@ class AutogradFunction(PlainFunctions):
         once = self.program.without_second
         if self.made and not once:
             asked = [p.name if p.role not in NUMBERS else f"{ctx}.{p.name}" for p in self.inner]
-            taken = ", ".join([*["_"] * len(self.outputs), *self.made])
             lines.append("if torch.is_grad_enabled():  # gradients of gradients: of the inputs")
-            lines.append(STEP + wrapped(f"{taken} = {self.name}_forward", asked, indent=len(INNER)))
+            lines.append(STEP + self._made_again(asked))
         if asked := self.asked():
             needs = [f"need_{p.name}" if p.name in asked else "_" for p in self.inner]
             while needs[-1] == "_":

@@ -146,6 +146,8 @@ class PlainFunctions(Functions):
     def _plain(self, function: Function, kind: str, said: str, more: Sequence[str]) -> FunctionText:
         results = [*map(self.returned, self.outputs), *more]
         several = f"tuple[{', '.join(['Tensor'] * len(results))}]"
+        if len(f") -> {several}:") > LONGEST:
+            several = "tuple[Tensor, ...]"
         returned = several if len(results) > 1 else "Tensor"
         lines = [*self._formats(), *self._widened(self.tensors), *self.lines(function)]
         return FunctionText(
@@ -249,7 +251,10 @@ def promoted(names: Sequence[str]) -> str:
 def returning(results: Sequence[str]) -> str:
     if len(results) > FEW and {*results} == {"None"}:
         return f"return (None,) * {len(results)}"
-    return broken(f"return {', '.join(results)}")
+    line = broken(f"return {', '.join(results)}")
+    if all(len(STEP + part) <= LONGEST for part in line.split("\n")):
+        return line
+    return wrapped("return ", results, indent=len(STEP))
 
 
 def doc(text: str) -> tuple[str, ...]:
