@@ -98,11 +98,16 @@ def _value(value: object, met: dict[int, int]) -> Iterator[str]:
 
 
 def _is_versioned(value: object) -> bool:
-    """Whether it is of torch or of Python, as it was installed."""
+    """Whether it is of torch or of Python, as it was installed. A function is of where its code
+    was read: ``functools.wraps`` gives it another's ``__module__``.
+    """
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] in VERSIONED
     if type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device", "layout"):
         return True
-    home = getattr(value, "__module__", None) or ""
-    is_named = isinstance(value, (type, BuiltinFunctionType, FunctionType))
-    return is_named and home.partition(".")[0] in VERSIONED
+    if isinstance(value, FunctionType):
+        home = value.__globals__.get("__name__")
+    else:
+        is_named = isinstance(value, (type, BuiltinFunctionType))
+        home = value.__module__ if is_named else ""
+    return (home or "").partition(".")[0] in VERSIONED

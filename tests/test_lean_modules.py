@@ -3,6 +3,7 @@ kept, in what is refused.
 """
 
 import copy
+import functools
 import inspect
 import linecache
 import os
@@ -258,36 +259,35 @@ def test_scalars_are_compared_at_another_value_than_their_default(monkeypatch):
         function(Smoothed).derive()
 
 
-# What is broken in the text of a module, and a transform that shows it.
+# What is broken in the text of a module, a transform that shows it, and how.
 BREAKS = (
-    (Norm, "if torch.is_grad_enabled():", "if False:", "double backward"),
-    (Norm, "run = norm_forward if _by_lines() else Norm.apply", "run = Norm.apply", "jvp"),
-    (Norm, "generate_vmap_rule = True", "generate_vmap_rule = False", "vmap of gradient"),
-    (Centred, "C = x.shape\n", "C = x.shape; x = x.detach()\n", "gradient"),
-    (Bent, "return bent_statements(", "return bent_forward(", "jvp of jvp"),
-)
+    (Norm, "if torch.is_grad_enabled():", "if False:", "double backward", AssertionError),
+    (Norm, "run = norm_forward if _by_lines() else Norm.apply", "run = Norm.apply", "jvp",
+     NotImplementedError),
+    (Norm, "generate_vmap_rule = True", "generate_vmap_rule = False", "vmap of gradient",
+     RuntimeError),
+    (Centred, "C = x.shape\n", "C = x.shape; x = x.detach()\n", "gradient", AssertionError),
+    (Bent, "return bent_statements(", "return bent_forward(", "jvp of jvp", AssertionError),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("case, before, after, transform", BREAKS)
-def test_a_break_of_the_module_shows(case, before, after, transform, functions):
+@pytest.mark.parametrize("case, before, after, transform, error", BREAKS)
+def test_a_break_of_the_module_shows(case, before, after, transform, error, functions):
     made = functions[0][case]
     assert before in made.source
     broken = ModuleType("broken")
     exec(made.source.replace(before, after), vars(broken))
     of, run = TRANSFORMS[transform], getattr(broken, made.__name__)
-    try:
-        found = of(run)
-    except Exception:
-        return
-    with pytest.raises(AssertionError):
-        torch.testing.assert_close(found, of(CASES[case]), rtol=1e-9, atol=1e-9)
+    expected = of(CASES[case])
+    with pytest.raises(error):
+        torch.testing.assert_close(of(run), expected, rtol=1e-9, atol=1e-9)
 
 
 # What stands outside: the reduction, ignored labels, defaults, dimensions that are merged, formats.
 
 
 def reduced(reduction, weight=None, dtype=torch.float64):
-    own = x.to(dtype).requires_grad_()
+    own = x.detach().to(dtype).clone().requires_grad_()
     more = {} if weight is None else {"weight": weight.to(dtype)}
     return own, LABELS, more
 
@@ -350,9 +350,62 @@ def test_a_single_input_gives_its_format_and_no_whole_numbers():
         bump(x.long())
 
 
-def test_formats_that_differ_are_promoted_as_torch_does(functions):
-    y = functions[0][Norm](x.bfloat16(), w.float())
-    assert y.dtype == torch.float32
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_formats_that_differ_are_those_of_the_activation(dtype, functions):
+    """A gain of float32 beside one of 16 bits makes it no larger."""
+    own, gain = x.detach().to(dtype).requires_grad_(), w.float().requires_grad_()
+    y = functions[0][Norm](own, gain)
+    assert y.dtype == dtype
+    y.float().sum().backward()
+    assert own.grad.dtype == dtype and gain.grad.dtype == torch.float32
+    wide = norm(x.to(dtype).float(), w.float(), 1e-5)
+    torch.testing.assert_close(y.float(), wide, rtol=1e-2, atol=1e-2)
+    assert functions[0][Norm](x.float(), w.to(dtype)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.float32])
+def test_labels_that_torch_would_not_take_for_labels_are_refused(dtype, functions):
+    with pytest.raises(TypeError, match=f"entropy: labels must be int32 or int64, got {dtype}"):
+        functions[1](x, LABELS.clamp(0).to(dtype))
+    found = [functions[1](x, LABELS.to(whole)) for whole in (torch.int32, torch.int64)]
+    assert torch.equal(*found)
+
+
+def test_what_is_given_loses_no_gradient_in_silence(functions):
+    weight = w.clone().requires_grad_()
+    said = r"entropy: weight gets no gradient: pass weight.detach\(\)"
+    with pytest.raises(RuntimeError, match=said):
+        functions[1](x, LABELS, weight)
+    with torch.no_grad():
+        loss = functions[1](x, LABELS, weight)
+    assert torch.equal(loss, functions[1](x, LABELS, weight.detach()))
+
+
+def test_a_class_in_lower_case_has_another_title_than_its_function():
+    class focal_loss(Forward):  # noqa: N801
+        x = Input(N)
+        y = x**3
+
+    made = function(focal_loss).derive()
+    assert "class FocalLoss(torch.autograd.Function):" in made.source
+    own = w.clone().requires_grad_()
+    (found,) = torch.autograd.grad(made(own).sum(), own)
+    torch.testing.assert_close(found, 3 * own**2)
+
+
+def test_a_number_is_called_as_what_torch_keeps_in_ctx():
+    class Named(Forward):
+        x = Input(N)
+        metadata = Scalar(2)
+        saved_tensors = Scalar(3)
+        needs_input_grad = Scalar(4)
+        name = Scalar(0.5)
+        t = metadata * x + saved_tensors * x**2
+        y = t * needs_input_grad * x**3 + name * x**2
+
+    own = w.clone().requires_grad_()
+    (found,) = torch.autograd.grad(function(Named)(own).sum(), own)
+    torch.testing.assert_close(found, 32 * own**3 + 60 * own**4 + own)
 
 
 def test_autocast_changes_no_number(functions):
@@ -362,9 +415,16 @@ def test_autocast_changes_no_number(functions):
         y = Sum(x * w, C)
 
     product = function(Product)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        y = product(x.float(), w.float())
-    torch.testing.assert_close(y, x.float() @ w.float())
+    own = x.detach().float().requires_grad_()
+    for run in (product, compiled(product.derive())):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = run(own, w.float())
+            (found,) = torch.autograd.grad(y.sum(), own)
+        torch.testing.assert_close(y, own @ w.float())
+        torch.testing.assert_close(found, w.float().expand(5, 4))
+    y = product(own.detach().to("meta").requires_grad_(), w.float().to("meta"))
+    y.sum().backward()  # meta has no autocast
+    assert y.is_meta and y.shape == (5,)
 
 
 @pytest.mark.parametrize(
@@ -440,6 +500,23 @@ def test_a_label_out_of_range_is_refused(wrong):
         picked(w, torch.tensor([0, wrong]))
 
 
+def in_a_compiled_transform(of):
+    torch.compiler.reset()
+    return lambda f: torch.compile(of(loss_of(f)), backend="aot_eager")(x, w)
+
+
+SECOND_ORDER = {
+    "double backward": twice,
+    "jacrev of jacrev": TRANSFORMS["jacrev of jacrev"],
+    "hessian": TRANSFORMS["hessian"],
+    "forward mode of a gradient": dual_of_gradient,
+    "jacrev of jacfwd": lambda f: jacrev(jacfwd(loss_of(f)))(x, w),
+    "jvp of jvp": TRANSFORMS["jvp of jvp"],
+    "compiled hessian": in_a_compiled_transform(hessian),
+    "compiled jacrev of jacrev": in_a_compiled_transform(lambda f: jacrev(jacrev(f))),
+}
+
+
 @pytest.mark.parametrize("case", [Norm, Centred], ids=lambda case: case.__name__)
 def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch):
     """In words, wherever one is asked for; the first order is what it was."""
@@ -456,12 +533,14 @@ def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch
     for first in ("gradient", "vmap of gradient", "compiled", "jacrev", "batched gradients"):
         of = TRANSFORMS[first]
         torch.testing.assert_close(of(made), of(CASES[case]), rtol=1e-9, atol=1e-9)
+    of = in_a_compiled_transform(grad)
+    torch.testing.assert_close(of(made), of(CASES[case]), rtol=1e-9, atol=1e-9)
     own = leaves()
     y = made(*own)
     for graph in (made, lambda *args: made(*args) + args[0] ** 2):
-        for second in ("double backward", "jacrev of jacrev"):
+        for second in SECOND_ORDER:
             with pytest.raises(NotImplementedError, match="the second derivative differs"):
-                TRANSFORMS[second](graph)
+                SECOND_ORDER[second](graph)
     torch.autograd.grad(y.sum(), own, create_graph=True)
 
 
@@ -604,6 +683,18 @@ def test_a_torch_function_is_another_where_what_it_reads_is(monkeypatch):
 
         return math.pi * x
 
+    def wrapping(factor):
+        @functools.wraps(torch.nn.functional.softplus)  # which says that this is of torch
+        def wrapped(x):
+            return factor * x
+
+        return wrapped
+
+    def of_wrapped(factor):
+        inner = wrapping(factor)
+        return digest_of(lambda x: inner(x), "x: N")
+
+    assert of_wrapped(2) == of_wrapped(2) != of_wrapped(3)
     before = digest_of(made(2), "x: N")
     assert before == digest_of(made(2), "x: N")
     assert before != digest_of(made(3), "x: N") and before != digest_of(made(2), "x: N C")

@@ -4,7 +4,6 @@ plain torch throughout, are taken from the runtime of modules (``torch/_runtime.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
 import re
@@ -25,6 +24,12 @@ def by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+
+
+def refuse_lines(said: str) -> None:
+    """Refuse to be differentiated by lines, which could be differentiated again."""
+    if by_lines():
+        raise NotImplementedError(said)
 
 
 def in_range(said: str, index: Tensor, *lengths: int) -> None:
@@ -104,12 +109,11 @@ def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     return (index.unsqueeze(-1) == torch.arange(count, device=index.device)).to(dtype)
 
 
-def uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
