@@ -122,6 +122,7 @@ class Function:
         self._proved: Proved | None = None
         self._alone = threading.Lock()  # two threads that call it first derive it once
         self._finding: Future | None = None
+        self._is_awaited = True  # what nobody waits for says nothing
         if imported is not None:
             self.__name__ = type(imported[0]).__name__  # of an object
             functools.update_wrapper(self, imported[0])
@@ -341,7 +342,8 @@ def _said(function: Function) -> Callable[[str], None]:
 
     def said(what: str) -> None:
         line = f"{function.__name__}: {what}" if what else ""
-        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+        if function._is_awaited:
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
     return said
 

@@ -8,8 +8,10 @@ import inspect
 import linecache
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -713,6 +715,65 @@ def test_threads_that_call_first_derive_once(monkeypatch):
     with ThreadPoolExecutor(3) as threads:
         found = [*threads.map(lambda _: bent_once(x, w), range(3))]
     assert len(derived) == 1 and all(torch.equal(y, found[0]) for y in found)
+
+
+@function("x: N")
+def called_again(x):
+    return x * called_again(x)
+
+
+@function("x: N")
+def one_of_two(x):
+    return x * other_of_two(x)
+
+
+@function("x: N")
+def other_of_two(x):
+    return one_of_two(x) ** 2
+
+
+@pytest.mark.parametrize("made", [called_again, one_of_two])
+def test_a_function_that_calls_itself_is_refused(made):
+    """And does not wait for its own derivation."""
+    said = []
+
+    def call():
+        with pytest.raises(QuestionError, match=f"{made.__name__} calls itself") as error:
+            made(w)
+        said.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(100)
+    assert said
+
+
+def test_a_derivation_is_left_at_once_and_taken_up_again(monkeypatch):
+    """By Ctrl-C, which here is of another thread."""
+    begun, ended, found = threading.Event(), threading.Event(), []
+    find = codegen.functions.Function._find
+
+    def slow(self):
+        found.append(self)
+        begun.set()
+        assert ended.wait(100)
+        find(self)
+
+    def interrupt():
+        begun.wait(100)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    monkeypatch.setattr(codegen.functions.Function, "_find", slow)
+    made = function(Bent)
+    other = threading.Thread(target=interrupt)
+    other.start()
+    with pytest.raises(KeyboardInterrupt):
+        made(x, w)
+    assert not ended.is_set()
+    ended.set()
+    torch.testing.assert_close(made(x, w), bent(x, w))
+    assert found == [made]
+    other.join()
 
 
 def test_it_is_a_function_to_python(functions):
