@@ -38,6 +38,7 @@ from derive.language.errors import QuestionError
 from derive.running.garbage import collected_seldom
 
 if TYPE_CHECKING:
+    from codegen.lean import Lean
     from codegen.targets.lean.outside import Outside
     from derive.notation.definition import Definition
     from derive.notation.forward import Forward
@@ -289,8 +290,11 @@ class Function:
             own = _key(self.forward.definition)
             found = _recalled(own)
             if found is None:
-                found = [self.forward.definition.snake, *self._derived()]
-                if self._proved.cut_short:
+                made = self._derived()
+                sizes = "every size" if self._proved.every_size else "small batches alone"
+                name = self.forward.definition.snake
+                found = [name, made.text, self._proved.summary, sizes]
+                if made.cut_short:
                     key = own = None
             for name in filter(None, {key, own}):
                 keep(name, found)
@@ -303,16 +307,14 @@ class Function:
 
         return outside_of(self.forward.definition)
 
-    def _derived(self) -> list[str]:
-        """What is kept beside the name: the text, what was proved, and for which sizes."""
+    def _derived(self) -> Lean:
         from codegen.lean import lean_module  # all targets: a second
 
         progress, outside = _said(self), self._outside()
         self._proved = self._proved or _derived(outside, self._limit, progress)
-        text = lean_module(self.forward, outside, self._proved, progress, self._limit).text
+        made = lean_module(self.forward, outside, self._proved, progress, self._limit)
         progress("")
-        sizes = "every size" if self._proved.every_size else "small batches alone"
-        return [text, self._proved.summary, sizes]
+        return made
 
 
 def _derived(outside: Outside, limit: float | None, progress: Callable[[str], None]) -> Proved:

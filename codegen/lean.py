@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,27 +29,31 @@ from codegen.targets.torch.taken import taken
 from codegen.targets.torch.traffic import moved
 from codegen.targets.torch.within_reach import largest_difference as within_reach
 from derive.derivation import closed_form_of, derive_definition
-from derive.language.errors import UnprovedError
+from derive.language.errors import UndecidedError, UnprovedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.library import source_hash
 from derive.notation.specialised import without_options
 from derive.orders import FIRST
 from derive.proving.proof import prove
-from derive.proving.proved import Proved
+from derive.proving.proved import Proved, cut_short
 from derive.running.limits import limited, seconds_of
 
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
+WITHOUT_OPTIONS = "calls that pass nothing optional"
 WORTH = 0.7  # of the traffic: calls without options that move no more have a pair of their own
 
 
 @dataclass(frozen=True)
 class Lean:
-    """A lean module that was compared: its first pair, and how far it was from autograd."""
+    """A lean module that was compared: its first pair, and how far it was from autograd.
+    ``cut_short`` says what a time limit left undone.
+    """
 
     text: str
     pair: Pair
     difference: float
+    cut_short: str = ""
 
 
 def generate(
@@ -70,7 +74,7 @@ def generate(
     with undefined_where_singular(outside.inside):
         off = rounding(loaded(made.text, made.pair.program.name), made.pair)
     seconds = time.perf_counter() - start
-    known = proved, {}, made.pair.program, made.difference
+    known = replace(proved, cut_short=made.cut_short), {}, made.pair.program, made.difference
     return Generated(file_of(forward), made.text, *known, off, seconds, is_lean=True)
 
 
@@ -90,7 +94,9 @@ def lean_module(
     file = Path(definition.place.file)
     source = file if file.exists() else Path(definition.name)  # no name of a notebook's cell
     pair = Pair(lean_program(proved, source, source_hash(forward)), outside)
-    pairs = [pair, *_without_options(pair, proved, limit, progress)]
+    plain, undone = _without_options(pair, proved, limit, progress)
+    undone = "; ".join(filter(None, (proved.cut_short, undone)))
+    pairs = [pair, plain] if plain else [pair]
     progress("comparing with autograd")
     tried = _tried(forward, pairs)
     for i, pair in enumerate(tried.pairs):
@@ -101,7 +107,7 @@ def lean_module(
             better = len(other.unsafe[i]) < len(tried.unsafe[i])
             tried = other if better and other.twice >= tried.twice else tried
     progress("trying hard points")
-    return tried.with_edges()
+    return replace(tried.with_edges(), cut_short=undone)
 
 
 def _tried(forward: type[Forward], pairs: Sequence[Pair]) -> _Tried:
@@ -118,36 +124,45 @@ def _tried(forward: type[Forward], pairs: Sequence[Pair]) -> _Tried:
 
 def _without_options(
     pair: Pair, proved: Proved, limit: float | None, progress: Callable[[str], None]
-) -> Iterator[Pair]:
+) -> tuple[Pair | None, str]:
     """The pair of the calls that pass nothing optional, unless it moves hardly less or is proved
-    for fewer sizes.
+    for fewer sizes; and what a time limit left undone of it.
     """
     own = pair.definition
     definition = None if own.ignoring else without_options(own)
     if definition is None:
-        return
+        return None, ""
     progress("without options")
-
-    def program_of(proved: Proved) -> Program:
-        return lean_program(proved, Path(pair.program.source), pair.program.source_hash)
-
     try:
         with limited(min(seconds_of(limit) or LONGEST_WITHOUT_OPTIONS, LONGEST_WITHOUT_OPTIONS)):
             closed = closed_form_of(definition, progress)
-            if moved(program_of(Proved(closed, (), ()))) > WORTH * moved(pair.program):
-                return
+            first = Proved(closed, (), (), cut_short(closed, ()))
+            if moved(_program_like(pair, first)) > WORTH * moved(pair.program):
+                return None, _of_calls_without_options(first)
             plain = prove(closed, progress)
+    except UndecidedError:
+        said = f"{definition.name}: the time limit ran out before it was derived"
+        return None, f"{said} for {WITHOUT_OPTIONS}"
     except UnprovedError:
-        return
+        return None, ""
     if proved.every_size and not plain.every_size:
-        return
+        return None, _of_calls_without_options(plain)
     left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
-    yield Pair(
-        program_of(plain),
+    found = Pair(
+        _program_like(pair, plain),
         replace(pair.outside, inside=definition),
         absent=tuple(t.name for t, _ in own.optional if t.name not in left),
         zero=tuple(t.name for t, _ in own.scalars if t.name not in left),
     )
+    return found, _of_calls_without_options(plain)
+
+
+def _program_like(pair: Pair, proved: Proved) -> Program:
+    return lean_program(proved, Path(pair.program.source), pair.program.source_hash)
+
+
+def _of_calls_without_options(proved: Proved) -> str:
+    return proved.cut_short and f"{proved.cut_short}, for {WITHOUT_OPTIONS}"
 
 
 class _Tried:

@@ -28,6 +28,7 @@ from torch.utils.checkpoint import checkpoint
 import codegen.functions
 import codegen.lean
 from codegen.functions import function
+from codegen.qualities import emitted
 from codegen.recognized import digest_of
 from codegen.targets import WrongUse
 from derive import (
@@ -44,7 +45,7 @@ from derive import (
     Scalar,
     Sum,
 )
-from derive.language.errors import QuestionError, UnprovedError
+from derive.language.errors import QuestionError, UndecidedError, UnprovedError
 from derive.orders import SECOND
 
 N, C, K, S = Axis("N"), Axis("C"), Axis("K"), Axes("S")
@@ -384,7 +385,7 @@ def test_what_is_given_loses_no_gradient_in_silence(functions):
 
 
 def test_a_class_in_lower_case_has_another_title_than_its_function():
-    class focal_loss(Forward):  # noqa: N801
+    class focal_loss(Forward):
         x = Input(N)
         y = x**3
 
@@ -962,3 +963,26 @@ def test_without_a_proof_there_is_no_pair_without_options(monkeypatch):
     monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
     monkeypatch.setattr(driver, "prove", unproved)
     assert "Plain" not in function(Norm).source
+
+
+@pytest.mark.parametrize("undecided", [True, False])
+def test_a_pair_without_options_for_which_the_time_ran_out_is_not_kept(undecided, monkeypatch):
+    """And it is said: the next run may find it."""
+    import codegen.lean as driver
+
+    def late(form, *_):
+        if undecided:
+            raise UndecidedError("the time is over")
+        return replace(proved(form), cut_short="Norm: the time is over")
+
+    kept, proved = [], driver.prove
+    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.functions, "keep", lambda *found: kept.append(found))
+    function(Norm).derive()
+    assert kept
+    kept.clear()
+    monkeypatch.setattr(driver, "prove", late)
+    function(Norm).derive()
+    assert not kept
+    said = emitted(driver.generate(Norm)).cut_short
+    assert said.startswith("Norm: the time ") and "for calls that pass nothing optional" in said
