@@ -27,6 +27,7 @@ from torch.utils.checkpoint import checkpoint
 
 import codegen.functions
 import codegen.lean
+from codegen.cli import main
 from codegen.functions import function
 from codegen.qualities import emitted
 from codegen.recognized import digest_of
@@ -46,6 +47,7 @@ from derive import (
     Sum,
 )
 from derive.language.errors import QuestionError, UndecidedError, UnprovedError
+from derive.notation.library import forward_from
 from derive.orders import SECOND
 
 N, C, K, S = Axis("N"), Axis("C"), Axis("K"), Axes("S")
@@ -817,6 +819,23 @@ def test_a_file_that_was_edited_is_not_replaced(functions, tmp_path):
     file.write_text("mine")
     with pytest.raises(QuestionError, match="not written by gradform"):
         made.write(file)
+
+
+def test_a_function_writes_what_the_command_writes(tmp_path, capsys):
+    """Either replaces what the other wrote, and what nobody edited."""
+    source, file = tmp_path / "bump.py", tmp_path / "out" / "bump.py"
+    opening = "from derive import Axis, Forward, Input\n\nN = Axis('N')\n\n\n"
+    source.write_text(f"{opening}class Bump(Forward):\n    x = Input(N)\n    y = x**2\n")
+    words = [str(source), "--out", str(file.parent)]
+    bump = function(forward_from(str(source)))
+    assert main(words) == 0
+    text = file.read_text()
+    assert bump.write(file).read_text() == text and main([*words, "--check"]) == 0
+    file.write_bytes(text.replace("\n", "\r\n").encode())  # as git writes it elsewhere
+    assert main(words) == 0 and file.read_text() == text
+    file.write_text(f"{text}x = 1\n")
+    assert main(words) == 2 and "was edited" in capsys.readouterr().err
+    assert main([*words, "--force"]) == 0 and file.read_text() == text
 
 
 def star(*args):

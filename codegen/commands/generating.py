@@ -35,7 +35,7 @@ from derive.notation.library import files_read, forwards_from, list_forwards
 from derive.orders import SECOND, THIRD
 from derive.running.command import DONE, WRONG, say
 from derive.running.limits import seconds_of
-from derive.running.writing import current, refuse
+from derive.running.writing import current, refuse, sealed
 
 PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broken
 
@@ -72,7 +72,8 @@ def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
 def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
     """The files that are written, with those that stand there and are made of the same forwards."""
     (forwards, results), out, limit = derived, options.out, seconds_of(options.limit)
-    texts = {out / result.file: result.text for result in results}
+    seal = sealed if _target(options) == TORCH else str
+    texts = {out / result.file: seal(result.text) for result in results}
     for forward in forwards:
         for reduced, way, axes in present(out, forward):
             again = generate_of_ranks(reduced, axes, limit=limit, way=way)
@@ -133,10 +134,10 @@ def _in_parts(options: argparse.Namespace) -> int:
 def _chains(options: argparse.Namespace) -> int:
     """Write the files of statements and chains, or say which are out of date."""
     refuse_reduction(options)
-    if options.target != TORCH or options.shard or options.chunk:
+    if options.target != TORCH or options.order is not None or options.shard or options.chunk:
         raise QuestionError(
-            "--chain writes plain torch for all of every axis",
-            "leave --target, --shard and --chunk out",
+            "--chain writes plain torch of the first order alone, for all of every axis",
+            "leave --target, --order, --shard and --chunk out",
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
     folder = options.out / FOLDER
@@ -152,7 +153,7 @@ def _chains(options: argparse.Namespace) -> int:
             finished(path.stem)
     for note in filter(None, (chain.cut_short for chain in made.values())):
         say(f"note: {note}")
-    texts = {path: chain.text for path, chain in made.items()}
+    texts = {path: sealed(chain.text) for path, chain in made.items()}
     if options.check:
         return _said(outdated(texts))
     written = write_modules(texts, files_read(), options.force)
