@@ -20,10 +20,10 @@ from types import ModuleType
 
 import pytest
 import torch
+import transforms
 from sympy import cosh, exp, log, sqrt
-from torch.autograd import forward_ad
-from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
-from torch.utils.checkpoint import checkpoint
+from torch.func import grad, hessian, jacfwd, jacrev
+from transforms import compiled, loss_of
 
 import codegen.functions
 import codegen.lean
@@ -129,81 +129,16 @@ dx, dw = torch.cos(x), torch.sin(w)
 x[2, 1] = 0.0  # where lines by the absolute value bend
 
 
-def loss_of(f):
-    return lambda *args: (f(*args) ** 3).sum()
-
-
 def leaves():
     return x.clone().requires_grad_(), w.clone().requires_grad_()
 
 
-def gradients(f, graph=False):
-    own = leaves()
-    return own, torch.autograd.grad(
-        loss_of(f)(*own), own, create_graph=graph, materialize_grads=True
-    )
+def on_both(transform):
+    """The transform of a function of ``x`` and ``w``, along ``dx`` and ``dw``."""
+    return lambda f: transform(f, (x, w), (dx, dw))
 
 
-def twice(f, times=1):
-    own, found = gradients(f, graph=True)
-    for i in range(times):
-        total = sum((g**2).sum() for g in found)
-        found = torch.autograd.grad(total, own, create_graph=i + 1 < times, materialize_grads=True)
-    return found
-
-
-def batched(f):
-    a, b = leaves()
-    y = f(a, b)
-    ups = torch.stack([torch.ones_like(y), torch.cos(y.detach())])
-    return torch.autograd.grad(y, a, ups, is_grads_batched=True)[0]
-
-
-def dual(f):
-    with forward_ad.dual_level():
-        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, dx), w)).tangent
-
-
-def dual_of_gradient(f):
-    a = x.clone().requires_grad_()
-    with forward_ad.dual_level():
-        loss = loss_of(f)(forward_ad.make_dual(a, dx), w)
-        (found,) = torch.autograd.grad(loss, a, create_graph=True)
-        return forward_ad.unpack_dual(found).tangent
-
-
-def in_checkpoint(f):
-    a, b = leaves()
-    return torch.autograd.grad((checkpoint(f, a, b, use_reentrant=False) ** 2).sum(), a)[0]
-
-
-def compiled(of):
-    torch.compiler.reset()  # or the limit of compilations in one process is met
-    return torch.compile(of, backend="aot_eager", fullgraph=True)
-
-
-TRANSFORMS = {
-    "gradient": lambda f: gradients(f)[1],
-    "double backward": twice,
-    "third order": lambda f: twice(f, 2),
-    "batched gradients": batched,
-    "forward mode": dual,
-    "forward mode of a gradient": dual_of_gradient,
-    "checkpoint": in_checkpoint,
-    "jvp": lambda f: jvp(f, (x, w), (dx, dw))[1],
-    "jvp of jvp": lambda f: jvp(lambda a: jvp(lambda b: f(b, w), (a,), (dx,))[1], (x,), (dx,))[1],
-    "jacrev": lambda f: jacrev(loss_of(f), (0, 1))(x, w),
-    "jacfwd": lambda f: jacfwd(f, (0, 1))(x, w),
-    "hessian": lambda f: hessian(loss_of(f))(x, w),
-    "jacrev of jacrev": lambda f: jacrev(jacrev(loss_of(f)))(x, w),
-    "jacfwd of hessian": lambda f: jacfwd(hessian(loss_of(f)))(x, w),
-    "vmap of gradient": lambda f: vmap(grad(loss_of(f)), (0, None))(torch.stack([x, dx]), w),
-    "jvp of vmap": lambda f: jvp(
-        vmap(lambda a: f(a, w)), (torch.stack([x, dx]),), (torch.stack([dx, x]),)
-    )[1],
-    "compiled": lambda f: gradients(compiled(f))[1],
-    "compiled transform": lambda f: compiled(grad(loss_of(f)))(x, w),
-}
+TRANSFORMS = {name: on_both(transform) for name, transform in transforms.TRANSFORMS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -511,12 +446,9 @@ def in_a_compiled_transform(of):
 
 
 SECOND_ORDER = {
-    "double backward": twice,
-    "jacrev of jacrev": TRANSFORMS["jacrev of jacrev"],
-    "hessian": TRANSFORMS["hessian"],
-    "forward mode of a gradient": dual_of_gradient,
+    **{name: TRANSFORMS[name] for name in ("double backward", "jacrev of jacrev", "hessian")},
+    **{name: TRANSFORMS[name] for name in ("forward mode of a gradient", "jvp of jvp")},
     "jacrev of jacfwd": lambda f: jacrev(jacfwd(loss_of(f)))(x, w),
-    "jvp of jvp": TRANSFORMS["jvp of jvp"],
     "compiled hessian": in_a_compiled_transform(hessian),
     "compiled jacrev of jacrev": in_a_compiled_transform(lambda f: jacrev(jacrev(f))),
 }
