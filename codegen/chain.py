@@ -6,7 +6,6 @@ the mean of a loss, is none of them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from codegen.build import program_of
 from codegen.cache import STARTED, keep, recalled
 from codegen.dependencies import fingerprint, last_change, machinery_hash
+from codegen.digest import digest
 from codegen.driver import compared
 from codegen.loading import loaded
 from codegen.program import Program
@@ -53,7 +53,7 @@ def kept_chain(
     """
     file = Path(forward.definition.place.file)
     asked = f"{fingerprint(file, machinery_hash())} {forward.__name__} {FOLDER}"
-    name = hashlib.sha256(asked.encode()).hexdigest()
+    name = digest(asked)
     text = recalled(name) if cached else None
     if isinstance(text, str):
         return Chain(text)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import html
 import inspect
 import re
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from codegen.cache import keep, recalled
 from codegen.dependencies import machinery_hash
+from codegen.digest import digest
 from codegen.importing.asked import in_python
 from codegen.importing.decorated import DECORATED, request_of
 from codegen.loading import loaded
@@ -277,8 +277,8 @@ class Function:
 
     @collected_seldom()
     def _find(self) -> None:
-        digest = self._imported and digest_of(*self._imported)
-        key = digest and _hash(digest, machinery_hash())
+        code = self._imported and digest_of(*self._imported)
+        key = code and digest(code, machinery_hash())
         found = _recalled(key) if key else None
         if found is None:
             own = _key(self.forward.definition)
@@ -293,7 +293,7 @@ class Function:
             for name in filter(None, {key, own}):
                 keep(name, found)
         name, self._text, self._proof, self._sizes = found
-        module = loaded(self._text, name, _hash(self._text)[:SHOWN])
+        module = loaded(self._text, name, digest(self._text)[:SHOWN])
         self._run = getattr(module, name)
 
     def _outside(self) -> Outside:
@@ -368,8 +368,4 @@ def _key(definition: Definition) -> str:
     told = sorted(f"{t.name} {t.role} {t.home} {t.axes} {t.assumptions0}" for t in tensors)
     fixed = sorted(f"{axis} {n}" for axis, n in definition.fixed.items())
     parts = [PLACE.sub("", repr(definition)), *told, *fixed, machinery_hash()]
-    return _hash(*parts)
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return digest(*parts)

@@ -8,9 +8,10 @@ state of Python's library.
 from __future__ import annotations
 
 import dis
-import hashlib
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+
+from codegen.digest import digest
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 # Of a version that `machinery_hash` knows, and the same whenever they are asked.
@@ -30,7 +31,7 @@ def digest_of(function: Callable, *asked: object) -> str | None:
         parts = [*_function(function, met), *(w for value in asked for w in _value(value, met))]
     except (_Unknown, RecursionError, ValueError):
         return None
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return digest(*parts)
 
 
 def _function(function: object, met: dict[int, int]) -> Iterator[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.digest import digest
 from codegen.header import header
 from codegen.program import Program
 from codegen.targets.cpp.folding import called, folded
@@ -84,7 +84,7 @@ class CppTarget:
             name=program.name,
             title=program.title,
             imports=imports_of(program.name, table, *STEP[bool(step)]),
-            digest=hashlib.sha256(module.encode()).hexdigest(),
+            digest=digest(module),
             table=table,
             narrow="",
             steps=[call_of(program, step)] if step else [],

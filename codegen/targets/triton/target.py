@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.digest import digest
 from codegen.header import header
 from codegen.program import Program
 from codegen.targets.tables.functions import functions_of
@@ -74,7 +74,7 @@ class TritonTarget:
                 kernels=kernels,
                 table=table,
                 narrow="" if any(row.of_library for row in written.rows) else NARROW,
-                digest=hashlib.sha256(module.encode()).hexdigest(),
+                digest=digest(module),
             )
         )
         return (text,)
