@@ -249,7 +249,7 @@ def rewrite(entry: Path, change) -> None:
 
 
 def keep(entry: Path, text: str) -> None:
-    entry.write_text(f"{codegen.cache._digest(text)}\n{text}")
+    entry.write_text(f"{codegen.cache.digest(text)}\n{text}")
 
 
 def quality_with(**fields):

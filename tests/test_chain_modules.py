@@ -249,6 +249,7 @@ def test_what_is_out_of_date_is_said_and_what_is_not_ours_stays(asked, capsys):
     file.write_text(text.replace("dx = ", "dx = 2 * "))
     assert main([*words, "--check"]) == 1
     assert "-    dx = 2 * " in capsys.readouterr().out
+    assert main(words) == 2 and "was edited, which would be lost" in capsys.readouterr().err
     file.write_text("# mine\n")
     assert main(words) == 2 and file.read_text() == "# mine\n"
     assert main([*words, "--force"]) == 0 and file.read_text() == text
@@ -270,7 +271,9 @@ def test_it_is_derived_once(asked, monkeypatch):
         kept_chain(forward_from(words[0]), cached=False)
 
 
-@pytest.mark.parametrize("more", [["--target", "cpp"], ["--shard", "N"], ["--reduction", "sum"]])
+@pytest.mark.parametrize(
+    "more", [["--target", "cpp"], ["--shard", "N"], ["--reduction", "sum"], ["--order", "1"]]
+)
 def test_what_it_does_not_write_is_refused(asked, more, capsys):
     words, file = asked
     assert main([*words, *more]) == 2

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from codegen.program import NUMBERS
 from codegen.targets.lean.plain import FunctionText, PlainFunctions, returning
 from codegen.targets.torch.lines import STEP, broken
-from codegen.targets.torch.wrapping import unpacked, wrapped
+from codegen.targets.torch.wrapping import free, unpacked, wrapped
 
+OF_CTX = {*dir(torch.autograd.function.BackwardCFunction)}  # the names that torch keeps there
 METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of those in an if
 
 
@@ -20,7 +23,7 @@ class AutogradFunction(PlainFunctions):
         ctx, names = self.called["ctx"], [p.name for p in self.inner]
         sizes = {name: self._measured(name) for name in self.noted if name not in names}
         read = {*self.saved, *(tensor for tensor, _ in sizes.values())}
-        given = [n if n in read else f"{ctx}.{n}" if n in self.noted else "_" for n in names]
+        given = [n if n in read else self._noted(n) if n in self.noted else "_" for n in names]
         whole = given == names == self.saved and not sizes  # which need no names
         lines = (
             [] if whole or {*given} == {"_"} else [f"{unpacked(given)} = {self.called['inputs']}"]
@@ -31,7 +34,7 @@ class AutogradFunction(PlainFunctions):
             lines.append(f"{', '.join(shown)} = {self.called['output']}")
         if self.made:
             lines.append(f"{ctx}.mark_non_differentiable({', '.join(self.made)})")
-        lines += [f"{ctx}.{n} = {t}.shape[{place}]" for n, (t, place) in sizes.items()]
+        lines += [f"{self._noted(n)} = {t}.shape[{place}]" for n, (t, place) in sizes.items()]
         if len(self.outputs) == 1:
             lines.append(f"{ctx}.set_materialize_grads(False)")
         saved = [f"*{self.called['inputs']}"] if whole else self.saved
@@ -40,6 +43,10 @@ class AutogradFunction(PlainFunctions):
         given = ", ".join(self.called[name] for name in ("ctx", "inputs", "output"))
         lines = [broken(line, METHOD) for line in lines or ["pass"]]
         return FunctionText(f"def setup_context({given}):", (), tuple(lines))
+
+    def _noted(self, name: str) -> str:
+        """The number that ctx holds, under a name that is none of its own."""
+        return f"{self.called['ctx']}.{free(name, OF_CTX)}"
 
     def _measured(self, name: str) -> tuple[str, int]:
         """The argument and the dimension that show a size."""
@@ -72,7 +79,7 @@ class AutogradFunction(PlainFunctions):
             lines.append(broken(f"{unpacked(kept)} = {ctx}.saved_tensors", METHOD))
         once = self.program.without_second
         if self.made and not once:
-            asked = [p.name if p.role not in NUMBERS else f"{ctx}.{p.name}" for p in self.inner]
+            asked = [p.name if p.role not in NUMBERS else self._noted(p.name) for p in self.inner]
             taken = ", ".join([*["_"] * len(self.outputs), *self.made])
             lines.append("if torch.is_grad_enabled():  # gradients of gradients: of the inputs")
             lines.append(STEP + wrapped(f"{taken} = {self.name}_forward", asked, indent=len(INNER)))
@@ -84,7 +91,7 @@ class AutogradFunction(PlainFunctions):
             needs += ["*_"] * (len(needs) < len(self.inner))
             if not first:
                 lines.append(broken(f"{unpacked(needs)} = {ctx}.needs_input_grad", METHOD))
-        arguments = [*upstreams, *(n if n in kept else f"{ctx}.{n}" for n in self.read)]
+        arguments = [*upstreams, *(n if n in kept else self._noted(n) for n in self.read)]
         if asked and first:
             arguments.append(f"*{ctx}.needs_input_grad[:{first}]")
         else:

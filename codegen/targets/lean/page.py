@@ -236,6 +236,9 @@ class LeanPage(AutogradFunction):
             lines += [f"{kept} = {label} != {ignored}", f"{label} = {label}.where({kept}, 0)"]
         lines += [f"{s.kept} = {s.kept}.to({self.floats[0]}.dtype)" for s in self.masks.values()]
         lines += self._ranges_asked()
+        if why := self.program.without_second:
+            said = f"{self.name}: no second derivatives, so neither forward mode: {why}"
+            lines.append(wrapped("_runtime.refuse_lines", [repr(said)], indent=len(STEP)))
         run = self.called["run"]
         if self.plain is None:
             return [*lines, *self._run(run)]
@@ -256,7 +259,7 @@ class LeanPage(AutogradFunction):
         taken = head if self._is_at_once or not self.made else f"{outputs}, *_ ="
         first = "[0]" * bool(self.made and self._is_at_once)
         applied = f"{self.program.title}.apply"
-        if self.program.without_second:  # lines would be differentiated again
+        if self.program.without_second:
             return [before + wrapped(f"{taken} {applied}", names, first, len(margin))]
         if lines_to_differentiate(self.program) is self.program.forward:
             chosen = f"{run} = {self.name}_forward if _by_lines() else {applied}"
