@@ -32,6 +32,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | \
 	    while IFS='|' read -r target words; do printf '%-16s %s\n' "$$target" "$$words"; done
 
+# What stands in generated/ is in git: a file that was edited or merged there is replaced.
 generate: $(READY)  ## derive, prove, write generated/ and its report, compare with autograd
 	@echo "Deriving and proving every forward, and writing generated/: minutes the first time, seconds when nothing changed."
 	$(COMPILER)
