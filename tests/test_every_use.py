@@ -2,6 +2,7 @@
 a gradient, and finite where the mathematics is, in branches that are not taken too.
 """
 
+import inspect
 import itertools
 
 import pytest
@@ -34,6 +35,11 @@ FORWARDS = {
     "Shared": (
         "x = Input(N); w = Input(N); p = Scalar(1.0, at_least=0); q = Scalar(1.0, at_least=0);"
         " y = x**p*w**q*exp(x + w)"
+    ),
+    # Its gradient is added at the label, beside that of every entry.
+    "Picked": (
+        "x = Input(N, C); k = Label(N); p = Scalar(1.0, at_least=0);"
+        " y = Sum((OneHot(k, C) + Rational(1, 2))*Abs(x)**p, C)"
     ),
     "Free": "x = Input(N); w = Input(N); y = Abs(x)**w",
     "FreeRow": "x = Input(N, C); w = Input(N); s = Sum(Abs(x), C); y = s**w",
@@ -173,6 +179,18 @@ def test_a_power_that_several_lines_read_is_held_at_0(made, p):
     assert all(t.isfinite().all() for t in expected)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0])
+def test_a_power_in_what_is_added_at_a_label_is_held_at_0(made, p):
+    module, _ = made("Picked")
+    x = torch.tensor([[0.0, 1.0], [2.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    k = torch.tensor([0, 0])
+    weight = torch.nn.functional.one_hot(k, 2) + 0.5
+    assert "scatter_add" in inspect.getsource(module.picked_backward)
+    (found,) = torch.autograd.grad(module.picked(x, k, p).sum(), x)
+    expected = weight * p * x.detach().sign() * x.detach().abs() ** max(p - 1, 0)
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("name", ["Free", "FreeRow"])
