@@ -301,6 +301,7 @@ class LeanPage(AutogradFunction):
         if not self.outside.reductions:
             return [*lines, *([] if self._is_at_once else [returning(restored)])]
         printer, (output,) = self.printer(self.program.forward), self.outputs
+        printer.like = output  # counted in 16 bits, labels would be some others
         dtype, total = promoted(self.deciding), self.called["total"]
         if self.deciding != self.ranked:
             dtype = f"{dtype} if {output}.dtype == torch.float32 else {output}.dtype"
