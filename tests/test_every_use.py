@@ -12,6 +12,7 @@ from codegen.lean import generate
 from codegen.targets import WrongUse
 from codegen.targets.lean.check import check_every_use
 from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.pair import pairs_of
 from codegen.targets.torch.interpret import interpreted
 from derive import forward_from
 
@@ -243,7 +244,7 @@ def test_a_broken_second_derivative_does_not_get_through(made, kind):
     assert right in result.text
     text = result.text.replace(right, wrong)
     text += "\n\ndef cut(*given):\n    return tempered_backward(*given)[0].detach(), None\n"
-    outside = outside_of(result.proved.definition)
+    (pair,) = pairs_of(result.whole, outside_of(result.proved.definition))
     with pytest.raises(WrongUse):
-        check_every_use(text, outside, result.program)
-    assert check_every_use(result.text, outside, result.program) == ()
+        check_every_use(text, pair)
+    assert check_every_use(result.text, pair) == ()

@@ -84,7 +84,8 @@ def written_of(tmp_path_factory):
     @cache
     def found(name):
         forward = forward_from(own.get(name, name))
-        return (forward, *written(forward, outside_of(forward.definition), derive(forward)))
+        pair, text = written(forward, outside_of(forward.definition), derive(forward))
+        return forward, pair.program, text
 
     return found
 
