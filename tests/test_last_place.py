@@ -112,7 +112,7 @@ def test_it_is_the_rounding_that_is_allowed(written_of, monkeypatch):
         ("batch_norm", " dx = gain", " dx = (1 + 1e-8) * gain"),
         ("batch_norm", " dx = gain", " dx = (1 + 1e-8 * (xhat > 1).to(dy)) * gain"),  # at some
         ("cancelling", " dw = dv", " dw = (1 + 1e-8) * dv"),
-        ("cancelling", " ds = 1", " ds = (1 + 1e-8) * 1"),
+        ("cancelling", " sum_in_dv = ", " sum_in_dv = (1 + 1e-8) * "),
         ("added_up", " dw = ", " dw = (1 + 1e-8) * "),
         ("saturated", " dx = ", " dx = (1 + 1e-9) * "),  # of one draw, which is not the first
     ],

@@ -350,9 +350,12 @@ def test_a_single_input_gives_its_format_and_no_whole_numbers():
         bump(x.long())
 
 
-def test_formats_that_differ_are_promoted_as_torch_does(functions):
-    y = functions[0][Norm](x.bfloat16(), w.float())
-    assert y.dtype == torch.float32
+def test_a_gain_that_is_wider_is_computed_with_and_decides_no_format(functions):
+    """An activation of 16 bits beside a parameter of 32 stays one of 16 bits."""
+    norm = functions[0][Norm]
+    assert norm(x.bfloat16(), w.float()).dtype == torch.bfloat16
+    assert torch.equal(norm(x.bfloat16(), w.float()), norm(x.bfloat16().float(), w.float()).bfloat16())
+    assert norm(x.float(), w.double()).dtype == torch.float64
 
 
 def test_autocast_changes_no_number(functions):
