@@ -354,7 +354,9 @@ def test_a_gain_that_is_wider_is_computed_with_and_decides_no_format(functions):
     """An activation of 16 bits beside a parameter of 32 stays one of 16 bits."""
     norm = functions[0][Norm]
     assert norm(x.bfloat16(), w.float()).dtype == torch.bfloat16
-    assert torch.equal(norm(x.bfloat16(), w.float()), norm(x.bfloat16().float(), w.float()).bfloat16())
+    assert torch.equal(
+        norm(x.bfloat16(), w.float()), norm(x.bfloat16().float(), w.float()).bfloat16()
+    )
     assert norm(x.float(), w.double()).dtype == torch.float64
 
 
