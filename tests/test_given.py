@@ -61,9 +61,7 @@ def test_one_that_requires_a_gradient_is_refused_where_there_would_be_one(masked
         arguments = {"x": draw(4, 3), "mask": draw(4, 3), "target": draw(4)}
         arguments["x"].requires_grad_()
         arguments[name].requires_grad_()
-        with pytest.raises(
-            RuntimeError, match=f"masked: {name} gets no gradient: pass {name}.detach"
-        ):
+        with pytest.raises(RuntimeError, match=f"masked: {name} gets no gradient"):
             function(**arguments)
         with torch.no_grad():
             function(**arguments)
