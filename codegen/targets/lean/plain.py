@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
@@ -72,6 +72,7 @@ class PlainFunctions(Functions):
         steps = [s for s in forward.steps if isinstance(s, of.Assign)]
         renamed = {s.name: s.value.name for s in steps if isinstance(s.value, Load)}
         self.renamed = {n: of for n, of in renamed.items() if n in self.outputs and n not in read}
+        self.passed = {n for n in self.outputs if _end(renamed, n) in own - {n}}
 
     def _inner(self, parameters: Sequence[Parameter]) -> Iterator[Parameter]:
         """What the plain forward takes; beside a label that may be ignored, where it counts."""
@@ -209,11 +210,12 @@ class PlainFunctions(Functions):
         return [broken(f"{own} = (t.to({self.wide}) for t in ({own}))")]
 
     def returned(self, name: str) -> str:
-        """An output in the dtype of the inputs; of a loss that is reduced in that of the lines."""
-        name = self.renamed.get(name, name)
-        if self.outside.reductions:
-            return name
-        return f"{name}.to({self.both})"
+        """An output in the dtype of the inputs; of a loss that is reduced in that of the lines.
+        An argument is not returned as it is: torch saves none that is.
+        """
+        own = self.renamed.get(name, name)
+        own = f"{own}.view_as({own})" if name in self.passed else own
+        return own if self.outside.reductions else f"{own}.to({self.both})"
 
     def _uncast(self, lines: list[str], like: str, function: Function) -> list[str]:
         """The lines without autocast, which would change the format of products of matrices."""
@@ -230,6 +232,13 @@ class PlainFunctions(Functions):
         everything = frozenset(function.results)
         some = set().union(*(by for by in wanted_by(function) if by != everything))
         return [name for name in self.differentiable if f"d{name}" in some]
+
+
+def _end(names: Mapping[str, str], name: str) -> str:
+    """What a name stands for in the end."""
+    while name in names:
+        name = names[name]
+    return name
 
 
 def _held_in_words(words: re.Match) -> str:
