@@ -222,9 +222,9 @@ SAVING = {
 PLAIN = {
     "softmax": lambda x: stated("softmax")(x).square().sum(),
     "layer_norm": lambda x: stated("layer_norm")(x, GAIN).square().sum(),
-    "relu": lambda x: stated("relu")(x).square().sum(),
+    "relu": lambda x: stated("relu")(x.reshape(-1)).square().sum(),
     "linear": lambda x: stated("linear")(x, WEIGHT, BIAS).square().sum(),
-    "huber": lambda x: stated("huber")(x, TARGET),
+    "huber": lambda x: stated("huber")(x.reshape(-1), TARGET.reshape(-1)),
     "softmax_nll": lambda x: stated("softmax_nll")(x, LABELS),
 }
 
