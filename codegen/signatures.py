@@ -73,7 +73,7 @@ class Signatures(Refusals):
         shapes = self._shapes_needed(used, shown)
         missing = used - set(self._lengths([*shown, *shapes]))
         sizes: list[Parameter] = []
-        for axis in sorted({of for axis in missing for of in self._shown_by_inputs(axis)}):
+        for axis in sorted({of for a in missing for of in self._shown_by_inputs(a)}):
             if axis not in self._lengths([*shown, *shapes, *sizes]):
                 sizes.append(Parameter(self._names[axis], (), "size"))
         tensors = [p for p in saved if p.role != "scalar"]

@@ -36,7 +36,6 @@ of the chain rule as well.
   beyond 1e19.
 """
 
-import contextlib
 import functools
 import math
 
@@ -159,12 +158,11 @@ def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     return tensor.expand(shape)
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
@@ -185,3 +183,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 1386831214dc1e489e4a31601deb2dafb4adf908302a5ff2542987608e9eee8a

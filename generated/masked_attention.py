@@ -33,7 +33,6 @@ of the chain rule as well.
 - mask gets no gradient.
 """
 
-import contextlib
 import functools
 import math
 
@@ -164,12 +163,11 @@ def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     return tensor.expand(shape)
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
@@ -190,3 +188,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 9ad2dc836e876ae9c2ccf00a0810f0a582215fceaa7824d077538ceb8f4552d5

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from codegen.program import NUMBERS
+from codegen.program.parts import values_in, with_replaced
+from codegen.program.values import LengthOf, SizeOf, Value
 from codegen.targets.lean.plain import FunctionText, PlainFunctions, returning
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import free, unpacked, wrapped
@@ -22,7 +24,8 @@ class AutogradFunction(PlainFunctions):
         """What the Function keeps."""
         ctx, names = self.called["ctx"], [p.name for p in self.inner]
         sizes = {name: self._measured(name) for name in self.noted if name not in names}
-        read = {*self.saved, *(tensor for tensor, _ in sizes.values())}
+        lengths = [v for value in sizes.values() for v in (value, *values_in(value))]
+        read = {*self.saved, *(v.tensor for v in lengths if isinstance(v, LengthOf))}
         given = [n if n in read else self._noted(n) if n in self.noted else "_" for n in names]
         whole = given == names == self.saved and not sizes  # which need no names
         lines = (
@@ -34,7 +37,8 @@ class AutogradFunction(PlainFunctions):
             lines.append(f"{', '.join(shown)} = {self.called['output']}")
         if self.made:
             lines.append(f"{ctx}.mark_non_differentiable({', '.join(self.made)})")
-        lines += [f"{self._noted(n)} = {t}.shape[{place}]" for n, (t, place) in sizes.items()]
+        printer = self.printer(self.program.forward)
+        lines += [f"{self._noted(n)} = {printer.text(value)}" for n, value in sizes.items()]
         if len(self.outputs) == 1:
             lines.append(f"{ctx}.set_materialize_grads(False)")
         saved = [f"*{self.called['inputs']}"] if whole else self.saved
@@ -48,13 +52,20 @@ class AutogradFunction(PlainFunctions):
         """The number that ctx holds, under a name that is none of its own."""
         return f"{self.called['ctx']}.{free(name, OF_CTX)}"
 
-    def _measured(self, name: str) -> tuple[str, int]:
-        """The argument and the dimension that show a size."""
+    def _measured(self, name: str) -> Value:
+        """A size by the lengths of the arguments: of one that shows it, or as it follows from
+        others.
+        """
         for p in self.tensors:
             for i, dim in enumerate(p.layout):
                 if self.sizes[dim.axis.name] == name and not dim.one:
-                    return p.name, i
-        raise AssertionError(f"{self.name}: no argument shows {name}")
+                    return LengthOf(p.name, i)
+        value = dict(self.program.forward.sizes)[name]
+        own = {axis: size for axis, size in self.sizes.items() if size != name}
+        return with_replaced(
+            value,
+            lambda v: self._measured(own[v.name]) if isinstance(v, SizeOf) else None,
+        )
 
     def _once(self, kept: Sequence[str]) -> str:
         """The gradients, which refuse to be differentiated again by what they are made of."""

@@ -286,7 +286,7 @@ class LeanPage(AutogradFunction):
         forward = self.program.forward
         printer, lines = self.printer(forward), []
         for step in self.program.ranges:
-            if not self.guarded(forward, step.name):
+            if step.lengths and not self.guarded(forward, step.name):
                 lengths = ", ".join(map(printer.text, step.lengths))
                 said = f'"{self.name}: {step.name}", {step.name}, {lengths}'
                 lines.append(broken(f"_runtime.in_range({said})"))

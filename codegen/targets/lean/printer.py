@@ -27,6 +27,14 @@ class LeanPrinter(Printer):
         line = f"{step.name} = {filled} if {step.name} is None else {step.name}"
         return line if len(STEP + line) <= LONGEST else f"{before} = {filled}"
 
+    def _Clamp(self, value: values.Clamp):
+        """What is above 0 has the derivative 0 at 0, where what is below has 1, as for clamp: those
+        of a smooth function that both are parts of add up to one.
+        """
+        if value.high is None and isinstance(value.low, values.Number) and value.low.value == 0:
+            return f"torch.relu({self.text(value.operand)})", ATOM
+        return super()._Clamp(value)
+
     def _OneHotOf(self, value: arrays.OneHotOf):
         """torch refuses a label that is none; its one_hot has no rule for vmap in a backward."""
         index = value.index

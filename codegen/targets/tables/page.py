@@ -178,11 +178,16 @@ class _Lines:
         results = dict(self.flat.results)
         shown = [n for n in results if results[n] in unset]
         body[:0] = [not_asked(shown)] * bool(shown)
-        body += [
-            f"{result} = {self.names.get(node, node)}"
-            for result, node in self.flat.results
-            if self.names.get(node, node) != result and node not in self._known_numbers
-        ]
+        for result, node in self.flat.results:
+            name = self._name(node)
+            if name == result or node in self._known_numbers:
+                continue
+            if node in unset and name not in results:  # where it was not asked for it is not there
+                asked = self._results(frozenset([node]))
+                body.append(self.page.asks_for(asked, self.function))
+                body.append(f"{STEP}{result} = {name}")
+            else:
+                body.append(f"{result} = {name}")
         return [*self._sizes(), *self._number_lines(), *body]
 
     # -- what is asked for -------------------------------------------------------------
