@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.driver import Generated
+from codegen.program import Program
 from codegen.program.packed import packed
 from codegen.quality import Emitted, Quality
 from codegen.schedule.moved import loops_of
@@ -25,9 +26,16 @@ def emitted(generated: Generated) -> Emitted:
         generated.text,
         _quality(generated),
         cut_short=generated.proved.cut_short,
-        program=packed(generated.whole, generated.proved.definition.axes),
+        program=packed(_without_risks(generated.whole), generated.proved.definition.axes),
         chain=generated.chain,
     )
+
+
+def _without_risks(program: Program) -> Program:
+    """What kernels are printed from: what the text says of risks, it says already."""
+    plain = program.without_options
+    plain = None if plain is None else replace(plain, risks=())
+    return replace(program, risks=(), without_options=plain)
 
 
 def _quality(generated: Generated) -> Quality:
