@@ -2,6 +2,8 @@
 
 They have the arguments and results of those that they stand for; what libraries do between loops
 stays a line of torch.
+
+Long: one text for both languages; the lines, what is asked for and the numbers read each other.
 """
 
 from __future__ import annotations
@@ -288,7 +290,10 @@ class _Lines:
         return found
 
     def _sizes(self) -> list[str]:
-        """The sizes that the lines speak of: of shapes of arguments, or made of others."""
+        """The sizes that the lines speak of: of shapes of arguments, or made of others.
+
+        Long: sizes of one tensor stand on one line, the others where they are known.
+        """
         needed = self._sizes_needed()
         given = {p.name for p in self.function.parameters if p.role in NUMBERS}
         places: dict[str, tuple[str, int]] = {}
