@@ -39,7 +39,7 @@ class Moved:
 def hash_of(folder: Path, name: str) -> str:
     """That of the kernels of a module, in a folder, without what is around them."""
     text = (folder / f"{name}.py").read_text()
-    kernels = re.findall(r"^@kernel.*?(?=\n\n\n)", text, re.M | re.S)
+    kernels = re.findall(r"^@.*?(?=\n\n\n)", text, re.M | re.S)
     texts = [*kernels, *((folder / file).read_text() for file in SHARED)]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:DIGITS]
 

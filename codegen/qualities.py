@@ -9,6 +9,7 @@ from codegen.program.packed import packed
 from codegen.quality import Emitted, Quality
 from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
+from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import saved_in
@@ -31,10 +32,10 @@ def emitted(generated: Generated) -> Emitted:
 
 def _quality(generated: Generated) -> Quality:
     program, whole, proved = generated.program, generated.whole, generated.proved
-    counted = counts(program)
+    counted, loops = counts(program), loops_of(with_little_kept(whole))  # as kernels are printed
     forward, backward = (
-        replace(traffic, loops=loops)
-        for traffic, loops in zip((counted.forward, counted.backward), loops_of(whole), strict=True)
+        replace(traffic, loops=moved)
+        for traffic, moved in zip((counted.forward, counted.backward), loops, strict=True)
     )
     return Quality(
         name=program.name,
