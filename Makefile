@@ -36,12 +36,14 @@ help:  ## this list
 generate: $(READY)  ## derive, prove, write generated/ and its report, compare with autograd
 	@echo "Deriving and proving every forward, and writing generated/: minutes the first time, seconds when nothing changed."
 	$(COMPILER)
+	$(BIN)/python -m codegen --force
 	$(BIN)/python -m codegen --target cpp --force
 	@! $(TRITON) || $(BIN)/python -m codegen --target triton --force
 	$(BIN)/python -m codegen report --force
 
 check: $(READY)  ## say whether generated/ is up to date; writes nothing
 	$(COMPILER)
+	$(BIN)/python -m codegen --check
 	$(BIN)/python -m codegen --target cpp --check
 	$(BIN)/python -m codegen report --check
 

@@ -2,7 +2,8 @@
 
     outside_of                 Definition -> Outside    what torch does outside is set apart
     derive_definition          Definition -> Proved     derived, and confirmed independently
-    written                    Proved  -> Program, str  every decision; then a printer
+    whole_program              Proved  -> Program   every decision that languages share
+    module_text                Program -> str       what is kept and what stands outside; a printer
     largest_difference         str     -> float     the text is run beside autograd
     check_every_use            str     -> words     in every way, twice differentiated too
     extremes                   str     -> words     where float32 ends: said in the text

@@ -35,6 +35,9 @@ Backward:
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExF =
 2x3x2x2, 3x2x2x2, 4x2x2x2, and for every size by differentiating indexed sums; every step of the
 chain rule as well.
+
+- float32: y may be infinite or NaN for query, key beyond 1e19.
+- y is NaN if E is 0.
 """
 
 import functools
@@ -167,4 +170,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-
+# text sha256: df0398038929023a305418bdcaaefaaaea5d6e4c77c3eae7e324c7257a421152

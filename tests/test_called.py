@@ -5,7 +5,6 @@ the lines of a module.
 import math
 import random
 import re
-from pathlib import Path
 
 import pytest
 from sympy import Abs, Eq, Integer, Piecewise, Rational, erf, exp, log, sqrt, tanh
@@ -183,7 +182,7 @@ def test_no_name_says_nothing(name):
     (forward,) = (f for f in list_forwards() if f.definition.snake == name)
     outside = outside_of(forward.definition)
     proved = Proved(close(derive_chain(outside.inside)), (), ())
-    text = module_text(Pair(lean_program(proved, Path("own.py"), "0"), outside))
+    text = module_text(Pair(lean_program(forward, proved), outside))
     definition = outside.inside
     own = {t.name for t in definition.arguments} | definition.by_name.keys()
     own |= {f"d{n}" for n in own}

@@ -32,6 +32,7 @@ from codegen.functions import function
 from codegen.qualities import emitted
 from codegen.recognized import digest_of
 from codegen.targets import WrongUse
+from codegen.targets.lean.autograd import OF_CTX
 from derive import (
     Axes,
     Axis,
@@ -331,6 +332,11 @@ def test_a_class_in_lower_case_has_another_title_than_its_function():
     own = w.clone().requires_grad_()
     (found,) = torch.autograd.grad(made(own).sum(), own)
     torch.testing.assert_close(found, 3 * own**2)
+
+
+def test_the_names_that_torch_keeps_in_ctx_are_known():
+    names = dir(torch.autograd.function.BackwardCFunction)
+    assert {name for name in names if not name.startswith("_")} <= OF_CTX
 
 
 def test_a_number_is_called_as_what_torch_keeps_in_ctx():

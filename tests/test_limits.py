@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import contextmanager
-from types import CellType, FunctionType
+from types import CellType, FunctionType, SimpleNamespace
 
 import pytest
 from forwards import HEAD
@@ -295,7 +295,7 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
         def submit(self, function, *arguments):
             given.append(arguments[2])
             future = Future()
-            future.set_result(None)
+            future.set_result(SimpleNamespace(chain=None))
             return future
 
     @contextmanager
@@ -306,10 +306,10 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
     nothing_kept = codegen.cache.Cache(None)
     monkeypatch.setattr(nothing_kept, "put", lambda *_: None)
     codegen.emitting.emit_all(load_one(scaled) * 4, nothing_kept, processes=2, limit=7)
-    assert given == [(7, nothing_kept.order, nothing_kept.target, None)] * 4
+    assert given == [(7, nothing_kept.target, None, False)] * 4
     monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError):
-        codegen.emitting._emitted(scaled, "Scaled", (SHORT, 1, "torch", None))
+        codegen.emitting._emitted(scaled, "Scaled", (SHORT, "torch", None, False))
 
 
 def load_one(file):

@@ -190,19 +190,19 @@ def test_the_third_order_of_batch_norm_is_that_of_its_statements():
 
 @everything
 def test_a_gradient_that_could_be_differentiated_again_is_the_gradient_to_the_bit(emitted):
-    """(A gradient that a kernel has computed with its loss is the lines' within rounding.)"""
+    """(What a kernel computes is the lines' within rounding.)"""
     leaves = emitted.leaves(seed=1)
     inputs = [leaves[name] for name in emitted.inputs]
     with generated.use("torch"):
         output = emitted.function(**leaves)
-    for number in (0.5, -0.0):  # the sign of a zero is kept too
-        upstream = torch.full_like(output, number).requires_grad_()
-        kept = torch.autograd.grad(output, inputs, upstream, create_graph=True)
-        plain = torch.autograd.grad(output, inputs, upstream, retain_graph=True)
-        for one, other in zip(kept, plain, strict=True):
-            assert one.requires_grad or not one.any()  # as that of a bias before a batch norm
-            assert not other.requires_grad
-            assert torch.equal(one.detach().view(torch.int64), other.view(torch.int64))
+        for number in (0.5, -0.0):  # the sign of a zero is kept too
+            upstream = torch.full_like(output, number).requires_grad_()
+            kept = torch.autograd.grad(output, inputs, upstream, create_graph=True)
+            plain = torch.autograd.grad(output, inputs, upstream, retain_graph=True)
+            for one, other in zip(kept, plain, strict=True):
+                assert one.requires_grad or not one.any()  # as that of a bias before a batch norm
+                assert not other.requires_grad
+                assert torch.equal(one.detach().view(torch.int64), other.view(torch.int64))
 
 
 X = drawn(4, 3)

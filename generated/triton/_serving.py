@@ -86,7 +86,7 @@ def is_plain(tensor: Tensor, device: str) -> bool:
 
 
 class OnKernels:
-    """In the place of the Function of a module: its `apply` runs the ``forward`` on kernels where
+    """Replaces the Function of a module: its `apply` runs the ``forward`` on kernels where
     they serve, and keeps for the backward what the Function keeps.
     """
 

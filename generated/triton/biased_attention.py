@@ -17,7 +17,7 @@ from .. import biased_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "89f3a2acd16ba0307db6b761b82ca41b4be5edc57febee8593d2e721084cd95c"
+MODULE, DIGEST = lines, "1386831214dc1e489e4a31601deb2dafb4adf908302a5ff2542987608e9eee8a"
 
 
 @kernel("B T | S", alive=2, makes="probs")

@@ -17,7 +17,7 @@ from .. import causal_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "e316f02b17e1412c10455afe3ea17c194fbbc9088461761ff7f5a4f61ba9c855"
+MODULE, DIGEST = lines, "7932a33dda39901379b63058a546a7110b2276a90b8fb92ac4dcfd4e9f8e8eba"
 
 
 @kernel("B T | S", alive=2, makes="probs")

@@ -17,7 +17,7 @@ from .. import linear as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b052750558ecdbf060ba23e58e71c0d3c4ca7201ea9d85a21831be13ead8777a"
+MODULE, DIGEST = lines, "798a8ba2930f46b3f7fae02b1da78add09cdea8ba961a6a6960090f789a516b2"
 
 
 @kernel("N | H in tiles", alive=2, makes="y")

@@ -17,7 +17,7 @@ from .. import masked_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "0639144780a89f16fdb8a771d5b1506d74d7ca157121466edfa0cc7af73f059d"
+MODULE, DIGEST = lines, "9ad2dc836e876ae9c2ccf00a0810f0a582215fceaa7824d077538ceb8f4552d5"
 
 
 @kernel("B T | S", alive=2, makes="probs")

@@ -15,7 +15,7 @@ from .. import siglip as lines
 from ._functions import aligned, larger, load, log1p, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "7a5e651293771fe68776481afab59a5a198c72c1e2dea7295cb747e9f886d6b1"
+MODULE, DIGEST = lines, "7d2263029bc28fe28140af69dc9623935b99c03806b8408749eaa95befa857c9"
 
 
 @kernel("N | D", alive=2, makes="image_norm image_length image text_norm text_length text")

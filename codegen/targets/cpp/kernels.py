@@ -47,6 +47,8 @@ def kernels_of(
 ) -> list[Kernel | Whole]:
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
     sizes by their axes; what is ``asked`` of the kernel holds where one alone computes it all.
+
+    Long: the ways in which one kernel is called, tried one after the other.
     """
     writer = Kernels(name, flat, codes, asked.left_out)
     pieces = writer.pieces()
@@ -159,6 +161,7 @@ class Kernels:
         return frozenset(name for node in nodes_in(run) for name in node.reads)
 
     def kernel(self, name: str, sweeps: Sequence[Sweep], later: set[str]) -> Kernel:
+        """Long: what a kernel reads, writes, holds meanwhile and is told is one list."""
         nodes = nodes_in(sweeps)
         own = {node.name for node in nodes}
         reads = sorted(self._read(list(sweeps)) - own)

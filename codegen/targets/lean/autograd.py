@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
 from codegen.program import NUMBERS
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.values import LengthOf, SizeOf, Value
@@ -13,7 +11,14 @@ from codegen.targets.lean.plain import FunctionText, PlainFunctions, returning
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import free, unpacked, wrapped
 
-OF_CTX = {*dir(torch.autograd.function.BackwardCFunction)}  # the names that torch keeps there
+# The names that torch keeps in ctx, here so that nothing imports torch to print.
+OF_CTX = {
+    *("apply", "apply_boxed", "apply_jvp", "dirty_tensors", "mark_dirty", "mark_shared_storage"),
+    *("mark_non_differentiable", "materialize_grads", "maybe_clear_saved_tensors", "metadata"),
+    *("name", "needs_input_grad", "next_functions", "non_differentiable", "register_hook"),
+    *("register_prehook", "requires_grad", "save_for_backward", "save_for_forward"),
+    *("saved_for_forward", "saved_tensors", "saved_variables", "set_materialize_grads", "to_save"),
+}
 METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of those in an if
 
 

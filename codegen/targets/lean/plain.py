@@ -40,6 +40,8 @@ class FunctionText:
 class PlainFunctions(Functions):
     """The forward and the backward as plain functions, which train without autograd."""
 
+    indices = ("label", "kept")  # the roles of what is in a format of its own
+
     def __init__(self, program: Program, outside: Outside):
         super().__init__(program)
         self.outside, self.name, self.outputs = outside, program.name, program.outputs
@@ -201,7 +203,7 @@ class PlainFunctions(Functions):
 
     def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
         """16 bits become 32, and what is of several formats one; what is an index stays."""
-        names = [p.name for p in tensors if p.role not in ("label", "kept")]
+        names = [p.name for p in tensors if p.role not in self.indices]
         if not names:
             return []
         own = ", ".join(names)

@@ -2,6 +2,8 @@
 
 They have the arguments and results of those that they stand for; what libraries do between loops
 stays a line of torch.
+
+Long: one text for both languages; the lines, what is asked for and the numbers read each other.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from codegen.program import NUMBERS, Function, Parameter
 from codegen.program.arrays import Contract
 from codegen.program.parts import is_number, values_in
 from codegen.program.reads import Convolve
-from codegen.program.steps import Assign
+from codegen.program.steps import Assign, NotZero, Refuse
 from codegen.program.values import Load, SizeOf
 from codegen.schedule.asked import Asked
 from codegen.schedule.flattening import flat
@@ -58,6 +60,8 @@ class Loops:
 
 class KernelPage(PlainFunctions):
     """The functions that have kernels. Raises `QuestionError` for what no loop computes."""
+
+    indices = ("label",)  # a mask is multiplied with, in the format of the others
 
     def __init__(self, pair: Pair, taken: frozenset[str], prints: Prints):
         program = pair.program
@@ -188,7 +192,13 @@ class _Lines:
                 body.append(f"{STEP}{result} = {name}")
             else:
                 body.append(f"{result} = {name}")
-        return [*self._sizes(), *self._number_lines(), *body]
+        return [*self._sizes(), *self._refusals(), *self._number_lines(), *body]
+
+    def _refusals(self) -> list[str]:
+        """What the function refuses of its sizes and numbers, before anything is launched."""
+        steps = [s for s in self.function.steps if isinstance(s, (NotZero, Refuse))]
+        steps = [s for s in steps if not self.page.is_left_out(s, self.function)]
+        return [self.printer.step(step, self.margin) for step in steps]
 
     # -- what is asked for -------------------------------------------------------------
 
@@ -288,11 +298,14 @@ class _Lines:
         return found
 
     def _sizes(self) -> list[str]:
-        """The sizes that the lines speak of: of shapes of arguments, or made of others."""
+        """The sizes that the lines speak of: of shapes of arguments, or made of others.
+
+        Long: sizes of one tensor stand on one line, the others where they are known.
+        """
         needed = self._sizes_needed()
         given = {p.name for p in self.function.parameters if p.role in NUMBERS}
         places: dict[str, tuple[str, int]] = {}
-        known = dict(self.function.sizes)
+        known, refused = dict(self.function.sizes), {}
         optional = {p.name for p in self.function.tensors if p.default is not None}
         for p in sorted(self.function.tensors, key=lambda p: p.name in optional):
             for i, dim in enumerate(p.layout):
@@ -310,6 +323,7 @@ class _Lines:
                 lines = self.printer.size_lines(name, value)
                 start = f"{name} = "
                 texts[name] = next(t.removeprefix(start) for t in lines if t.startswith(start))
+                refused[name] = [line for line in lines if not line.startswith(start)]
         texts |= {name: text for name, text in self.page.program.derived if name not in texts}
         wanted: list[str] = []
 
@@ -331,7 +345,10 @@ class _Lines:
                 f"{self.function.name}: kernels need the size {error.args[0]} of an argument",
                 "leave --target out",
             ) from None
-        return _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors})
+        lines = _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors})
+        return [
+            each for line in lines for each in (*refused.get(line.partition(" = ")[0], ()), line)
+        ]
 
     def _sizes_needed(self) -> set[str]:
         every = {*self.page.codes.values()}
@@ -348,7 +365,7 @@ class _Lines:
                 found |= {name for made in piece.writes for name in self._shape(made)}
                 for number in piece.computed:
                     found |= {*number.takes}
-        for line in self._number_lines():
+        for line in (*self._number_lines(), *self._refusals()):
             found |= {name for name in every if _speaks_of(line, name)}
         return found & every
 

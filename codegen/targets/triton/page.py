@@ -30,7 +30,7 @@ class TritonPage(KernelPage):
         return name if self.is_narrow else super().returned(name)
 
     def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
-        """In the format of the inputs, or of the argument that a gradient is of; what is handed on,
+        """In the dtype of the inputs, or of the argument that a gradient is of; what is passed on,
         or is a part of a loss, is not rounded.
         """
         function = loops.function
