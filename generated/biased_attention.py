@@ -152,6 +152,8 @@ class BiasedAttention(torch.autograd.Function):
 
 def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
     if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
         raise ValueError(f"{said}, got {tuple(tensor.shape)}")
@@ -183,4 +185,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1386831214dc1e489e4a31601deb2dafb4adf908302a5ff2542987608e9eee8a
+# text sha256: 9d700b86ece80b3253cb4951819b5b14ca974949b30e37585936ccfdefc99d14

@@ -157,6 +157,8 @@ class MaskedAttention(torch.autograd.Function):
 
 def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
     if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
         raise ValueError(f"{said}, got {tuple(tensor.shape)}")
@@ -188,4 +190,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 9ad2dc836e876ae9c2ccf00a0810f0a582215fceaa7824d077538ceb8f4552d5
+# text sha256: 861fc6c7429a051cfb4bdd2b711f3a22dbb569e175c1e490d381e6bcd9254c54

@@ -109,6 +109,8 @@ def uncast(tensor: Tensor) -> torch.autocast:
 
 def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
     if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
         raise ValueError(f"{said}, got {tuple(tensor.shape)}")

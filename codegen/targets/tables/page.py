@@ -305,7 +305,7 @@ class _Lines:
         needed = self._sizes_needed()
         given = {p.name for p in self.function.parameters if p.role in NUMBERS}
         places: dict[str, tuple[str, int]] = {}
-        known, refused = dict(self.function.sizes), {}
+        known, around = dict(self.function.sizes), {}
         optional = {p.name for p in self.function.tensors if p.default is not None}
         for p in sorted(self.function.tensors, key=lambda p: p.name in optional):
             for i, dim in enumerate(p.layout):
@@ -323,14 +323,15 @@ class _Lines:
                 lines = self.printer.size_lines(name, value)
                 start = f"{name} = "
                 texts[name] = next(t.removeprefix(start) for t in lines if t.startswith(start))
-                refused[name] = [line for line in lines if not line.startswith(start)]
+                around[name] = lines
         texts |= {name: text for name, text in self.page.program.derived if name not in texts}
         wanted: list[str] = []
 
         def ask(name: str) -> None:
             """For a size, after those that it is made of."""
+            said = " ".join([texts.get(name, ""), *around.get(name, ())])
             for other in sorted(every - {name}):
-                if _speaks_of(texts.get(name, ""), other):
+                if _speaks_of(said, other):
                     ask(other)
             if name not in wanted:
                 wanted.append(name)
@@ -345,10 +346,13 @@ class _Lines:
                 f"{self.function.name}: kernels need the size {error.args[0]} of an argument",
                 "leave --target out",
             ) from None
-        lines = _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors})
-        return [
-            each for line in lines for each in (*refused.get(line.partition(" = ")[0], ()), line)
-        ]
+        found = _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors})
+        lines = []
+        for line in found:
+            name, known_by = line.partition(" = ")[0], f"{line.partition(' = ')[0]} = "
+            own = around.get(name, [line])  # what is refused before it is known, and after
+            lines += [line if other.startswith(known_by) else other for other in own]
+        return lines
 
     def _sizes_needed(self) -> set[str]:
         every = {*self.page.codes.values()}
@@ -388,7 +392,7 @@ def imports_of(
     code = "\n".join(line for f in functions for line in (f.signature, *f.lines))
     found = [f"import {module}" for module in ("functools", "math") if f"{module}." in code]
     found += [""] * bool(found)
-    found += ["import torch", *libraries, "from torch import Tensor", ""]
+    found += [*["import torch"] * ("torch." in code), *libraries, "from torch import Tensor", ""]
     return [*found, f"from .. import {name} as {lines}", *folder]
 
 
